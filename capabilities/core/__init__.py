@@ -1,0 +1,1 @@
+"""Who can read what: values and rules in plain Python, importing nothing but the standard library."""

@@ -1,0 +1,204 @@
+"""The canonical message: what a caller said, before any candidate's form is derived from it.
+
+A request keeps its canonical message untouched; for each candidate `adaptation.adapt` derives one in which every
+`FilePart` has become a `NativePart` or a `TextPart`, and that candidate's protocol writes it down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from capabilities.core.vocabulary import Kind
+
+
+class Role(StrEnum):
+    """Who speaks; OpenAI's `developer` is read as `system`."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class Unreadable(Exception):
+    """The bytes behind a file cannot be had; `reason` is `artifact_missing`, `artifact_corrupt` or `failed`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes that are read only when they are sent: `size` in bytes, `blocks()` starts a fresh pass over them.
+
+    `blocks` may be called once per try; it raises `Unreadable` when the bytes are missing or corrupt.
+    """
+
+    size: int
+    blocks: Callable[[], Iterator[bytes]] = field(compare=False, repr=False)
+
+
+def blob_of(data: bytes) -> Blob:
+    """A blob over bytes that are in memory already."""
+    return Blob(len(data), lambda: iter((data,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Readable text of a file, whole: `source` says how it was had, e.g. `utf-8`, `gb18030`, `pdf`, `docx`."""
+
+    text: str
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A file in another form, e.g. a BMP as PNG: its bytes, type and size in pixels where it is an image."""
+
+    blob: Blob
+    mime_type: str
+    width: int | None = None
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertTo:
+    """What a converted image must satisfy: one of these types, at most so many bytes and pixels a side."""
+
+    mime_types: tuple[str, ...]
+    max_bytes: int | None = None
+    max_side: int | None = None
+
+
+class Content(Protocol):
+    """Ways to a file's content, filled by whoever holds the bytes; every method may raise `Unreadable`."""
+
+    def blob(self) -> Blob:
+        """The bytes as stored."""
+
+    def text(self) -> Text | None:
+        """The file's text: decoded for a text file, extracted for a document; None when there is none."""
+
+    def converted(self, target: ConvertTo) -> Converted | None:
+        """The image in a form that satisfies `target`; None when no decoder is there or it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file inside a message: what is known of it, and `content`, the way to its bytes (None for a remote URL).
+
+    `size` in bytes, `seconds` of audio or video, `width`/`height` in pixels; None where unknown. `unreadable` is set
+    when it is known beforehand that the bytes are missing or corrupt. `led` marks media that came in as a
+    ContentRouteResult and is introduced by a line naming it (CONTRACT §6). `detail` is OpenAI's image detail.
+    """
+
+    kind: Kind
+    mime_type: str = "application/octet-stream"
+    filename: str | None = None
+    size: int | None = None
+    artifact_id: str | None = None
+    url: str | None = None
+    width: int | None = None
+    height: int | None = None
+    pages: int | None = None
+    seconds: float | None = None
+    unreadable: str | None = None
+    led: bool = False
+    detail: str | None = None
+    content: Content | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NativePart:
+    """A file as one candidate receives it natively: bytes or, where the protocol takes it, a URL.
+
+    `kind` picks the protocol's slot (image, audio, video, document); `mime_type` is what those bytes are.
+    """
+
+    kind: Kind
+    mime_type: str
+    blob: Blob | None = None
+    url: str | None = None
+    filename: str | None = None
+    detail: str | None = None
+
+
+Part = TextPart | FilePart | NativePart
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool; `arguments` is the JSON text as the model wrote it.
+
+    `signature` is the opaque proof some protocols want back in history (Gemini's thoughtSignature).
+    """
+
+    id: str
+    name: str
+    arguments: str
+    signature: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn; `tool_call_id` names the call that a `tool` message answers."""
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    reasoning: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All words of the message, one part a line."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function the model may call; `parameters` is its JSON Schema."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a caller asks for, independent of who will answer.
+
+    `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`; `response_format` is OpenAI's object
+    (`json_object` or `json_schema`) or None. `extra` holds OpenAI parameters without a field of their own
+    (seed, n, penalties, reasoning_effort …), as they came.
+    """
+
+    messages: tuple[Message, ...]
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str | None = None
+    tool_name: str | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def has_tool(self, name: str) -> bool:
+        """Whether the caller offers the model a tool of that name."""
+        return any(tool.name == name for tool in self.tools)

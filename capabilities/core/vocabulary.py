@@ -1,0 +1,73 @@
+"""The words everything else is said in: kinds of content, capabilities, directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Kind(StrEnum):
+    """What a file is to a model (ABR-1.2); `text` is readable by every model."""
+
+    TEXT = "text"
+    IMAGE = "image"
+    AUDIO = "audio"
+    VIDEO = "video"
+    DOCUMENT = "document"
+    OTHER = "other"
+
+
+class Direction(StrEnum):
+    """Which way a capability works (MCR-1.2); `both` means input and output."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    BOTH = "both"
+
+
+class Source(StrEnum):
+    """Where the value of a capability comes from; the earlier one wins."""
+
+    DECLARED = "declared"
+    PROBED = "probed"
+    CATALOGUE = "catalogue"
+    UNKNOWN = "unknown"
+
+
+STANDARD_CAPABILITIES = ("text", "vision", "audio", "video", "file", "structured_output", "tool_calling")
+"""The standard types of MCR-1.3, and `video` from ABR's table; any other non-empty word is accepted too."""
+
+CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
+    {
+        Kind.TEXT: "text",
+        Kind.IMAGE: "vision",
+        Kind.AUDIO: "audio",
+        Kind.VIDEO: "video",
+        Kind.DOCUMENT: "file",
+        Kind.OTHER: "file",
+    }
+)
+"""The capability a model needs to read a kind of content (REQUIREMENTS, decision 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a model reads and writes, each list in the order it was declared."""
+
+    input: tuple[str, ...] = ("text",)
+    output: tuple[str, ...] = ("text",)
+
+    def has(self, capability: str, direction: Direction = Direction.INPUT) -> bool:
+        """Whether the capability is there in that direction; `both` asks for input and output (MCR-P7)."""
+        sides = {
+            Direction.INPUT: (self.input,),
+            Direction.OUTPUT: (self.output,),
+            Direction.BOTH: (self.input, self.output),
+        }
+        return all(capability in side for side in sides[direction])
+
+
+TEXT_ONLY = Capabilities()
+"""What a service can do when nothing is known about it (MCR-1.5)."""

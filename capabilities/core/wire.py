@@ -1,0 +1,277 @@
+"""What goes to a provider and what can come back: requests, answers, failures, stream events.
+
+A protocol turns a derived `ChatRequest` into an `UpstreamRequest` and bytes back into `Answer | Failure` or events.
+It never touches a socket; `routing_admin/upstream.py` does.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from capabilities.core.message import Blob, ChatRequest, ToolCall
+
+
+class Fault(StrEnum):
+    """What a call can come back with instead of an answer: the closed list that verdicts are a table over.
+
+    The codes are those of the fault table in the documentation (docs/faults.md).
+    """
+
+    DNS_ERROR = "dns_error"
+    CONNECT_REFUSED = "connect_refused"
+    CONNECT_TIMEOUT = "connect_timeout"
+    TLS_ERROR = "tls_error"
+    TLS_CERT_ERROR = "tls_cert_error"
+    RESET_BEFORE_HEADERS = "reset_before_headers"
+    READ_TIMEOUT = "read_timeout"
+    DEADLINE = "deadline"
+    TRUNCATED_BODY = "truncated_body"
+    SLOW_BODY = "slow_body"
+    TOO_LARGE = "too_large"
+    REDIRECT = "redirect"
+    BAD_CONTENT_TYPE = "bad_content_type"
+    BAD_JSON = "bad_json"
+    BAD_SHAPE = "bad_shape"
+    EMPTY_CHOICES = "empty_choices"
+    EMPTY_CONTENT = "empty_content"
+    HTTP_400 = "http_400"
+    CONTEXT_LENGTH = "http_400_context"
+    CONTENT_POLICY = "http_400_content"
+    UNSUPPORTED_PARAMETER = "unsupported_parameter"
+    CAPABILITY_MISMATCH = "capability_mismatch"
+    HTTP_401 = "http_401"
+    HTTP_402 = "http_402"
+    HTTP_403 = "http_403"
+    HTTP_404 = "http_404"
+    HTTP_408 = "http_408"
+    HTTP_409 = "http_409"
+    HTTP_413 = "http_413"
+    HTTP_415 = "http_415"
+    HTTP_422 = "http_422"
+    HTTP_425 = "http_425"
+    HTTP_429 = "http_429"
+    HTTP_429_WAIT = "http_429_wait"
+    HTTP_429_QUOTA = "http_429_quota"
+    HTTP_4XX = "http_4xx"
+    HTTP_500 = "http_500"
+    HTTP_501 = "http_501"
+    HTTP_502 = "http_502"
+    HTTP_503 = "http_503"
+    HTTP_504 = "http_504"
+    HTTP_52X = "http_52x"
+    HTTP_529 = "http_529"
+    HTTP_5XX = "http_5xx"
+    HTTP_OTHER = "http_other"
+    TTFT_TIMEOUT = "ttft_timeout"
+    STREAM_EMPTY = "stream_empty"
+    STREAM_STALL = "stream_stall"
+    STREAM_BROKEN = "stream_broken"
+    STREAM_TRUNCATED = "stream_truncated"
+    ORIGIN_REFUSED = "origin_refused"
+    KEY_MISSING = "key_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where one candidate's request goes: provider, endpoint, key, model, and the provider's ways.
+
+    `endpoint` is the base URL, or the full call URL when its path ends in the protocol's call (REQUIREMENTS 9).
+    `quirks` are the compatibility options of the provider; `extra_body` is merged into the payload last.
+    """
+
+    provider: str
+    endpoint: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    quirks: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MediaData:
+    """A place in a payload where a file's base64 goes, after `prefix` (e.g. `data:image/png;base64,`)."""
+
+    blob: Blob
+    prefix: str = ""
+
+    @property
+    def length(self) -> int:
+        """Characters this place takes on the wire."""
+        return len(self.prefix) + 4 * ((self.blob.size + 2) // 3)
+
+
+Piece = bytes | MediaData
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    """One HTTP call, its payload still a JSON value in which files stand as `MediaData`."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    method: str = "POST"
+    dropped_params: tuple[str, ...] = ()
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """The body in order: JSON bytes, and the places of files between them."""
+        return split_payload(self.payload)
+
+    @property
+    def content_length(self) -> int:
+        """Bytes of the whole body, known without reading a file."""
+        return sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in self.pieces())
+
+    def elided(self) -> Any:
+        """The payload as previews show it: each file's data as `<N bytes>` (CONTRACT §4)."""
+        return elide(self.payload)
+
+
+def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
+    """The payload as compact UTF-8 JSON, cut where a `MediaData` stands."""
+    places: list[MediaData] = []
+    mark = f"media:{secrets.token_hex(16)}:"  # unguessable, so that no text a caller sends can look like a place
+
+    def place(value: object) -> str:
+        if not isinstance(value, MediaData):
+            raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+        places.append(value)
+        return mark
+
+    texts = json.dumps(payload, default=place, ensure_ascii=False, separators=(",", ":")).split(mark)
+    pieces: list[Piece] = []
+    for text, media in zip(texts, places, strict=False):
+        pieces += [(text + media.prefix).encode(), MediaData(media.blob)]
+    return (*pieces, texts[-1].encode())
+
+
+def elide(value: Any) -> Any:
+    """The same JSON value with each `MediaData` written as its prefix and `<N bytes>`."""
+    if isinstance(value, MediaData):
+        return f"{value.prefix}<{value.blob.size} bytes>"
+    if isinstance(value, Mapping):
+        return {key: elide(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [elide(item) for item in value]
+    return value
+
+
+def base64_blocks(blob: Blob) -> Iterator[bytes]:
+    """The blob's base64 in blocks, whatever the sizes of its own blocks; memory stays that of one block."""
+    rest = b""
+    for block in blob.blocks():
+        data = rest + block
+        cut = len(data) - len(data) % 3
+        rest = data[cut:]
+        if cut:
+            yield base64.b64encode(data[:cut])
+    if rest:
+        yield base64.b64encode(rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider counted them; None where it did not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said; `finish_reason` in OpenAI's words (stop, length, tool_calls, content_filter)."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str | None = None
+    refusal: str | None = None
+    finish_reason: str = "stop"
+    usage: Usage = Usage()
+    model: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a call gave no answer: a value until nobody can act on it.
+
+    `message` is the provider's sentence, shortened and free of secrets; `retry_after` in seconds, None when the
+    provider named no time; `param` is the parameter it would not take.
+    """
+
+    fault: Fault
+    message: str = ""
+    status: int | None = None
+    code: str | None = None
+    param: str | None = None
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of a tool call: id and name come with the first piece of an index, arguments in fragments."""
+
+    index: int
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+    signature: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of an answer as it streams in; empty when the event carried nothing a caller sees."""
+
+    text: str = ""
+    reasoning: str = ""
+    refusal: str = ""
+    tool_calls: tuple[ToolCallDelta, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The model is done: why, and the count where the provider sends one."""
+
+    finish_reason: str
+    usage: Usage = Usage()
+    model: str | None = None
+    id: str | None = None
+
+
+StreamEvent = Delta | Finish | Failure
+
+
+class StreamDecoder(Protocol):
+    """Turns the bytes of one streamed answer into events, whatever the cuts between blocks."""
+
+    def feed(self, block: bytes) -> list[StreamEvent]:
+        """Events completed by this block; keep-alive comments give none."""
+
+    def close(self) -> list[StreamEvent]:
+        """Events owed at the end of the body: `Failure(stream_empty | stream_truncated)` when it ended too early."""
+
+
+class WireProtocol(Protocol):
+    """One vendor's bytes; `openai`, `anthropic`, `gemini` and `echo` are the four there are."""
+
+    name: str
+
+    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
+        """The call for a derived request (no `FilePart` left in it); what it cannot say is in `dropped_params`."""
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """The outcome of a whole response."""
+
+    def decoder(self) -> StreamDecoder:
+        """A fresh decoder for one streamed response with status 200."""

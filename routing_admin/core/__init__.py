@@ -1,0 +1,1 @@
+"""Where a task goes: configuration, fallback flow and languages in plain Python."""
