@@ -1,0 +1,1 @@
+"""What a file is, and how each model would receive it."""

@@ -23,7 +23,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """The bytes behind a file cannot be had; `reason` is `artifact_missing`, `artifact_corrupt` or `failed`."""
 
     def __init__(self, reason: str) -> None:
@@ -35,7 +35,7 @@ class Unreadable(Exception):
 class Blob:
     """Bytes that are read only when they are sent: `size` in bytes, `blocks()` starts a fresh pass over them.
 
-    `blocks` may be called once per try; it raises `Unreadable` when the bytes are missing or corrupt.
+    `blocks` may be called once per try; it raises `UnreadableError` when the bytes are missing or corrupt.
     """
 
     size: int
@@ -76,7 +76,7 @@ class ConvertTo:
 
 
 class Content(Protocol):
-    """Ways to a file's content, filled by whoever holds the bytes; every method may raise `Unreadable`."""
+    """Ways to a file's content, filled by whoever holds the bytes; every method may raise `UnreadableError`."""
 
     def blob(self) -> Blob:
         """The bytes as stored."""
