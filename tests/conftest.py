@@ -1,0 +1,32 @@
+"""What every test shares: Hypothesis profiles, the requirement marker, a data directory of the test run's own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+DATA_DIR = Path(tempfile.mkdtemp(prefix="routing-admin-test-"))
+os.environ["ROUTING_ADMIN_DATA_DIR"] = str(DATA_DIR)
+os.environ.setdefault("ROUTING_ADMIN_ADMIN_PASSWORD", "correct horse battery staple")
+
+QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("default", max_examples=200, deadline=None, suppress_health_check=QUIET)
+settings.register_profile("slow", max_examples=2000, deadline=None, suppress_health_check=QUIET)
+settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=QUIET)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run tests marked slow, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
