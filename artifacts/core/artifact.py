@@ -1,0 +1,89 @@
+"""A stored file as the cores see it: what is known of it, and the way to its bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from capabilities.core.message import Content, FilePart
+from capabilities.core.vocabulary import Kind
+
+REF_PREFIX = "artifact:"
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+def artifact_id(ref: str) -> str | None:
+    """The id in a reference, `artifact:<id>` or bare; None when it cannot be one (decision 14).
+
+    Ids are 1 to 128 of A-Z a-z 0-9 _ -, so nothing that passes here can name a path.
+    """
+    bare = ref.removeprefix(REF_PREFIX)
+    return bare if _ID.fullmatch(bare) else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArtifact:
+    """One stored file: `mime_type` is the type in effect, `declared_mime_type` what its uploader said.
+
+    `size` in bytes, `created_at` as ISO 8601, `type` the free word its maker gave it, `encoding` for text only,
+    `width`/`height` in pixels and `seconds` where they could be measured. `unreadable` is set when the bytes are
+    known to be gone (`artifact_missing`) or damaged (`artifact_corrupt`).
+    """
+
+    id: str
+    mime_type: str = "application/octet-stream"
+    kind: Kind = Kind.OTHER
+    is_binary: bool = True
+    size: int | None = None
+    filename: str | None = None
+    declared_mime_type: str | None = None
+    encoding: str | None = None
+    created_at: str | None = None
+    type: str | None = None
+    width: int | None = None
+    height: int | None = None
+    pages: int | None = None
+    seconds: float | None = None
+    unreadable: str | None = None
+    content: Content | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def ref(self) -> str:
+        """The reference that agents hand to each other."""
+        return REF_PREFIX + self.id
+
+    @property
+    def binary_type(self) -> Kind | None:
+        """What kind of binary it is (ABR-1.2); None for text."""
+        return (Kind.OTHER if self.kind is Kind.TEXT else self.kind) if self.is_binary else None
+
+    def part(self) -> FilePart:
+        """The same file as a part of a message."""
+        return FilePart(
+            kind=self.binary_type or Kind.TEXT,
+            mime_type=self.mime_type,
+            filename=self.filename,
+            size=self.size,
+            artifact_id=self.id,
+            width=self.width,
+            height=self.height,
+            pages=self.pages,
+            seconds=self.seconds,
+            unreadable=self.unreadable,
+            content=self.content,
+        )
+
+    def metadata(self) -> Mapping[str, Any]:
+        """The `metadata` of a ContentRouteResult (CONTRACT §5): `id` always, the rest where known."""
+        known = {
+            "id": self.id,
+            "type": self.type,
+            "filename": self.filename,
+            "mimeType": self.mime_type,
+            "size": self.size,
+            "createdAt": self.created_at,
+            "binaryType": self.binary_type.value if self.binary_type else None,
+        }
+        return {key: value for key, value in known.items() if value is not None}
