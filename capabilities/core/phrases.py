@@ -1,0 +1,181 @@
+"""The words of the texts that models read, in Chinese and English, and how untrusted names are written among them.
+
+The Chinese is the seeds' (000, 002), the English its twin (GLOSSARY, "Texts that models read"). Each text is parsed
+again by programs, so a name must stay on its line: `written` turns what could break or hide a line into `\\u{hex}`,
+`read_back` undoes it, and ordinary names, Chinese, quotes and brackets included, stand as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+UNITS = ("KB", "MB", "GB", "TB", "PB")
+JOINERS = "\u200c\u200d"
+"""Invisible, but part of Persian and Indic words and of emoji; they cannot break a line or reorder it."""
+
+HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Controls, format and bidi marks, lone surrogates, line and paragraph separators."""
+
+ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """One language's words; `nouns` and `skills` are by content type (image, audio, video, file)."""
+
+    received: str
+    type: str
+    filename: str
+    reference: str
+    link: str
+    size: str
+    mime_type: str
+    unreadable_status: str
+    cannot: str
+    forward: str
+    suggested: str
+    able: str
+    nobody: str
+    nouns: Mapping[str, str]
+    skills: Mapping[str, str]
+    unreadable: str
+    short_size: str
+    cannot_read: str
+    failed: str
+    error: str
+    check: str
+    truncated: str
+    tail: str
+    call: str
+    whole: str
+    call_of: str
+    lead: str
+    nameless: str
+    unknown: str
+
+    def forward_to(self, content_type: str) -> str:
+        """The sentence that says how such content can be handed on, and which capability that takes."""
+        return self.forward.format(noun=self.nouns[content_type], skill=self.skills[content_type])
+
+
+ZH = Words(
+    received="【收到附件】",
+    type="类型: ",
+    filename="文件名: ",
+    reference="工件ID: ",
+    link="链接: ",
+    size="文件大小: ",
+    mime_type="MIME类型: ",
+    unreadable_status="状态: 无法读取文件内容，可稍后凭上述引用重试",
+    cannot="当前模型不支持直接处理此类型内容。",
+    forward="如需处理此{noun}，可以使用 send_message 工具将其转发给具备{skill}能力的智能体。",
+    suggested="建议转发给: ",
+    able="可处理此内容的智能体: ",
+    nobody="目前没有智能体能够处理此类内容。",
+    nouns=MappingProxyType({"image": "图片", "audio": "音频", "video": "视频", "file": "文件"}),
+    skills=MappingProxyType({"image": "视觉理解", "audio": "音频理解", "video": "视频理解", "file": "文件阅读"}),
+    unreadable="[无法读取] ",
+    short_size="大小: ",
+    cannot_read="当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。",
+    failed="[文件处理失败: ",
+    error="错误: 无法读取文件内容",
+    check="请检查文件是否损坏",
+    truncated="[已截断: 共 {total} 字符，此处为 {start}–{end}",
+    tail=" 与末尾 {tail}",
+    call="；继续读取请调用 get_artifact(ref, offset={offset})",
+    whole="；全文见 {reference}",
+    call_of="，ref 为 {reference}",
+    lead="工件内容 (",
+    nameless="未知文件",
+    unknown="未知",
+)
+
+EN = Words(
+    received="[Attachment received]",
+    type="Type: ",
+    filename="Filename: ",
+    reference="Artifact ID: ",
+    link="URL: ",
+    size="File size: ",
+    mime_type="MIME type: ",
+    unreadable_status="Status: the file's content could not be read; try again later by the reference above",
+    cannot="The current model cannot process this type of content directly.",
+    forward=(
+        "To have this {noun} handled, forward it with the send_message tool to an agent that has {skill} capability."
+    ),
+    suggested="Suggested agents: ",
+    able="Agents that can process it: ",
+    nobody="No agent can currently process this type of content.",
+    nouns=MappingProxyType({"image": "image", "audio": "audio", "video": "video", "file": "file"}),
+    skills=MappingProxyType({"image": "vision", "audio": "audio", "video": "video", "file": "file"}),
+    unreadable="[Unreadable] ",
+    short_size="Size: ",
+    cannot_read=(
+        "The current model cannot read this kind of file. "
+        "Consider creating an agent with the required capability to help."
+    ),
+    failed="[File could not be processed: ",
+    error="Error: the file's content could not be read",
+    check="Please check whether the file is damaged",
+    truncated="[Truncated: {total} characters, showing {start}–{end}",
+    tail=" and the last {tail}",
+    call="; to read on call get_artifact(ref, offset={offset})",
+    whole="; the whole is {reference}",
+    call_of=", where ref is {reference}",
+    lead="Artifact content (",
+    nameless="unknown file",
+    unknown="unknown",
+)
+
+LANGUAGES: Mapping[str, Words] = MappingProxyType({"zh": ZH, "en": EN})
+
+
+def nearest(language: str | None) -> str:
+    """`zh` for Chinese in any spelling (zh-CN, zh_Hant, ZH), `en` for every other language or none."""
+    primary = re.split(r"[-_]", language or "", maxsplit=1)[0].strip().lower()
+    return primary if primary in LANGUAGES else "en"
+
+
+def words(language: str | None) -> Words:
+    """The words of the nearest language."""
+    return LANGUAGES[nearest(language)]
+
+
+def hides(character: str) -> bool:
+    """Whether a character could break a line, reorder it or stand in it unseen."""
+    return unicodedata.category(character) in HIDDEN_CATEGORIES and character not in JOINERS
+
+
+def written(name: str, also: str = "") -> str:
+    """The name on one line; hidden characters, and those in `also`, become `\\u{hex}`. Injective: see `read_back`."""
+
+    def one(index: int, character: str) -> str:
+        looks_escaped = character == "\\" and name.startswith("u{", index + 1)
+        return f"\\u{{{ord(character):x}}}" if looks_escaped or character in also or hides(character) else character
+
+    if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in also):
+        return name
+    return "".join(one(index, character) for index, character in enumerate(name))
+
+
+def read_back(text: str) -> str:
+    """The name that `written` wrote; text it cannot have written comes back as it is."""
+
+    def one(match: re.Match[str]) -> str:
+        code = int(match[1], 16)
+        return chr(code) if code <= 0x10FFFF else match[0]
+
+    return ESCAPE.sub(one, text)
+
+
+def human_size(size: int) -> str:
+    """Bytes as people write them: `1023 B`, `1.0 KB`, `1.2 MB`; the unit grows rather than show 1024.0."""
+    if size < 1024:
+        return f"{size} B"
+    tenths = [(20 * size + 1024**power) // (2 * 1024**power) for power in range(1, len(UNITS) + 1)]
+    power = next((index for index, count in enumerate(tenths) if count < 10240), len(UNITS) - 1)
+    return f"{tenths[power] // 10}.{tenths[power] % 10} {UNITS[power]}"
