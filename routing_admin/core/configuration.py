@@ -1,0 +1,202 @@
+"""The configuration: one immutable value of which database rows and JSON files are two forms.
+
+Everything is frozen, lists are tuples, and order is meaning: it is the order of the files and of the pages. What a
+file said and no field here can say (unknown fields, a default written out) stands in `extra`, so that an export gives
+back what was imported. No plaintext key is ever in it: keys read from a file travel beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
+
+JsonObject = Mapping[str, Any]
+
+
+class KeyKind(StrEnum):
+    """How a provider comes by its key."""
+
+    NONE = "none"
+    """It needs none (`NOT_NEEDED`, or an empty key)."""
+    ENV = "env"
+    """From the environment variable named; also where nothing but a placeholder was given."""
+    STORED = "stored"
+    """Encrypted in the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """A provider's key without the key: the variable's name, or the ciphertext and its fingerprint.
+
+    `token` is empty on a key that has just been read from a file and that the shell has still to encrypt.
+    """
+
+    kind: KeyKind = KeyKind.NONE
+    variable: str = ""
+    token: str = field(default="", repr=False)
+    fingerprint: str = ""
+
+
+NO_KEY = KeySpec()
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSpec:
+    """Where requests go and with which key.
+
+    `endpoint` is a base URL or a full call URL, as written. `proxy` is `default`, `none` or a URL; `timeouts` in
+    seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `in_routing_file` is false for a provider that
+    only a service brought in: `llm-routing.json` lists it once a route uses it.
+    """
+
+    name: str
+    endpoint: str
+    default_model: str
+    protocol: str = "openai"
+    key: KeySpec = NO_KEY
+    display_name: str = ""
+    env_name: str | None = None
+    enabled: bool = True
+    quirks: JsonObject = field(default_factory=dict)
+    timeouts: JsonObject = field(default_factory=dict)
+    proxy: str = "default"
+    in_routing_file: bool = True
+    extra: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpec:
+    """A model at a provider, and what it reads and writes.
+
+    `base_url` as the file wrote it. `capabilities` is None where nothing valid is declared: text in, text out (MCR-1.5).
+    `sources` says where a capability comes from, keyed `input:vision`; an entry not listed is declared.
+    `routed` marks the one that speaks for (provider, model) where two services share it.
+    """
+
+    id: str
+    name: str
+    provider: str
+    model: str
+    base_url: str
+    capabilities: Capabilities | None = None
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    capability_tags: tuple[Any, ...] = ()
+    description: str = ""
+    limits: JsonObject = field(default_factory=dict)
+    content: JsonObject = field(default_factory=dict)
+    routed: bool = False
+    enabled: bool = True
+    extra: JsonObject = field(default_factory=dict)
+
+    @property
+    def effective_capabilities(self) -> Capabilities:
+        """What the service counts as able to do."""
+        return TEXT_ONLY if self.capabilities is None else self.capabilities
+
+    def source(self, side: str, capability: str) -> Source:
+        """Where a capability's value comes from; `side` is `input` or `output`."""
+        return self.sources.get(f"{side}:{capability}", Source.DECLARED)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSpec:
+    """One place in a chain; `model` None means the provider's default, parameters None mean the route's."""
+
+    provider: str
+    model: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    extra_body: JsonObject = field(default_factory=dict)
+    extra: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSpec:
+    """Where a task type goes: `candidates[0]` is the primary, the others are its fallbacks, in order.
+
+    `on_error` is a preset's name or a table of error → action, empty for the default; `deadline` (whole answer) and
+    `first_content` in seconds, None for the default.
+    """
+
+    task_type: str
+    candidates: tuple[CandidateSpec, ...]
+    temperature: float | None = None
+    max_tokens: int | None = None
+    on_error: str | JsonObject = field(default_factory=dict)
+    retries: int | None = None
+    deadline: float | None = None
+    first_content: float | None = None
+    content: JsonObject = field(default_factory=dict)
+    enabled: bool = True
+    extra: JsonObject = field(default_factory=dict)
+
+    @property
+    def primary(self) -> CandidateSpec:
+        """The candidate that is asked first."""
+        return self.candidates[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AliasSpec:
+    """A model name that callers use and where it leads (`task:…`, a service id …); `*` catches all."""
+
+    name: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """An agent and the one service or the one route (by task type) it works with."""
+
+    id: str
+    name: str
+    description: str = ""
+    service_id: str | None = None
+    task_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageSpec:
+    """A language beside the built-in ones, or another directive for one of them."""
+
+    code: str
+    directive: str
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All of it. `default_language` as written, None where absent (then `en`)."""
+
+    providers: tuple[ProviderSpec, ...] = ()
+    services: tuple[ServiceSpec, ...] = ()
+    routes: tuple[RouteSpec, ...] = ()
+    aliases: tuple[AliasSpec, ...] = ()
+    agents: tuple[AgentSpec, ...] = ()
+    languages: tuple[LanguageSpec, ...] = ()
+    default_language: str | None = None
+    extra_routing: JsonObject = field(default_factory=dict)
+    extra_services: JsonObject = field(default_factory=dict)
+
+    def provider(self, name: str) -> ProviderSpec | None:
+        """The provider of that name."""
+        return next((provider for provider in self.providers if provider.name == name), None)
+
+    def service(self, service_id: str) -> ServiceSpec | None:
+        """The service with that id."""
+        return next((service for service in self.services if service.id == service_id), None)
+
+    def route(self, task_type: str) -> RouteSpec | None:
+        """The route of exactly that task type; falling to `default` is the router's business."""
+        return next((route for route in self.routes if route.task_type == task_type), None)
+
+    def service_at(self, provider: str, model: str) -> ServiceSpec | None:
+        """The service that speaks for (provider, model): the one marked as routed, else the first (decision 9)."""
+        found = [service for service in self.services if (service.provider, service.model) == (provider, model)]
+        return next((service for service in found if service.routed), found[0] if found else None)
+
+
+EMPTY = Configuration()
