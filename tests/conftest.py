@@ -1,17 +1,11 @@
-"""What every test shares: Hypothesis profiles, the requirement marker, a data directory of the test run's own."""
+"""What every test shares: Hypothesis profiles and the slow switch."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-DATA_DIR = Path(tempfile.mkdtemp(prefix="routing-admin-test-"))
-os.environ["ROUTING_ADMIN_DATA_DIR"] = str(DATA_DIR)
-os.environ.setdefault("ROUTING_ADMIN_ADMIN_PASSWORD", "correct horse battery staple")
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("default", max_examples=200, deadline=None, suppress_health_check=QUIET)

@@ -1,0 +1,83 @@
+"""The rows behind artifacts: what is known of a file; its bytes lie in the store under their SHA-256."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from capabilities.core.vocabulary import Kind
+
+
+def new_artifact_id() -> str:
+    """128 random bits: a reference cannot be guessed, so knowing it is the right to read a shared file."""
+    return secrets.token_hex(16)
+
+
+class ArtifactQuerySet(models.QuerySet["Artifact"]):
+    """What can be asked of artifacts."""
+
+    def living(self) -> ArtifactQuerySet:
+        """Artifacts that are neither deleted nor expired."""
+        return self.filter(deleted_at__isnull=True).filter(
+            Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+        )
+
+    def readable_by(self, agent_id: str) -> ArtifactQuerySet:
+        """Living artifacts an agent may read by reference: shared ones, and its own private ones (CONTRACT §3)."""
+        return self.living().filter(Q(visibility=Artifact.Visibility.SHARED) | Q(owner=agent_id))
+
+    def owned_by(self, agent_id: str) -> ArtifactQuerySet:
+        """Living artifacts an agent stored itself: what it may list and delete."""
+        return self.living().filter(owner=agent_id)
+
+
+class Artifact(models.Model):
+    """A stored file. `owner` is the id of the agent that stored it, empty when a person did."""
+
+    class Visibility(models.TextChoices):
+        SHARED = "shared", _("every agent with the reference")
+        PRIVATE = "private", _("only the agent that stored it")
+
+    id = models.CharField(primary_key=True, max_length=64, default=new_artifact_id, editable=False)
+    filename = models.CharField(_("filename"), max_length=255, blank=True)
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=10, choices=[(kind.value, kind.value) for kind in Kind])
+    mime_type = models.CharField(max_length=150)
+    declared_mime_type = models.CharField(max_length=255, blank=True)
+    detected_mime_type = models.CharField(max_length=150, blank=True)
+    is_binary = models.BooleanField()
+    encoding = models.CharField(max_length=40, blank=True)
+    evidence = models.JSONField(default=list)
+    mismatch = models.BooleanField(default=False)
+    type = models.CharField(max_length=100, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    width = models.PositiveIntegerField(null=True, blank=True)
+    height = models.PositiveIntegerField(null=True, blank=True)
+    pages = models.PositiveIntegerField(null=True, blank=True)
+    seconds = models.FloatField(null=True, blank=True)
+    owner = models.CharField(max_length=120, blank=True, db_index=True)
+    uploaded_by = models.CharField(max_length=150, blank=True)
+    visibility = models.CharField(max_length=7, choices=Visibility.choices, default=Visibility.SHARED)
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ArtifactQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [models.Index(fields=["owner", "-created_at", "-id"], name="artifact_owner_newest")]
+        constraints = [models.CheckConstraint(condition=~Q(sha256=""), name="artifact_has_bytes")]
+
+    def __str__(self) -> str:
+        return self.ref
+
+    @property
+    def ref(self) -> str:
+        """The reference that agents hand to one another."""
+        return f"artifact:{self.id}"

@@ -1,0 +1,170 @@
+"""The rows behind providers, model services, agents and their keys.
+
+Rows are written by `capabilities/actions.py` alone, which validates, records the revision and the audit event.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from capabilities.core.vocabulary import Source
+
+
+class StoredKey(models.Model):
+    """A provider key, encrypted and bound to the origin it may be sent to; history names it by fingerprint only."""
+
+    fingerprint = models.CharField(max_length=64, unique=True)
+    origin = models.CharField(max_length=300)
+    ciphertext = models.TextField()
+    last_four = models.CharField(max_length=4, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"…{self.last_four}"
+
+
+class Provider(models.Model):
+    """Where models are called and with which key. DeepSeek is a row here that speaks the `openai` protocol."""
+
+    class KeySource(models.TextChoices):
+        NONE = "none", _("needs no key")
+        ENVIRONMENT = "env", _("from the environment")
+        STORED = "stored", _("stored, encrypted")
+
+    name = models.CharField(_("name"), max_length=120, unique=True)
+    display_name = models.CharField(_("display name"), max_length=200, blank=True)
+    protocol = models.CharField(_("protocol"), max_length=30, default="openai")
+    endpoint = models.CharField(_("base URL"), max_length=500)
+    default_model = models.CharField(_("default model"), max_length=200)
+    key_source = models.CharField(max_length=10, choices=KeySource.choices, default=KeySource.ENVIRONMENT)
+    key_variable = models.CharField(max_length=200, blank=True)
+    stored_key = models.ForeignKey(StoredKey, models.PROTECT, null=True, blank=True, related_name="providers")
+    env_name = models.CharField(max_length=120, blank=True)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    quirks = models.JSONField(default=dict, blank=True)
+    timeouts = models.JSONField(default=dict, blank=True)
+    proxy = models.CharField(max_length=500, default="default")
+    in_routing_file = models.BooleanField(default=True)
+    extra = models.JSONField(default=dict, blank=True)
+    position = models.PositiveIntegerField(default=0)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["position", "id"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(name=""), name="provider_has_a_name"),
+            models.CheckConstraint(
+                condition=Q(key_source="stored", stored_key__isnull=False) | ~Q(key_source="stored"),
+                name="provider_stored_key_is_there",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.display_name or self.name
+
+
+class Service(models.Model):
+    """One (provider, model) and what it can read and write: an entry of `llmservices.json`."""
+
+    service_id = models.CharField(_("id"), max_length=200, unique=True)
+    name = models.CharField(_("name"), max_length=200)
+    provider = models.ForeignKey(Provider, models.PROTECT, related_name="services", verbose_name=_("provider"))
+    model = models.CharField(_("model name"), max_length=200)
+    base_url = models.CharField(max_length=500, blank=True)
+    capability_tags = models.JSONField(default=list, blank=True)
+    raw_capabilities = models.JSONField(null=True, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    limits = models.JSONField(default=dict, blank=True)
+    content = models.CharField(_("content policy"), max_length=40, blank=True)
+    timeouts = models.JSONField(default=dict, blank=True)
+    extra_body = models.JSONField(default=dict, blank=True)
+    routed = models.BooleanField(default=True)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    extra = models.JSONField(default=dict, blank=True)
+    position = models.PositiveIntegerField(default=0)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["position", "id"]
+        constraints = [models.CheckConstraint(condition=~Q(service_id=""), name="service_has_an_id")]
+
+    def __str__(self) -> str:
+        return self.service_id
+
+
+class ServiceCapability(models.Model):
+    """One cell of the capability matrix: a service, a side, a capability, whether it is there and who says so."""
+
+    class Side(models.TextChoices):
+        INPUT = "input", _("input")
+        OUTPUT = "output", _("output")
+
+    service = models.ForeignKey(Service, models.CASCADE, related_name="capabilities")
+    side = models.CharField(max_length=6, choices=Side.choices)
+    name = models.CharField(max_length=100)
+    supported = models.BooleanField(default=True)
+    source = models.CharField(max_length=10, choices=[(s.value, s.value) for s in Source], default=Source.DECLARED)
+    position = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["side", "position", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["service", "side", "name"], name="one_cell_per_capability"),
+            models.CheckConstraint(condition=~Q(name=""), name="capability_has_a_name"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.service_id} {self.side} {self.name}"
+
+
+class Agent(models.Model):
+    """A program that calls models: it uses one service, or one task route by its task type."""
+
+    class Origin(models.TextChoices):
+        ADMINISTRATOR = "administrator", _("made in the browser")
+        RUNTIME = "runtime", _("made at run time")
+
+    agent_id = models.CharField(_("id"), max_length=120, unique=True)
+    name = models.CharField(_("name"), max_length=200, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    service = models.ForeignKey(Service, models.PROTECT, null=True, blank=True, related_name="agents")
+    task_type = models.CharField(_("task type"), max_length=200, blank=True)
+    origin = models.CharField(max_length=13, choices=Origin.choices, default=Origin.ADMINISTRATOR)
+    owner = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="made")
+    expires_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["agent_id"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(agent_id=""), name="agent_has_an_id"),
+            models.CheckConstraint(
+                condition=Q(service__isnull=True) | Q(task_type=""), name="agent_uses_service_or_route"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.agent_id
+
+
+class AgentKey(models.Model):
+    """A key of an agent: its secret is kept only as an HMAC, its public part finds the row."""
+
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="keys")
+    public_id = models.CharField(max_length=16, unique=True)
+    digest = models.CharField(max_length=64)
+    label = models.CharField(max_length=100, blank=True)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"ra_{self.public_id}…"

@@ -1,0 +1,30 @@
+"""Which rows live in which database: the request log has its own, so that its writes never wait for a fsync."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Model
+
+LOGS = "logs"
+LOG_MODELS = frozenset({"requestlog", "attemptlog"})
+
+
+class LogsRouter:
+    """Sends the request log to the `logs` database and everything else to `default`; nothing relates across."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
+        """The alias a model is read from."""
+        return LOGS if model._meta.model_name in LOG_MODELS else None
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
+        """The alias a model is written to."""
+        return self.db_for_read(model)
+
+    def allow_relation(self, one: Model, other: Model, **hints: Any) -> bool | None:
+        """Relations stay inside one database."""
+        return (one._meta.model_name in LOG_MODELS) == (other._meta.model_name in LOG_MODELS)
+
+    def allow_migrate(self, db: str, app_label: str, model_name: str | None = None, **hints: Any) -> bool | None:
+        """Log tables are made in `logs` alone, every other table in `default` alone."""
+        return (model_name in LOG_MODELS) == (db == LOGS)

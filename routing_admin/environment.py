@@ -1,0 +1,124 @@
+"""What the environment says, read once: every `ROUTING_ADMIN_…` setting with its default and meaning.
+
+`SETTINGS` is the one list that the settings page and the README's table are made from.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+import environ
+from cryptography.fernet import Fernet
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+PREFIX = "ROUTING_ADMIN_"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of the installation: its variable, default as written, and what it does."""
+
+    name: str
+    default: str
+    meaning: str
+    secret: bool = False
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("ROUTING_ADMIN_DATA_DIR", "var/", "Where databases, artifacts and generated secrets are kept."),
+    Setting("ROUTING_ADMIN_HOST", "127.0.0.1", "Address the server listens on."),
+    Setting("ROUTING_ADMIN_PORT", "8000", "Port the server listens on."),
+    Setting(
+        "ROUTING_ADMIN_PUBLIC_URL",
+        "http://HOST:PORT",
+        "The address people and agents use; https turns on secure cookies, HSTS and redirect.",
+    ),
+    Setting("ROUTING_ADMIN_ALLOWED_HOSTS", "", "More host names to answer to, comma separated."),
+    Setting(
+        "ROUTING_ADMIN_TRUSTED_PROXIES",
+        "0",
+        "How many proxies in front may be believed about the client's address and https.",
+    ),
+    Setting("ROUTING_ADMIN_TIME_ZONE", "UTC", "Time zone of the pages."),
+    Setting("ROUTING_ADMIN_ADMIN_USER", "admin", "Name of the first administrator."),
+    Setting(
+        "ROUTING_ADMIN_ADMIN_PASSWORD",
+        "generated",
+        "The first administrator's password; printed once when generated.",
+        secret=True,
+    ),
+    Setting(
+        "ROUTING_ADMIN_SECRET_KEY",
+        "generated",
+        "Signs sessions; generated into the data directory when unset.",
+        secret=True,
+    ),
+    Setting(
+        "ROUTING_ADMIN_KEYS",
+        "generated",
+        "Keys that encrypt stored provider keys, newest first, comma separated.",
+        secret=True,
+    ),
+    Setting(
+        "ROUTING_ADMIN_ALLOWED_ORIGINS",
+        "",
+        "Private, loopback or plain-http provider origins that may be called, comma separated; * for all.",
+    ),
+    Setting("ROUTING_ADMIN_OUTGOING_PROXY", "", "Proxy for calls to providers (http or https URL)."),
+    Setting("ROUTING_ADMIN_MAX_UPLOAD_BYTES", "26214400", "Largest artifact in bytes (25 MiB)."),
+    Setting(
+        "ROUTING_ADMIN_PUBLISH_DIR", "", "Both JSON files are written here after every change of the configuration."
+    ),
+    Setting("ROUTING_ADMIN_DEBUG", "off", "Django's debug pages; never in production."),
+    Setting("ROUTING_ADMIN_DJANGO_ADMIN", "off", "Django's own admin at /django-admin/, for superusers."),
+    Setting("DATABASE_URL", "SQLite in the data directory", "Another database.", secret=True),
+    Setting("LLM_ROUTING_CONFIG", "", "llm-routing.json imported at the first start."),
+    Setting("LLM_SERVICES_CONFIG", "", "llmservices.json imported at the first start."),
+    Setting("LLM_PROVIDER_{NAME}_API_KEY", "", "Overrides that provider's key.", secret=True),
+    Setting(
+        "LLM_PROVIDER",
+        "openai",
+        "Name of the single provider that is made when nothing is configured and LLM_API_KEY is set.",
+    ),
+    Setting("LLM_API_KEY", "", "Its key.", secret=True),
+    Setting("LLM_ENDPOINT", "OpenAI's chat URL", "Its endpoint."),
+    Setting("LLM_MODEL", "gpt-4", "Its model."),
+)
+
+
+def read_environment() -> environ.Env:
+    """The environment, with `.env` beside manage.py filling in what is not set."""
+    env = environ.Env()
+    env.read_env(str(BASE_DIR / ".env"), overwrite=False)
+    return env
+
+
+def data_directory(env: environ.Env) -> Path:
+    """The data directory, made when missing, readable by its owner alone."""
+    path = Path(env.str(PREFIX + "DATA_DIR", default=str(BASE_DIR / "var"))).expanduser().resolve()
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def kept_secret(path: Path, make: str) -> str:
+    """The secret in a file of the data directory, made the first time; never overwritten, two starters agree."""
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(make)
+    except FileExistsError:
+        pass
+    return path.read_text().strip()
+
+
+def secret_key(env: environ.Env, data_dir: Path) -> str:
+    """The signing key: from the environment, else kept in the data directory."""
+    return env.str(PREFIX + "SECRET_KEY", default="") or kept_secret(data_dir / "secret_key", secrets.token_urlsafe(50))
+
+
+def encryption_keys(env: environ.Env, data_dir: Path) -> list[str]:
+    """The keys that encrypt stored provider keys, newest first."""
+    given = [key for key in env.list(PREFIX + "KEYS", default=[]) if key]
+    return given or kept_secret(data_dir / "keys", Fernet.generate_key().decode()).split(",")

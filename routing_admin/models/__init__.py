@@ -1,0 +1,18 @@
+"""The rows of the project package: routes, history, request log, installation."""
+
+from routing_admin.models.history import AuditEvent, Revision
+from routing_admin.models.installation import Installation, Language
+from routing_admin.models.requests import AttemptLog, RequestLog
+from routing_admin.models.routes import Alias, Candidate, TaskRoute
+
+__all__ = [
+    "Alias",
+    "AttemptLog",
+    "AuditEvent",
+    "Candidate",
+    "Installation",
+    "Language",
+    "RequestLog",
+    "Revision",
+    "TaskRoute",
+]

@@ -1,0 +1,46 @@
+"""One revision per change of the configuration, and one audit event per act. Neither has foreign keys: both outlive what they name."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Revision(models.Model):
+    """The whole configuration after one change, with who made it and what changed in words; no key is in it."""
+
+    number = models.BigAutoField(primary_key=True)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    actor_kind = models.CharField(max_length=10)
+    actor = models.CharField(max_length=150)
+    message = models.CharField(max_length=500, blank=True)
+    changes = models.JSONField(default=list)
+    snapshot = models.JSONField()
+    sha256 = models.CharField(max_length=64)
+    restores = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-number"]
+
+    def __str__(self) -> str:
+        return str(self.number)
+
+
+class AuditEvent(models.Model):
+    """One act: who did what to which thing, from where. Written in the same transaction as the act."""
+
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    actor_kind = models.CharField(max_length=10)
+    actor = models.CharField(max_length=150)
+    address = models.CharField(max_length=64, blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    action = models.CharField(max_length=60)
+    object_kind = models.CharField(max_length=30, blank=True)
+    object_name = models.CharField(max_length=300, blank=True)
+    details = models.JSONField(default=dict, blank=True)
+    revision = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.object_name}"

@@ -1,0 +1,45 @@
+"""What belongs to the installation as a whole: its default language, retention, languages and directives."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+
+class Installation(models.Model):
+    """The one row of installation-wide settings."""
+
+    default_language = models.CharField(_("default language"), max_length=35, blank=True)
+    routing_extra = models.JSONField(default=dict, blank=True)
+    services_extra = models.JSONField(default=dict, blank=True)
+    request_days = models.PositiveIntegerField(_("days requests are kept"), default=30)
+    artifact_days = models.PositiveIntegerField(_("days artifacts are kept"), null=True, blank=True)
+    quota_bytes = models.PositiveBigIntegerField(_("space for artifacts"), null=True, blank=True)
+    record_bodies = models.BooleanField(_("record request bodies"), default=False)
+    has_demo = models.BooleanField(default=False)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="one_installation")]
+
+    def __str__(self) -> str:
+        return "installation"
+
+    @classmethod
+    def current(cls) -> Installation:
+        """The row, unsaved with its defaults when there is none yet."""
+        return cls.objects.filter(id=1).first() or cls(id=1)
+
+
+class Language(models.Model):
+    """A language models can be told to answer in, with its directive; `en` and `zh` are there from the start."""
+
+    code = models.CharField(_("language code"), max_length=35, unique=True)
+    directive = models.CharField(_("directive"), max_length=500)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.code

@@ -1,0 +1,76 @@
+"""The request log: one row per request, one per candidate reached. It holds names and ids, never content or keys."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class RequestLog(models.Model):
+    """What became of one request; `chain` is what its list shows, e.g. `429 503 200`."""
+
+    id = models.CharField(primary_key=True, max_length=64)
+    started_at = models.DateTimeField(db_index=True)
+    agent = models.CharField(max_length=120, blank=True)
+    key = models.CharField(max_length=16, blank=True)
+    surface = models.CharField(max_length=20)
+    asked_model = models.CharField(max_length=300, blank=True)
+    task_type = models.CharField(max_length=200, blank=True)
+    matched = models.BooleanField(default=True)
+    language = models.CharField(max_length=35, blank=True)
+    stream = models.BooleanField(default=False)
+    outcome = models.CharField(max_length=40)
+    status = models.PositiveIntegerField(null=True)
+    error = models.TextField(blank=True)
+    provider = models.CharField(max_length=120, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    chain = models.JSONField(default=list)
+    fell_back = models.BooleanField(default=False)
+    duration_ms = models.FloatField(default=0)
+    first_content_ms = models.FloatField(null=True)
+    prompt_tokens = models.PositiveIntegerField(null=True)
+    completion_tokens = models.PositiveIntegerField(null=True)
+    adaptation = models.CharField(max_length=200, blank=True)
+    revision = models.BigIntegerField(null=True)
+    body = models.JSONField(null=True)
+
+    class Meta:
+        ordering = ["-started_at", "-id"]
+        indexes = [
+            models.Index(fields=["-started_at", "-id"], name="request_newest"),
+            models.Index(fields=["task_type", "-started_at"], name="request_task"),
+            models.Index(fields=["provider", "-started_at"], name="request_provider"),
+            models.Index(fields=["agent", "-started_at"], name="request_agent"),
+            models.Index(fields=["outcome", "-started_at"], name="request_outcome"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class AttemptLog(models.Model):
+    """One candidate reached by a request: what it received in which form, and what came back."""
+
+    request = models.ForeignKey(RequestLog, models.CASCADE, related_name="attempts")
+    position = models.PositiveIntegerField()
+    provider = models.CharField(max_length=120)
+    model = models.CharField(max_length=200, blank=True)
+    service = models.CharField(max_length=200, blank=True)
+    outcome = models.CharField(max_length=40)
+    status = models.PositiveIntegerField(null=True)
+    error = models.TextField(blank=True)
+    retry_attempts = models.PositiveIntegerField(default=0)
+    started_ms = models.FloatField(default=0)
+    duration_ms = models.FloatField(default=0)
+    first_content_ms = models.FloatField(null=True)
+    tries = models.JSONField(default=list)
+    deliveries = models.JSONField(default=list)
+    dropped_params = models.JSONField(default=list)
+    at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering = ["request", "position"]
+        indexes = [models.Index(fields=["provider", "-at"], name="attempt_provider")]
+        constraints = [models.UniqueConstraint(fields=["request", "position"], name="one_attempt_per_position")]
+
+    def __str__(self) -> str:
+        return f"{self.request_id} {self.position}"

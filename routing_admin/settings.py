@@ -1,0 +1,201 @@
+"""Django's settings, drawn from the environment (routing_admin/environment.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from csp.constants import NONE, SELF
+from django.utils.translation import gettext_lazy as _
+
+from routing_admin.environment import BASE_DIR, PREFIX, data_directory, encryption_keys, read_environment, secret_key
+
+env = read_environment()
+DATA_DIR = data_directory(env)
+DEBUG = env.bool(PREFIX + "DEBUG", default=False)
+
+SECRET_KEY = secret_key(env, DATA_DIR)
+ENCRYPTION_KEYS = encryption_keys(env, DATA_DIR)
+
+HOST = env.str(PREFIX + "HOST", default="127.0.0.1")
+PORT = env.int(PREFIX + "PORT", default=8000)
+PUBLIC_URL = env.str(PREFIX + "PUBLIC_URL", default=f"http://{HOST}:{PORT}").rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+HTTPS = _public.scheme == "https"
+ALLOWED_HOSTS = [
+    *dict.fromkeys(
+        [
+            _public.hostname or HOST,
+            HOST,
+            "localhost",
+            "127.0.0.1",
+            "[::1]",
+            *env.list(PREFIX + "ALLOWED_HOSTS", default=[]),
+        ]
+    )
+]
+CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
+TRUSTED_PROXIES = env.int(PREFIX + "TRUSTED_PROXIES", default=0)
+
+ADMIN_USER = env.str(PREFIX + "ADMIN_USER", default="admin")
+ADMIN_PASSWORD = env.str(PREFIX + "ADMIN_PASSWORD", default="")
+ALLOWED_ORIGINS = env.list(PREFIX + "ALLOWED_ORIGINS", default=[])
+OUTGOING_PROXY = env.str(PREFIX + "OUTGOING_PROXY", default="")
+MAX_UPLOAD_BYTES = env.int(PREFIX + "MAX_UPLOAD_BYTES", default=25 * 1024 * 1024)
+PUBLISH_DIR = env.str(PREFIX + "PUBLISH_DIR", default="")
+DJANGO_ADMIN = env.bool(PREFIX + "DJANGO_ADMIN", default=False)
+
+INSTALLED_APPS = [
+    "routing_admin.apps.RoutingAdminConfig",
+    "artifacts.apps.ArtifactsConfig",
+    "capabilities.apps.CapabilitiesConfig",
+    "django_htmx",
+    "template_partials",
+    "ninja",
+    "csp",
+    *(["django.contrib.admin"] if DJANGO_ADMIN else []),
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "routing_admin.entrance.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "routing_admin.middleware.HtmxPagesMiddleware",
+    "routing_admin.entrance.PagesNeedLoginMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "routing_admin.urls"
+ASGI_APPLICATION = "routing_admin.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "routing_admin.context.page",
+            ],
+            "builtins": ["template_partials.templatetags.partials"],
+        },
+    }
+]
+
+
+def sqlite(name: str, synchronous: str) -> dict[str, Any]:
+    """An SQLite database of the data directory; writers wait for one another instead of failing (docs/decisions)."""
+    pragmas = (
+        "journal_mode=WAL",
+        f"synchronous={synchronous}",
+        "journal_size_limit=67108864",
+        "cache_size=-8000",
+        "trusted_schema=OFF",
+    )
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": DATA_DIR / f"{name}.sqlite3",
+        "OPTIONS": {
+            "timeout": 5,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
+        },
+        "TEST": {"NAME": str(DATA_DIR / f"test-{name}.sqlite3")},
+    }
+
+
+DATABASES: dict[str, Any] = {"default": sqlite("routing_admin", "FULL"), "logs": sqlite("logs", "NORMAL")}
+if env.str("DATABASE_URL", default=""):
+    DATABASES = {"default": env.db_url("DATABASE_URL"), "logs": env.db_url("DATABASE_URL")}
+    DATABASES["logs"]["TEST"] = {"MIRROR": "default"}
+DATABASE_ROUTERS = ["routing_admin.databases.LogsRouter"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "dashboard"
+LOGOUT_REDIRECT_URL = "login"
+
+SESSION_COOKIE_NAME = "__Host-sid" if HTTPS else "sid"
+SESSION_COOKIE_AGE = 8 * 3600
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_HTTPONLY = True
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^(api|v1|healthz|readyz|metrics)(/|$)"]
+SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:", "blob:"],
+        "media-src": [SELF, "blob:"],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    }
+}
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
+LOCALE_PATHS = [BASE_DIR / "routing_admin" / "locale"]
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = env.str(PREFIX + "TIME_ZONE", default="UTC")
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see routing_admin/gateway
+DATA_UPLOAD_MAX_NUMBER_FILES = 50
+FILE_UPLOAD_HANDLERS = ["artifacts.uploads.StoringUploadHandler"]
+NINJA_NUM_PROXIES = TRUSTED_PROXIES
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"redact": {"()": "routing_admin.logs.RedactFilter"}},
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["redact"]}},
+    "root": {"handlers": ["console"], "level": "INFO"},
+    "loggers": {"httpx": {"level": "WARNING"}, "httpcore": {"level": "WARNING"}, "aiohttp": {"level": "WARNING"}},
+}

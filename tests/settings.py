@@ -1,0 +1,18 @@
+"""The product's settings in a data directory of the test run's own, which is removed at its end."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+DIRECTORY = tempfile.mkdtemp(prefix="routing-admin-test-")
+atexit.register(shutil.rmtree, DIRECTORY, ignore_errors=True)
+for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))] + ["DATABASE_URL"]:
+    os.environ.pop(name, None)
+os.environ["ROUTING_ADMIN_DATA_DIR"] = DIRECTORY
+os.environ["ROUTING_ADMIN_ADMIN_PASSWORD"] = "correct horse battery staple"
+os.environ["ROUTING_ADMIN_ALLOWED_ORIGINS"] = "*"
+
+from routing_admin.settings import *  # noqa: E402, F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
