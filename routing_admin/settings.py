@@ -107,7 +107,6 @@ def sqlite(name: str, synchronous: str) -> dict[str, Any]:
         f"synchronous={synchronous}",
         "journal_size_limit=67108864",
         "cache_size=-8000",
-        "trusted_schema=OFF",
     )
     return {
         "ENGINE": "django.db.backends.sqlite3",

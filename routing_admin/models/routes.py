@@ -19,8 +19,8 @@ class TaskRoute(models.Model):
     on_error = models.JSONField(default=dict, blank=True)
     retries = models.PositiveIntegerField(null=True, blank=True)
     deadline = models.FloatField(null=True, blank=True)
-    timeouts = models.JSONField(default=dict, blank=True)
-    content = models.CharField(max_length=40, blank=True)
+    first_content = models.FloatField(null=True, blank=True)
+    content = models.JSONField(default=dict, blank=True)
     extra = models.JSONField(default=dict, blank=True)
     position = models.PositiveIntegerField(default=0)
     version = models.PositiveIntegerField(default=1)
@@ -43,6 +43,7 @@ class Candidate(models.Model):
     temperature = models.FloatField(null=True, blank=True)
     max_tokens = models.PositiveIntegerField(null=True, blank=True)
     extra_body = models.JSONField(default=dict, blank=True)
+    extra = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ["route", "position"]
