@@ -1,0 +1,57 @@
+"""What can go wrong with stored bytes, each with what to do next (ABR-8.1, MCR-E4)."""
+
+from __future__ import annotations
+
+from capabilities.core.message import UnreadableError
+
+
+class ArtifactError(Exception):
+    """Something about an artifact's bytes did not work; `code` is the word for APIs."""
+
+    code = "artifact_error"
+
+
+class TooLargeError(ArtifactError):
+    """More bytes came than are allowed; nothing was kept. `limit` in bytes."""
+
+    code = "too_large"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The file is larger than the limit of {limit} bytes. Send a smaller one or raise the limit.")
+        self.limit = limit
+
+
+class StorageFullError(ArtifactError):
+    """The disk or the quota is full; nothing was kept."""
+
+    code = "storage_full"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The artifact store is full. Delete artifacts or give it more space, then send the file again."
+        )
+
+
+class MissingError(ArtifactError, UnreadableError):
+    """No bytes are kept under that hash; `reason` is `artifact_missing`, as CONTRACT §4 names the warning."""
+
+    code = "artifact_missing"
+
+    def __init__(self, sha256: str) -> None:
+        Exception.__init__(self, f"The bytes with SHA-256 {sha256[:12]}… are not in the store. Upload the file again.")
+        self.sha256 = sha256
+        self.reason = self.code
+
+
+class CorruptError(ArtifactError, UnreadableError):
+    """The bytes are there and are not what was stored, so none is served; `reason` is `artifact_corrupt`."""
+
+    code = "artifact_corrupt"
+
+    def __init__(self, sha256: str) -> None:
+        Exception.__init__(
+            self,
+            f"The bytes kept under SHA-256 {sha256[:12]}… no longer have that hash. Upload the file again; it heals.",
+        )
+        self.sha256 = sha256
+        self.reason = self.code

@@ -1,0 +1,68 @@
+"""Names of files: what is kept of a name somebody sent, and how it is sent back.
+
+A name is a label only. It is never a path on our disk (the store names files by their hash).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import quote
+
+MAX_BYTES = 255
+"""Bytes of UTF-8 that common file systems take for one name."""
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Marks that reorder what is shown, so that `exe.png` can be read where `gnp.exe` stands."""
+
+_DROPPED = re.compile(f"[{BIDI}\u2028\u2029\ufeff]")
+_DEVICES = re.compile(r"(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?=$|[.\s])")
+_TOKEN = re.compile(r"[^A-Za-z0-9!#$&+.^_`|~ ()\[\]{}@,;=-]")
+
+
+def clean_filename(raw: str | None, fallback: str = "") -> str:
+    """The harmless label in a name from outside, or `fallback` when nothing is left; cleaning twice changes nothing.
+
+    Path parts before the last slash of either kind, control and bidi characters, lone surrogates, leading dots and
+    blanks and trailing blanks and dots go; a Windows device name gets an underscore in front; NFC; at most 255 bytes
+    of UTF-8, the extension kept (security reference §2.5).
+    """
+    name = unicodedata.normalize("NFC", (raw or "").replace("\\", "/").rsplit("/", 1)[-1])
+    name = "".join(char for char in name if unicodedata.category(char) not in ("Cc", "Cs"))
+    name = _trim(_DROPPED.sub("", name))
+    name = _cut(unicodedata.normalize("NFC", name))
+    if _DEVICES.match(name):
+        name = _cut(f"_{name}")
+    return name or fallback
+
+
+def content_disposition(filename: str | None, disposition: str = "attachment") -> str:
+    """The header value for a download: RFC 6266, with RFC 8187's `filename*` when ASCII cannot say the name."""
+    name = clean_filename(filename)
+    if not name:
+        return disposition
+    ascii_name = _TOKEN.sub("_", unicodedata.normalize("NFKD", name))
+    plain = f'{disposition}; filename="{ascii_name}"'
+    if ascii_name == name and "%" not in name:
+        return plain
+    return f"{plain}; filename*=UTF-8''{quote(name, safe='!#$&+-.^_`|~')}"
+
+
+def _trim(name: str) -> str:
+    """The name without dots and blanks in front (hidden files, `..`) and at its end (lost on Windows)."""
+    start, end = 0, len(name)
+    while start < end and (name[start] == "." or name[start].isspace()):
+        start += 1
+    while end > start and (name[end - 1] == "." or name[end - 1].isspace()):
+        end -= 1
+    return name[start:end]
+
+
+def _cut(name: str) -> str:
+    """At most `MAX_BYTES` of UTF-8, cut at a character, before a short extension where there is one."""
+    if len(name.encode()) <= MAX_BYTES:
+        return name
+    stem, dot, extension = name.rpartition(".")
+    suffix = f".{extension}" if dot and stem and len(extension.encode()) <= 16 else ""
+    kept = (stem if suffix else name).encode()[: MAX_BYTES - len(suffix.encode())].decode(errors="ignore")
+    return _trim(kept + suffix)

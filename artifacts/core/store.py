@@ -1,0 +1,84 @@
+"""Where bytes and artifacts are kept, as ports: files today, an object store tomorrow.
+
+`ByteStore` knows bytes by their SHA-256 and nothing else; `ArtifactStore` is the seed's view of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from artifacts.core.artifact import StoredArtifact
+
+ReadAt = Callable[[int, int], bytes]
+"""`read_at(offset, length)`: at most that many bytes from there, fewer only at the end."""
+
+BLOCK = 256 * 1024
+"""Bytes a pass over a file holds at a time, so that memory is flat whatever the file's size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a finished upload is known by: lower-case hex SHA-256 and size in bytes."""
+
+    sha256: str
+    size: int
+
+
+class Upload(Protocol):
+    """An upload on its way; used as a context manager it is given up unless `finish` was reached."""
+
+    def write(self, block: bytes) -> None:
+        """Takes the next bytes; `TooLargeError` at the first byte over the limit, `StorageFullError` on a full disk."""
+
+    def finish(self) -> Stored:
+        """Makes the bytes durable under their hash and returns it; equal bytes are kept once."""
+
+    def abort(self) -> None:
+        """Forgets the bytes; harmless after `finish`."""
+
+    def __enter__(self) -> Upload: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class ByteStore(Protocol):
+    """Bytes by their SHA-256. Bytes that do not have the hash they are kept under are never handed out."""
+
+    def begin(self, max_bytes: int | None = None) -> Upload:
+        """An upload to push blocks into, for callers that are handed blocks."""
+
+    def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
+        """Keeps what the blocks hold; the limit is enforced while reading, whatever length was announced."""
+
+    def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
+        """The bytes from `offset` on, checked before the first is given; `MissingError`, `CorruptError` at once."""
+
+    def reader(self, sha256: str) -> AbstractContextManager[ReadAt]:
+        """Random access to checked bytes, for detection; errors as `open_blocks`."""
+
+    def local_path(self, sha256: str) -> AbstractContextManager[Path]:
+        """The checked bytes as a file to read for as long as the context lasts; errors as `open_blocks`."""
+
+    def exists(self, sha256: str) -> bool:
+        """Whether something is kept under that hash; says nothing of its health."""
+
+    def verify(self, sha256: str) -> None:
+        """Reads every byte again; raises `MissingError` or `CorruptError` when they cannot be served."""
+
+    def delete(self, sha256: str) -> bool:
+        """Removes the bytes; whether there were any."""
+
+    def digests(self) -> Iterator[str]:
+        """Every hash something is kept under, for the integrity report and for pruning."""
+
+
+class ArtifactStore(Protocol):
+    """The seed's artifact store: an artifact by its reference."""
+
+    def get_artifact(self, ref: str) -> StoredArtifact | None:
+        """The artifact, or None when no such artifact may be seen (ABR-8.1); `artifact:` in front is optional."""
