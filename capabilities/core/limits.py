@@ -1,0 +1,207 @@
+"""What each protocol and each provider takes, as data: media types, bytes, counts, pixels, pages.
+
+Every number here can be changed by its vendor, so it stands with its source and the day it was looked up, and an
+administrator can override it on a service in the same form (`slots.slots_for`). `maxBytes` counts the bytes of the
+file itself, before base64; `null` in place of a slot means that the provider has no place for that kind of content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+Limits = Mapping[str, Any]
+
+MIB = 1024 * 1024
+CHECKED = "2026-11-20"
+
+PHOTOS = ["image/jpeg", "image/png", "image/webp", "image/gif"]
+SPEECH = ["audio/wav", "audio/mpeg"]
+MORE_AUDIO = [*SPEECH, "audio/flac", "audio/ogg", "audio/aac", "audio/aiff", "audio/mp4"]
+CLIPS = ["video/mp4", "video/webm", "video/quicktime"]
+PDF = ["application/pdf"]
+
+
+def _dated(source: str, **slots: Any) -> Limits:
+    """The limits with source and day written into each slot."""
+    said = {"source": source, "checkedOn": CHECKED}
+    return MappingProxyType(
+        {key: {**said, **value} if isinstance(value, dict) else value for key, value in slots.items()}
+    )
+
+
+PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
+    {
+        "openai": _dated(
+            "OpenAI: images and vision, file inputs; the Chat Completions file part takes PDF only",
+            toolMedia="hoist",
+            maxRequestBytes=512 * MIB,
+            image={
+                "name": "image_url",
+                "capabilities": ["vision"],
+                "mimeTypes": PHOTOS,
+                "maxCount": 1500,
+                "maxTotalBytes": 50 * MIB,
+                "takesUrl": True,
+            },
+            audio={"name": "input_audio", "capabilities": ["audio"], "mimeTypes": SPEECH},
+            file={"name": "file", "capabilities": ["file"], "mimeTypes": PDF, "maxTotalBytes": 50 * MIB},
+        ),
+        "anthropic": _dated(
+            "Anthropic: vision, PDF support (10 MB of base64 an image; 8000 px, 2000 px above 20 images)",
+            toolMedia="native",
+            maxRequestBytes=32 * MIB,
+            image={
+                "name": "image",
+                "capabilities": ["vision"],
+                "mimeTypes": PHOTOS,
+                "maxBytes": 10 * MIB * 3 // 4,
+                "maxCount": 100,
+                "maxSide": 8000,
+                "crowdCount": 20,
+                "crowdMaxSide": 2000,
+                "takesUrl": True,
+                "inToolResult": True,
+            },
+            file={
+                "name": "document",
+                "capabilities": ["file"],
+                "mimeTypes": PDF,
+                "maxPages": 600,
+                "takesUrl": True,
+                "inToolResult": True,
+            },
+        ),
+        "gemini": _dated(
+            "Google: Gemini API, inline data (100 MB a request, 50 MB a PDF, 1000 pages, 3600 images)",
+            toolMedia="native",
+            maxRequestBytes=100 * MIB,
+            image={
+                "name": "inlineData",
+                "capabilities": ["vision"],
+                "mimeTypes": [*PHOTOS, "image/heic", "image/heif", "image/avif"],
+                "maxCount": 3600,
+                "takesUrl": True,
+                "inToolResult": True,
+                "toolMimeTypes": ["image/png", "image/jpeg", "image/webp"],
+            },
+            audio={"name": "inlineData", "capabilities": ["audio"], "mimeTypes": MORE_AUDIO, "takesUrl": True},
+            video={
+                "name": "inlineData",
+                "capabilities": ["video"],
+                "mimeTypes": [*CLIPS, "video/mpeg", "video/x-msvideo", "video/x-flv", "video/x-ms-wmv", "video/3gpp"],
+                "takesUrl": True,
+            },
+            file={
+                "name": "inlineData",
+                "capabilities": ["file"],
+                "mimeTypes": PDF,
+                "maxBytes": 50 * MIB,
+                "maxPages": 1000,
+                "takesUrl": True,
+                "inToolResult": True,
+            },
+        ),
+        "echo": _dated(
+            "embedded: answers with what it received",
+            toolMedia="native",
+            image={"name": "image", "capabilities": ["vision"], "takesUrl": True, "inToolResult": True},
+            audio={"name": "audio", "capabilities": ["audio"], "takesUrl": True, "inToolResult": True},
+            video={"name": "video", "capabilities": ["video"], "takesUrl": True, "inToolResult": True},
+            file={"name": "file", "capabilities": ["file"], "takesUrl": True, "inToolResult": True},
+        ),
+    }
+)
+"""The slots of the four protocols; a provider's own ways stand in `TEMPLATES`."""
+
+_MEASURED = "measured request ceilings of hosted models, 2026-09-19"
+
+TEMPLATES: Mapping[str, Limits] = MappingProxyType(
+    {
+        "openai": _dated("OpenAI: images and vision"),
+        "mistral": _dated(
+            "Mistral: vision, audio and document chunks",
+            image={"mimeTypes": PHOTOS},
+            audio={"mimeTypes": ["audio/wav", "audio/mpeg", "audio/flac", "audio/ogg"]},
+            file={"name": "document_url", "takesUrl": True},
+        ),
+        "openrouter": _dated(
+            "OpenRouter: multimodal inputs",
+            audio={"mimeTypes": MORE_AUDIO},
+            video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
+            file={"takesUrl": True},
+        ),
+        "vllm": _dated(
+            "vLLM: multimodal inputs of the chat endpoint",
+            video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
+            file=None,
+        ),
+        "ollama": _dated(
+            "Ollama: OpenAI compatibility (data URLs only, no GIF)",
+            image={"mimeTypes": ["image/jpeg", "image/png", "image/webp"], "takesUrl": False},
+            file=None,
+        ),
+        "llamacpp": _dated(
+            "llama.cpp server: multimodal",
+            image={"mimeTypes": ["image/jpeg", "image/png", "image/gif"]},
+            file=None,
+        ),
+        "dashscope": _dated(
+            _MEASURED,
+            image={"maxBytes": 20 * MIB * 3 // 4, "maxCount": 250},
+            video={
+                "name": "video_url",
+                "capabilities": ["video"],
+                "mimeTypes": CLIPS,
+                "maxBytes": 20 * MIB * 3 // 4,
+                "takesUrl": True,
+            },
+            file=None,
+        ),
+        "deepseek": _dated(
+            _MEASURED, maxRequestBytes=48 * MIB, image={"maxBytes": 24 * MIB, "maxCount": 600}, audio=None, file=None
+        ),
+        "groq": _dated("Groq: vision", audio=None, file=None),
+        "mimo": _dated(
+            "Xiaomi MiMo: multimodal inputs",
+            audio={"mimeTypes": ["audio/mpeg", "audio/flac", "audio/mp4", "audio/wav", "audio/ogg"]},
+            video={
+                "name": "video_url",
+                "capabilities": ["video"],
+                "mimeTypes": ["video/mp4", "video/x-ms-wmv", "video/quicktime", "video/x-msvideo"],
+                "takesUrl": True,
+            },
+            file=None,
+        ),
+        "minimax": _dated(_MEASURED, maxRequestBytes=128 * MIB, image={"maxBytes": 10 * MIB * 3 // 4}),
+        "fireworks": _dated(_MEASURED, image={"maxCount": 60}),
+        "deepinfra": _dated(_MEASURED, image={"maxCount": 8}),
+        "nvidia": _dated(_MEASURED, maxRequestBytes=25 * MIB),
+        "ollama-cloud": _dated(_MEASURED, maxRequestBytes=16 * MIB, image={"takesUrl": False}, file=None),
+        "nebius": _dated(_MEASURED, image={"maxBytes": 10 * MIB * 3 // 4}),
+        "bedrock": _dated("Anthropic: vision, on Bedrock and Vertex", image={"maxBytes": 5 * MIB * 3 // 4}),
+    }
+)
+"""What single providers do otherwise, by the name of their preset or host."""
+
+_SEEDS = "the seeds' table (REQUIREMENTS, decision 1)"
+
+MESSAGES: Limits = _dated(
+    _SEEDS,
+    text={"name": "file", "capabilities": ["file"], "minBytes": 0},
+    image={"name": "image_url", "capabilities": ["vision"], "minBytes": 0},
+    audio={"name": "audio", "capabilities": ["audio"], "minBytes": 0},
+    video={"name": "video", "capabilities": ["video"], "minBytes": 0},
+    file={"name": "file", "capabilities": ["file"], "minBytes": 0},
+)
+"""Messages between agents: capability alone decides (MCR-2.1 to 2.6)."""
+
+GET_ARTIFACT: Limits = _dated(
+    _SEEDS,
+    image={"name": "image_url", "capabilities": ["vision"], "minBytes": 0},
+    audio={"name": "file", "capabilities": ["file", "audio"], "minBytes": 0},
+    video={"name": "file", "capabilities": ["file", "video"], "minBytes": 0},
+    file={"name": "file", "capabilities": ["file"], "minBytes": 0},
+)
+"""get_artifact: audio and video also go to a service that has `file` (ABR-4.1); text needs no slot (ABR-5.1)."""
