@@ -53,7 +53,7 @@ class RequestIdMiddleware(MiddlewareMixin):
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):
-    """Fragments beside pages: caches keep them apart, a lost session leads to the login page, messages become toasts."""
+    """Fragments beside pages: caches keep them apart, a lost session leads to sign-in, messages become toasts."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         """Returns the answer fit for htmx; answers of programs pass untouched."""
@@ -94,7 +94,7 @@ def _leads_to_login(response: HttpResponseBase) -> bool:
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
-    """A 302 would be swapped into a table cell; 204 with HX-Redirect moves the whole page, and back after signing in."""
+    """A 302 would be swapped into a table cell; 204 with HX-Redirect moves the page, and back after signing in."""
     current = urlsplit(request.headers.get("HX-Current-URL", ""))
     query = QueryDict(mutable=True)
     if current.path:

@@ -1,0 +1,1 @@
+"""The pages' parts as template tags, usable from every app."""

@@ -1,0 +1,187 @@
+"""Drawings as numbers: what a template needs to write an SVG without a style attribute or a script.
+
+Geometry is in percent of the width (two decimals) and pixels of the height; colour is a class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+ROW_HEIGHT = 42
+"""Pixels from one candidate of a waterfall to the next."""
+
+HEAD_HEIGHT = 24
+"""Pixels above the first candidate, for the ticks."""
+
+NARROWEST = 0.4
+"""Percent: an instant still shows."""
+
+GAP = 0.6
+"""Percent between two parts of a split bar."""
+
+OUTCOME_TONES: Mapping[str, str] = {
+    "native": "ok",
+    "converted": "info",
+    "described": "warn",
+    "refused": "bad",
+    "omitted": "bad",
+}
+"""The colour of each way a part reaches a model, in the order of a split bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One stretch of time of a candidate: from `start` to `end` (milliseconds), tone ok, info, warn or bad."""
+
+    start: float
+    end: float
+    tone: str = "ok"
+    early: bool = False
+    """Before the first content: drawn paler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One candidate of a waterfall; the gaps between its bars are waits."""
+
+    label: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A line of the time axis."""
+
+    x: str
+    label: str
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle; x and width in percent, y in pixels."""
+
+    tone: str
+    x: str
+    width: str
+    y: int = 0
+    early: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A dashed wait; ends in percent, y in pixels."""
+
+    start: str
+    end: str
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A candidate as drawn: its name, boxes and waits."""
+
+    label: str
+    x: str
+    y: int
+    anchor: str
+    boxes: tuple[Box, ...]
+    waits: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """A whole timeline, ready for templates/components/waterfall.html."""
+
+    height: int
+    ticks: tuple[Tick, ...]
+    rows: tuple[Row, ...]
+
+
+def percent(part: float, whole: float) -> float:
+    """The share of `part` in `whole`, 0 to 100; 0 when there is no whole."""
+    return max(0.0, min(100.0, 100 * part / whole)) if whole > 0 else 0.0
+
+
+def spark_points(values: Sequence[float]) -> str:
+    """The points of a sparkline in a 100 × 32 box; all zeros, or one value, give a flat line."""
+    series = list(values) if len(values) > 1 else [*values, *values] or [0, 0]
+    top = max(series)
+    last = len(series) - 1
+    heights = [30 - 26 * value / top if top > 0 else 30 for value in series]
+    return " ".join(f"{100 * index / last:.1f},{height:.1f}" for index, height in enumerate(heights))
+
+
+def split_boxes(counts: Mapping[str, int]) -> tuple[Box, ...]:
+    """Proportions of outcomes as boxes: as it is, converted, described, refused; empty ones are left out."""
+    present = [(tone, counts[name]) for name, tone in OUTCOME_TONES.items() if counts.get(name, 0) > 0]
+    whole = sum(count for _, count in present)
+    room = 100 - GAP * (len(present) - 1)
+    boxes: list[Box] = []
+    x = 0.0
+    for tone, count in present:
+        width = room * count / whole
+        boxes.append(Box(tone, f"{x:.2f}%", f"{width:.2f}%"))
+        x += width + GAP
+    return tuple(boxes)
+
+
+def tick_step(total: float) -> float:
+    """1, 2 or 5 × 10ⁿ milliseconds, so that two to five steps fit into `total`."""
+    if total <= 0:
+        return 1.0
+    scale = 10 ** math.floor(math.log10(total / 5))
+    return next(step * scale for step in (1.0, 2.0, 5.0, 10.0) if total / (step * scale) <= 5)
+
+
+def duration_text(milliseconds: float) -> str:
+    """A duration in the unit that reads best: `35 ms`, `1.24 s`, `34.1 s`, `2 min 5 s`."""
+    seconds = milliseconds / 1000
+    if seconds < 0.1:
+        return f"{milliseconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+def _tick_label(milliseconds: float, step: float) -> str:
+    return f"{milliseconds:g} ms" if step < 100 else f"{milliseconds / 1000:g} s"
+
+
+def _ticks(total: float) -> tuple[Tick, ...]:
+    step = tick_step(total)
+    count = int(total / step + 1e-9) + 1
+    return tuple(
+        Tick(f"{percent(n * step, total):.2f}%", _tick_label(n * step, step), 3 if n else 0)
+        for n in range(count)
+        if n == 0 or percent(n * step, total) < 95
+    )
+
+
+def _row(index: int, track: Track, total: float) -> Row:
+    top = HEAD_HEIGHT + ROW_HEIGHT * index
+    boxes = []
+    for bar in track.bars:
+        width = max(NARROWEST, percent(bar.end - bar.start, total))
+        x = min(percent(bar.start, total), 100 - width)
+        boxes.append(Box(bar.tone, f"{x:.2f}%", f"{width:.2f}%", top + 17, bar.early))
+    waits = [
+        Line(f"{percent(one.end, total):.2f}%", f"{percent(other.start, total):.2f}%", top + 23)
+        for one, other in zip(track.bars, track.bars[1:], strict=False)
+        if other.start > one.end
+    ]
+    start = percent(track.bars[0].start, total) if track.bars else 0.0
+    anchor = "end" if start > 65 else "start"
+    x = f"{100.0 if anchor == 'end' else start:.2f}%"
+    return Row(track.label, x, top + 11, anchor, tuple(boxes), tuple(waits))
+
+
+def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
+    """The timeline of a request; `total` in milliseconds, by default the end of the last bar."""
+    ends = [bar.end for track in tracks for bar in track.bars]
+    whole = total if total and total > 0 else max(ends, default=1.0) or 1.0
+    rows = tuple(_row(index, track, whole) for index, track in enumerate(tracks))
+    return Waterfall(HEAD_HEIGHT + ROW_HEIGHT * len(rows), _ticks(whole), rows)

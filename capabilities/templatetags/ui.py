@@ -1,0 +1,185 @@
+"""The tags every page is built of; a library that needs no `load` (it is among the settings' builtins).
+
+What each looks like and one example of each: templates/components/README.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.contrib.messages.storage.base import Message
+from django.core.paginator import Page
+from django.forms import BoundField, CheckboxInput, Select
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from capabilities.templatetags import drawing, highlight, moments, toasts, words
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """An icon of static/icons.svg, hidden from screen readers: the word stands beside it."""
+    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#i-{}"/></svg>', static("icons.svg"), name)
+
+
+@register.simple_tag
+def type_icon(name: str) -> SafeString:
+    """The icon of a capability or a kind of content."""
+    return icon(words.TYPE_ICONS.get(name, "probe"))
+
+
+@register.simple_tag
+def badge(status: str, label: str = "", tone: str | None = None, icon_name: str = "") -> SafeString:
+    """Icon, word and colour of a status (words.BADGES); an unknown one is a plain badge with its own word."""
+    own_tone, own_icon, own_label = words.BADGES.get(status, ("", "info", status))
+    shown_tone = own_tone if tone is None else tone
+    return format_html(
+        '<span class="badge {}">{}{}</span>', shown_tone, icon(icon_name or own_icon), label or own_label
+    )
+
+
+@register.simple_tag
+def chip(code: object, tone: str = "") -> SafeString:
+    """A code (status, error class) in its colour."""
+    return format_html('<span class="chip {}">{}</span>', tone, code)
+
+
+@register.simple_tag
+def chain(attempts: Iterable[Mapping[str, Any]]) -> SafeString:
+    """Chips with arrows; each attempt has `code`, `tone`, and `name` (the candidate, for screen readers)."""
+    items = ((attempt.get("name", ""), chip(attempt["code"], attempt.get("tone", ""))) for attempt in attempts)
+    body = format_html_join("", '<li><span class="sr">{}: </span>{}</li>', items)
+    return format_html('<ol class="chain">{}</ol>', body)
+
+
+@register.filter
+def capability_label(name: str) -> str:
+    """What a capability is called in the reader's language; a custom one is called by its id."""
+    return str(words.CAPABILITY_LABELS.get(name, name))
+
+
+def _capability(name: str) -> SafeString:
+    label = capability_label(name)
+    if label.replace(" ", "_") == name:
+        return format_html("<li>{}{}</li>", type_icon(name), label)
+    return format_html('<li>{}{} <code class="xs">{}</code></li>', type_icon(name), label, name)
+
+
+@register.simple_tag
+def caps(names: Iterable[str]) -> SafeString:
+    """Capabilities with icon, translated label and, where it differs, the id in small type."""
+    return format_html('<ul class="caps">{}</ul>', format_html_join("", "{}", ((_capability(name),) for name in names)))
+
+
+@register.simple_tag
+def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | str:
+    """A relative time with the exact one on hover; nothing for None."""
+    if moment is None:
+        return ""
+    said = moments.relative(moment, now or timezone.now())
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), moments.exact(moment), said)
+
+
+@register.filter
+def size(count: int | None) -> str:
+    """Bytes as `1023 B`, `1.0 KB`, `1.2 MB`; the empty string when unknown."""
+    if count is None:
+        return ""
+    if count < 1024:
+        return f"{count} B"
+    units = ("KB", "MB", "GB", "TB")
+    power = next((n for n in range(1, 4) if round(count / 1024**n, 1) < 1024), 4)
+    return f"{count / 1024**power:.1f} {units[power - 1]}"
+
+
+@register.filter
+def duration(milliseconds: float | None) -> str:
+    """Milliseconds as `35 ms`, `1.24 s`, `2 min 5 s`; the empty string when unknown."""
+    return "" if milliseconds is None else drawing.duration_text(milliseconds)
+
+
+@register.inclusion_tag("components/code.html")
+def code_block(value: Any, label: str = "", element_id: str = "", lang: str = "") -> dict[str, Any]:
+    """JSON (a value, or text) highlighted on the server, with a bar and a copy button when it has an id."""
+    text = highlight.json_text(value)
+    return {"body": highlight.highlighted(text), "label": label, "id": element_id, "lang": lang}
+
+
+@register.inclusion_tag("components/spark.html")
+def spark(values: Sequence[float], label: str = "", tone: str = "") -> dict[str, str]:
+    """A sparkline; the label says what and which range."""
+    points = drawing.spark_points(values)
+    return {"points": points, "area": f"0,32 {points} 100,32", "label": label, "tone": tone}
+
+
+@register.inclusion_tag("components/split.html")
+def split(counts: Mapping[str, int], label: str = "") -> dict[str, Any]:
+    """The proportions of `{native, converted, described, refused}`."""
+    return {"boxes": drawing.split_boxes(counts), "label": label}
+
+
+@register.inclusion_tag("components/waterfall.html")
+def waterfall(tracks: Sequence[drawing.Track], total: float | None = None, label: str = "") -> dict[str, Any]:
+    """The timeline of a request; a table under it says the same."""
+    return {"drawing": drawing.waterfall(tracks, total), "label": label}
+
+
+@register.inclusion_tag("components/field.html")
+def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any]:
+    """A form field: label, control, hint and error, tied together by ids; a check box becomes a switch."""
+    is_switch = isinstance(bound.field.widget, CheckboxInput) and not isinstance(bound.field.widget, Select)
+    own = bound.field.widget.attrs.get("class", "")
+    attrs = {"class": f"{'switch' if is_switch else 'input'} {own}".strip()}
+    if is_switch:
+        attrs["role"] = "switch"
+    if hint and bound.auto_id and not bound.help_text:
+        attrs["aria-describedby"] = " ".join(
+            [f"{bound.auto_id}_helptext", *([f"{bound.auto_id}_error"] if bound.errors else [])]
+        )
+    control = bound.as_widget(attrs=attrs)
+    return {"field": bound, "control": control, "hint": hint or bound.help_text, "is_switch": is_switch, "wide": wide}
+
+
+@register.inclusion_tag("components/explain.html")
+def explain(concept: str) -> dict[str, Any]:
+    """One line that places a concept: provider → model service → task route → candidate → agent."""
+    sentence = next((text for key, _, text in words.CONCEPTS if key == concept), "")
+    return {"concept": concept, "concepts": words.CONCEPTS, "sentence": sentence}
+
+
+@register.inclusion_tag("components/pager.html", takes_context=True)
+def pager(
+    context: template.Context, page: Page[Any] | None = None, newer: str = "", older: str = "", summary: str = ""
+) -> dict[str, Any]:
+    """Older and newer: of a Django page, or of keyset pages whose URLs are given; the rest of the query stays."""
+    if page is not None:
+        newer = _with_page(context, page.previous_page_number()) if page.has_previous() else ""
+        older = _with_page(context, page.next_page_number()) if page.has_next() else ""
+    return {"newer": newer, "older": older, "summary": summary}
+
+
+def _with_page(context: template.Context, number: int) -> str:
+    request: HttpRequest = context["request"]
+    query = request.GET.copy()
+    query["page"] = str(number)
+    return f"?{query.urlencode()}"
+
+
+@register.simple_tag
+def toast(message: Message) -> dict[str, str]:
+    """A message as a toast: text, level and the URL of Undo."""
+    return toasts.toast_of(message)
+
+
+@register.filter
+def note_icon(tone: str) -> str:
+    """The icon of a note by its tone."""
+    return words.NOTE_ICONS.get(tone, "info")

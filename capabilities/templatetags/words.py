@@ -1,0 +1,73 @@
+"""The words and icons that belong to our values: capabilities, kinds, outcomes, health. Translated when rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+TYPE_ICONS: Mapping[str, str] = {
+    "text": "text",
+    "vision": "vision",
+    "image": "image",
+    "audio": "audio",
+    "video": "video",
+    "file": "doc",
+    "document": "doc",
+    "other": "doc",
+    "structured_output": "json",
+    "tool_calling": "tool",
+}
+"""The icon of each capability and kind of content; unknown ones get `probe`."""
+
+CAPABILITY_LABELS: Mapping[str, str | Promise] = {
+    "text": pgettext_lazy("capability", "text"),
+    "vision": pgettext_lazy("capability", "vision"),
+    "audio": pgettext_lazy("capability", "audio"),
+    "video": pgettext_lazy("capability", "video"),
+    "file": pgettext_lazy("capability", "file"),
+    "structured_output": pgettext_lazy("capability", "structured output"),
+    "tool_calling": pgettext_lazy("capability", "tool calling"),
+}
+"""What a capability is called; a custom one is called by its id."""
+
+BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
+    "ok": ("ok", "check", pgettext_lazy("health", "Ok")),
+    "slow": ("warn", "clock", pgettext_lazy("health", "Slow")),
+    "down": ("bad", "stop", pgettext_lazy("health", "Down")),
+    "unknown": ("", "info", pgettext_lazy("health", "Unknown")),
+    "cooling": ("bad", "pause", _("Cooling down")),
+    "native": ("ok", "check", pgettext_lazy("delivery", "As it is")),
+    "converted": ("info", "convert", pgettext_lazy("delivery", "Converted")),
+    "described": ("warn", "say", pgettext_lazy("delivery", "Described only")),
+    "refused": ("bad", "x", pgettext_lazy("delivery", "Refused")),
+    "omitted": ("bad", "x", pgettext_lazy("delivery", "Not sent")),
+    "primary": ("acc", "check", _("Primary")),
+    "enabled": ("ok", "check", _("Enabled")),
+    "disabled": ("", "pause", _("Disabled")),
+    "declared": ("", "user", _("Declared")),
+    "probed": ("", "probe", _("Probed")),
+    "catalogue": ("", "book", _("From the catalogue")),
+    "stored": ("ok", "check", _("Stored")),
+    "error": ("bad", "stop", _("Error")),
+    "warning": ("warn", "warn", _("Warning")),
+    "no_key": ("bad", "key", _("No key")),
+    "skipped": ("", "right", _("Skipped")),
+    "revoked": ("bad", "x", _("Revoked")),
+    "expired": ("warn", "clock", _("Expired")),
+}
+"""Status word → (tone, icon, label): an icon, a word and a colour, never colour alone."""
+
+NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}
+"""The icon of a note by its tone."""
+
+CONCEPTS: tuple[tuple[str, str | Promise, str | Promise], ...] = (
+    ("provider", _("provider"), _("A provider is where a model is reached, and with which key.")),
+    ("service", _("model service"), _("A model service is one model of a provider, and what it can read and write.")),
+    ("route", _("task route"), _("A task route says which models answer a kind of task, one after the other.")),
+    ("candidate", _("candidate"), _("A candidate is one model in a route's chain, tried when those before it fail.")),
+    ("agent", _("agent"), _("An agent is a program that calls models through this installation, with its own key.")),
+)
+"""Our concepts in the order they build on each other: id, word, one sentence."""
