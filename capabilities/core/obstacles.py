@@ -7,7 +7,7 @@ from collections.abc import Callable
 from capabilities.core.message import FilePart, Role
 from capabilities.core.reader import Position, Reader
 from capabilities.core.reasons import Reason, ReasonCode, because
-from capabilities.core.slots import Slot, ToolMedia
+from capabilities.core.slots import Slot, ToolMedia, slot_key
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 
 Obstacle = Callable[[FilePart, Reader, Slot | None, Position], Reason | None]
@@ -94,16 +94,17 @@ def _too_many_pages(file: FilePart, _: Reader, slot: Slot | None, __: Position) 
     return _over(ReasonCode.TOO_MANY_PAGES, file.pages, slot.max_pages) if slot else None
 
 
-def _too_many_files(_: FilePart, __: Reader, slot: Slot | None, position: Position) -> Reason | None:
+def _too_many_files(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
     if slot is None:
         return None
-    return _over(ReasonCode.TOO_MANY_FILES, position.counts.get(slot.name, 0) + 1, slot.max_count, slot=slot.name)
+    count = position.counts.get(slot_key(file.kind), 0) + 1
+    return _over(ReasonCode.TOO_MANY_FILES, count, slot.max_count, slot=slot.name)
 
 
 def _too_much_of_a_kind(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
     if slot is None:
         return None
-    total = position.sizes.get(slot.name, 0) + (file.size or 0)
+    total = position.sizes.get(slot_key(file.kind), 0) + (file.size or 0)
     return _over(ReasonCode.TOO_MUCH_OF_A_KIND, total, slot.max_total_bytes, slot=slot.name)
 
 

@@ -85,6 +85,11 @@ SLOT_KINDS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
 """The names slots have in JSON, and the kinds each stands for."""
 
 
+def slot_key(kind: Kind) -> str:
+    """The name of a kind's slot in JSON and in headers: `file` for documents and others."""
+    return next(key for key, kinds in SLOT_KINDS.items() if kind in kinds)
+
+
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
