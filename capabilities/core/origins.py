@@ -1,0 +1,191 @@
+"""Which provider origins may be called: public https by default, anything else only where the deployment lists it.
+
+The check of a URL is pure; the addresses its host resolves to are checked again at every connection, so a name that
+changes its mind (DNS rebinding) gains nothing. A refusal is one sentence that names the setting to change.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+SETTING = "ROUTING_ADMIN_ALLOWED_ORIGINS"
+EMBEDDED = "echo://local"
+"""The one origin that is not on any network: the embedded echo provider."""
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+DEFAULT_PORTS = {"https": 443, "http": 80}
+PUBLIC_PORTS = (443, 80)
+PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
+
+# Global by ipaddress, yet reserved, internal to a cloud, or a way around the check.
+NEVER_PUBLIC = tuple(
+    ipaddress.ip_network(text)
+    for text in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "64:ff9b:1::/48", "fec0::/10", "2001::/32")
+)
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+COMPATIBLE = ipaddress.IPv6Network("::/96")
+NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class OriginPolicy:
+    """The deployment's word: `everything` for `*`, else the listed origins, written `scheme://host:port`."""
+
+    listed: frozenset[str] = frozenset()
+    everything: bool = False
+
+    def lists(self, origin: str) -> bool:
+        """Whether that origin was listed, so that neither scheme nor address is questioned."""
+        return self.everything or origin in self.listed
+
+
+def policy_of(setting: str) -> OriginPolicy:
+    """The policy written in the setting: origins separated by commas, `*` for all; paths in entries are ignored."""
+    entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
+    listed = (origin_of(entry) for entry in entries if entry != "*")
+    return OriginPolicy(frozenset(origin for origin in listed if origin), "*" in entries)
+
+
+def origin_of(url: str) -> str | None:
+    """`scheme://host:port` of a URL in lower case, the port always written; None when it is no http(s) URL."""
+    parts = _split(url)
+    if parts is None or parts.scheme not in DEFAULT_PORTS or not parts.hostname:
+        return None
+    host = parts.hostname.rstrip(".").lower()
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+    except ValueError:
+        return None
+    return f"{parts.scheme}://{shown}:{port}"
+
+
+def refusal(url: str, policy: OriginPolicy) -> str | None:
+    """Why a provider at this URL may not be called, as one sentence; None when it may."""
+    if url == EMBEDDED or url.startswith(EMBEDDED + "/"):
+        return None
+    malformed = _malformed(url)
+    if malformed:
+        return f"The endpoint is not usable: {malformed}. Write it as https://host/path."
+    origin = origin_of(url)
+    if origin is None:
+        return "The endpoint is not usable: it is no http or https URL. Write it as https://host/path."
+    if policy.lists(origin):
+        return None
+    reason = _not_public(urlsplit(url))
+    return _sentence(origin, reason) if reason else None
+
+
+def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) -> str | None:
+    """Why a connection to these resolved addresses is refused, as one sentence; None when all of them are public."""
+    origin = origin_of(url) or url
+    if policy.lists(origin):
+        return None
+    found = list(addresses)
+    for text in found:
+        if not is_public(text):
+            return _sentence(origin, f"its host resolves to {text}, which is not a public address")
+    return None if found else _sentence(origin, "its host resolves to no address")
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is on the public internet, whatever form hides a private one inside it."""
+    try:
+        address = ipaddress.ip_address(text.split("%", 1)[0])
+    except ValueError:
+        return False
+    return all(_is_plainly_public(form) for form in _forms(address))
+
+
+def _forms(address: Address) -> list[Address]:
+    if isinstance(address, ipaddress.IPv4Address):
+        return [address]
+    if address.ipv4_mapped is not None:
+        return [address.ipv4_mapped]
+    forms: list[Address] = []
+    if address.sixtofour is not None:
+        forms.append(address.sixtofour)
+    if address in NAT64 or address in COMPATIBLE:
+        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
+    return [address, *forms]
+
+
+def _is_plainly_public(address: Address) -> bool:
+    reserved = any(address.version == network.version and address in network for network in NEVER_PUBLIC)
+    return address.is_global and not address.is_multicast and not reserved
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None
+
+
+def _malformed(url: str) -> str | None:
+    if any(ord(char) <= 32 or ord(char) == 127 for char in url):
+        return "it holds a space or a control character"
+    if "\\" in url:
+        return "it holds a backslash"
+    parts = _split(url)
+    if parts is None or not parts.netloc:
+        return "it names no host"
+    if "@" in parts.netloc:
+        return "it holds a user name or password"
+    if "#" in url:
+        return "it holds a fragment"
+    host = parts.hostname or ""
+    if not host.isascii() or "%" in host:
+        return "its host is not written in plain ASCII"
+    try:
+        _ = parts.port
+    except ValueError:
+        return "its port is not a number from 0 to 65535"
+    return None
+
+
+def _not_public(parts: SplitResult) -> str | None:
+    if parts.scheme != "https":
+        return "it is plain http"
+    port = parts.port or 443
+    if port not in PUBLIC_PORTS:
+        return f"its port {port} is not 443 or 80"
+    return _host_not_public((parts.hostname or "").rstrip(".").lower())
+
+
+def _host_not_public(host: str) -> str | None:
+    address = _as_address(host)
+    if address is not None:
+        return None if is_public(address) else f"{address} is not a public address"
+    if NUMERIC_LABEL.fullmatch(host.rsplit(".", 1)[-1]):
+        return "its host looks like an address but is none"
+    if host == "localhost" or "." not in host or host.endswith(PRIVATE_SUFFIXES):
+        return "its host is a private name"
+    return None
+
+
+def _as_address(host: str) -> str | None:
+    """The address a host literal means to a C library: decimal, hex, octal and short forms included."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    if not all(NUMERIC_LABEL.fullmatch(label) for label in host.split(".")):
+        return None
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
+def _sentence(origin: str, reason: str) -> str:
+    return (
+        f"{origin} may not be called: {reason}. "
+        f"If it is meant, list {origin} in the setting {SETTING} (comma separated) and restart."
+    )

@@ -1,0 +1,82 @@
+"""Errors of routing. RouterError: AggregateRouterError (every candidate failed), UpstreamRefused (raised at once).
+
+Each carries every attempt so far, and the status and code its caller gets (CONTRACT §6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.chain import Attempt, SkipReason
+from routing_admin.core.fault_table import RATE_LIMITED, TIMED_OUT
+from routing_admin.core.verdicts import caller_of
+
+ALL_FAILED = "all_providers_failed"
+UNCALLED = frozenset({SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE, SkipReason.CANNOT_READ})
+"""Skips that say nothing of a provider's state and so do not colour the status of an exhausted chain."""
+
+
+class RouterError(Exception):
+    """A request that no provider answered; `status` and `code` are the caller's, `retry_after` in seconds."""
+
+    def __init__(self, message: str, attempts: Sequence[Attempt], status: int, code: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.attempts = tuple(attempts)
+        self.status = status
+        self.code = code
+        self.retry_after = shortest_wait(self.attempts)
+        self.should_retry = False
+
+
+class AggregateRouterError(RouterError):
+    """Every candidate failed (MMR-P9), or the total time was used up: one attempt per candidate reached."""
+
+    def __init__(self, attempts: Sequence[Attempt], code: str = ALL_FAILED) -> None:
+        status = 504 if code == Fault.DEADLINE.value else exhausted_status(attempts)
+        shown = "deadline_exceeded" if code == Fault.DEADLINE.value else code
+        super().__init__(_sentence(attempts, shown), attempts, status, shown)
+
+
+class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the name says what happened
+    """A failure that no other candidate is asked after (MMR-P10), with the attempts so far."""
+
+    def __init__(self, failure: Failure, attempts: Sequence[Attempt]) -> None:
+        status, code = caller_of(failure)
+        super().__init__(_refusal(failure, attempts), attempts, status, code)
+        self.failure = failure
+
+
+def exhausted_status(attempts: Iterable[Attempt]) -> int:
+    """The status of an exhausted chain: 429 if every attempt was 429, 504 if every one timed out, else 502.
+
+    A candidate skipped while cooling counts as the fault that cooled it; one that was never there to call does not
+    count.
+    """
+    causes = [attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED]
+    if causes and all(cause in RATE_LIMITED for cause in causes):
+        return 429
+    if causes and all(cause in TIMED_OUT for cause in causes):
+        return 504
+    return 502
+
+
+def shortest_wait(attempts: Iterable[Attempt]) -> float | None:
+    """Seconds after which the first of the rate-limited or cooling candidates can be asked again; None if unknown."""
+    return min((attempt.retry_after for attempt in attempts if attempt.retry_after is not None), default=None)
+
+
+def _sentence(attempts: Sequence[Attempt], code: str) -> str:
+    listed = "; ".join(
+        f"{attempt.provider}/{attempt.model}: {attempt.error or attempt.outcome}" for attempt in attempts
+    )
+    if code == "deadline_exceeded":
+        return f"The total time for this request is used up after {len(attempts)} candidates ({listed})."
+    return f"All {len(attempts)} candidates failed ({listed})."
+
+
+def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
+    last = attempts[-1]
+    said = failure.message or failure.fault.value
+    return f"{last.provider}/{last.model} refused the request: {said}"

@@ -1,0 +1,170 @@
+"""The table: what each fault means, what is done about it, and what the caller sees. Data only.
+
+Complete over `Fault` (a test says so). Columns `seed` and `strict` are REQUIREMENTS decision 6: `strict` is the
+seed's plain rule, `seed` refines it where asking the same candidate again cannot help. `docs/faults.md` is written
+from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from capabilities.core.wire import Fault
+
+
+class Action(StrEnum):
+    """What a failure leads to: the same candidate again, the next one, or an error at once."""
+
+    RETRY = "retry"
+    NEXT = "next"
+    RAISE = "raise"
+
+
+class Effect(StrEnum):
+    """What a failure does to its candidate's cooldown.
+
+    `count`: the third in a row begins one. `now`: this one begins one. `long`: ten minutes. `exact`: as long as the
+    provider said.
+    """
+
+    NONE = "none"
+    COUNT = "count"
+    NOW = "now"
+    LONG = "long"
+    EXACT = "exact"
+
+
+class Scope(StrEnum):
+    """What is left alone during a cooldown: this model of the provider, or the whole provider."""
+
+    MODEL = "model"
+    PROVIDER = "provider"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One fault: its meaning, its action under two presets, its effect, and the caller's status and code."""
+
+    meaning: str
+    seed: Action
+    strict: Action
+    effect: Effect
+    status: int
+    code: str
+    scope: Scope = Scope.MODEL
+    alert: bool = False
+
+
+RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
+NONE, COUNT, NOW, LONG, EXACT = Effect.NONE, Effect.COUNT, Effect.NOW, Effect.LONG, Effect.EXACT
+PROVIDER = Scope.PROVIDER
+OWN_STATUS = 0
+"""As the caller's status: the one the provider answered with."""
+
+GONE = "upstream_unreachable"
+LATE = "upstream_timeout"
+BAD = "bad_upstream_response"
+BUSY = "upstream_error"
+
+TABLE: Mapping[Fault, Row] = MappingProxyType(
+    {
+        Fault.DNS_ERROR: Row("The provider's host name does not resolve", RETRY, RETRY, NOW, 502, GONE, PROVIDER),
+        Fault.CONNECT_REFUSED: Row("Nothing listens at the provider's address", RETRY, RETRY, NOW, 502, GONE, PROVIDER),
+        Fault.CONNECT_TIMEOUT: Row("No connection within the time for it", RETRY, RETRY, COUNT, 504, LATE, PROVIDER),
+        Fault.TLS_ERROR: Row("The encrypted connection could not be set up", RETRY, RETRY, COUNT, 502, GONE, PROVIDER),
+        Fault.TLS_CERT_ERROR: Row(
+            "The provider's certificate is not valid", NEXT, NEXT, NOW, 502, "tls_verify", PROVIDER, True
+        ),
+        Fault.RESET_BEFORE_HEADERS: Row("The connection broke before an answer", RETRY, RETRY, COUNT, 502, GONE),
+        Fault.READ_TIMEOUT: Row("Connected, but no byte of an answer in time", NEXT, RETRY, COUNT, 504, LATE),
+        Fault.DEADLINE: Row("The total time of the request is used up", RAISE, RAISE, NONE, 504, "deadline_exceeded"),
+        Fault.TRUNCATED_BODY: Row("The answer broke off before its end", RETRY, RETRY, COUNT, 502, BAD),
+        Fault.SLOW_BODY: Row("The answer came in drips", NEXT, RETRY, COUNT, 504, LATE),
+        Fault.TOO_LARGE: Row("The answer is larger than any honest one", NEXT, NEXT, NOW, 502, "response_too_large"),
+        Fault.REDIRECT: Row(
+            "The provider sent us elsewhere; redirects are never followed",
+            *(NEXT, NEXT, NOW, 502, "redirect_refused", PROVIDER, True),
+        ),
+        Fault.BAD_CONTENT_TYPE: Row("Status 200 with a web page instead of JSON", NEXT, RETRY, NOW, 502, BAD),
+        Fault.BAD_JSON: Row("Status 200 with JSON that does not parse", RETRY, RETRY, COUNT, 502, BAD),
+        Fault.BAD_SHAPE: Row("Status 200 with JSON that is no answer", NEXT, RETRY, COUNT, 502, BAD),
+        Fault.EMPTY_CHOICES: Row("An answer without any choice", RETRY, RETRY, COUNT, 502, "empty_completion"),
+        Fault.EMPTY_CONTENT: Row("An answer that says nothing", NEXT, RETRY, COUNT, 502, "empty_completion"),
+        Fault.HTTP_400: Row("The provider calls the request wrong", RAISE, RAISE, NONE, 400, "upstream_400"),
+        Fault.CONTEXT_LENGTH: Row(
+            "The request is longer than the model can read", RAISE, RAISE, NONE, 400, "context_length_exceeded"
+        ),
+        Fault.CONTENT_POLICY: Row("The provider's content policy refused", RAISE, RAISE, NONE, 400, "content_filter"),
+        Fault.UNSUPPORTED_PARAMETER: Row(
+            "The model does not take a parameter; once more without it, and remembered",
+            *(RAISE, RAISE, NONE, 400, "unsupported_parameter"),
+        ),
+        Fault.CAPABILITY_MISMATCH: Row(
+            "The model cannot read a kind of content; once more with it described",
+            *(NEXT, NEXT, NONE, 502, "capability_mismatch"),
+        ),
+        Fault.HTTP_401: Row("The provider refuses our key", RAISE, RAISE, NONE, 502, "upstream_auth", PROVIDER, True),
+        Fault.HTTP_402: Row(
+            "The provider wants to be paid", NEXT, NEXT, LONG, 502, "upstream_payment_required", PROVIDER, True
+        ),
+        Fault.HTTP_403: Row(
+            "The provider forbids us this", RAISE, RAISE, NONE, 502, "upstream_forbidden", PROVIDER, True
+        ),
+        Fault.HTTP_404: Row(
+            "The provider knows no such model or path", RAISE, RAISE, NONE, 404, "upstream_404", alert=True
+        ),
+        Fault.HTTP_408: Row("The provider gave up waiting", RETRY, RETRY, COUNT, 504, LATE),
+        Fault.HTTP_409: Row("The provider reports a conflict", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_413: Row("The request is too large for the provider", RAISE, RAISE, NONE, 413, "upstream_413"),
+        Fault.HTTP_415: Row("The provider does not take this media type", RAISE, RAISE, NONE, 415, "upstream_415"),
+        Fault.HTTP_422: Row("The provider cannot process the request", RAISE, RAISE, NONE, 422, "upstream_422"),
+        Fault.HTTP_425: Row("The provider says: too early", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_429: Row("The provider limits our rate", RETRY, RETRY, COUNT, 429, "upstream_429"),
+        Fault.HTTP_429_WAIT: Row(
+            "The provider limits our rate and names a long wait", NEXT, RETRY, EXACT, 429, "upstream_429"
+        ),
+        Fault.HTTP_429_QUOTA: Row(
+            "The account's quota is used up", NEXT, RETRY, LONG, 429, "upstream_429", PROVIDER, True
+        ),
+        Fault.HTTP_4XX: Row("The provider refuses the request", RAISE, RAISE, NONE, OWN_STATUS, "upstream_4xx"),
+        Fault.HTTP_500: Row("The provider failed inside", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_501: Row("The provider does not have this call", NEXT, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_502: Row("The provider's gateway failed", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_503: Row("The provider is unavailable", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_504: Row("The provider's gateway timed out", RETRY, RETRY, COUNT, 504, LATE),
+        Fault.HTTP_52X: Row("The provider's edge cannot reach it", RETRY, RETRY, NOW, 502, BUSY),
+        Fault.HTTP_529: Row("The provider is overloaded", NEXT, RETRY, NOW, 502, BUSY),
+        Fault.HTTP_5XX: Row("The provider failed with another 5xx", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_OTHER: Row("A status that means nothing here", NEXT, NEXT, COUNT, 502, BAD),
+        Fault.TTFT_TIMEOUT: Row("The stream began, but no content in time", NEXT, RETRY, COUNT, 504, LATE),
+        Fault.STREAM_EMPTY: Row("The stream ended without a word", RETRY, RETRY, COUNT, 502, "empty_completion"),
+        Fault.STREAM_STALL: Row("The stream fell silent after content", RAISE, RAISE, COUNT, 502, "stream_stalled"),
+        Fault.STREAM_BROKEN: Row("The stream broke after content", RAISE, RAISE, COUNT, 502, "stream_broken"),
+        Fault.STREAM_TRUNCATED: Row(
+            "The stream ended after content without saying why", RAISE, RAISE, COUNT, 502, "stream_truncated"
+        ),
+        Fault.ORIGIN_REFUSED: Row(
+            "The provider's address may not be called", NEXT, NEXT, NONE, 502, "origin_refused", PROVIDER, True
+        ),
+        Fault.KEY_MISSING: Row("The provider has no key", NEXT, NEXT, NONE, 502, "upstream_auth", PROVIDER, True),
+    }
+)
+
+RESILIENT_NEXT = frozenset({Fault.HTTP_401, Fault.HTTP_403, Fault.HTTP_404, Fault.HTTP_413, Fault.HTTP_422})
+"""What the preset `resilient` lets go on to the next candidate, marked red."""
+
+RATE_LIMITED = frozenset({Fault.HTTP_429, Fault.HTTP_429_WAIT, Fault.HTTP_429_QUOTA})
+TIMED_OUT = frozenset(
+    {
+        *(Fault.CONNECT_TIMEOUT, Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY, Fault.STREAM_STALL),
+        *(Fault.DEADLINE, Fault.HTTP_408, Fault.HTTP_504),
+    }
+)
+EMPTY_PURSE = frozenset({Fault.HTTP_402, *RATE_LIMITED})
+"""Causes of a cooldown that calling again cannot end: no last-resort try for them."""
+
+AFTER_CONTENT = frozenset({Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED})
+"""Faults after the first content: never another candidate, whatever a route says."""
