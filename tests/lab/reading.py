@@ -1,0 +1,171 @@
+"""What a request says, read the way each vendor documents it; knows nothing of the product's own encoders."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+
+@dataclass
+class Media:
+    """A file found in a request: in which slot, of which type, its bytes, or the URL it stands at."""
+
+    slot: str
+    mime_type: str = ""
+    data: bytes = b""
+    url: str = ""
+
+
+@dataclass
+class Heard:
+    """A request as its receiver understands it; `turns` are (role, text), tool results have role `tool`."""
+
+    protocol: str = "openai"
+    model: str = ""
+    stream: bool = False
+    turns: list[tuple[str, str]] = field(default_factory=list)
+    media: list[Media] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+    tool_choice: str | None = None
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    results: list[tuple[str, str]] = field(default_factory=list)
+    schema: dict[str, Any] | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+    @property
+    def question(self) -> str:
+        """The last words a user said."""
+        return next((text for role, text in reversed(self.turns) if role == "user" and text), "")
+
+
+def protocol_at(path: str) -> str:
+    """The protocol a path belongs to."""
+    if ":generateContent" in path or ":streamGenerateContent" in path:
+        return "gemini"
+    return "anthropic" if path.split("?")[0].endswith("/messages") else "openai"
+
+
+def read(path: str, body: bytes) -> Heard:
+    """The request at that path; a body that is not a JSON object is heard as silence."""
+    protocol = protocol_at(path)
+    try:
+        data = json.loads(body)
+    except ValueError:
+        data = None
+    heard = Heard(protocol)
+    if isinstance(data, dict):
+        {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}[protocol](data, heard)
+    if protocol == "gemini":
+        heard.model = unquote(path.split("?")[0].split("/models/")[-1]).rsplit(":", 1)[0]
+        heard.stream = ":streamGenerateContent" in path
+    return heard
+
+
+def _data_url(url: str, slot: str) -> Media:
+    if not url.startswith("data:"):
+        return Media(slot, url=url)
+    head, _, data = url.partition(";base64,")
+    return Media(slot, head.removeprefix("data:"), base64.b64decode(data, validate=True))
+
+
+def _openai(data: dict[str, Any], heard: Heard) -> None:
+    heard.model, heard.stream = str(data.get("model", "")), bool(data.get("stream"))
+    heard.max_tokens = data.get("max_completion_tokens", data.get("max_tokens"))
+    heard.temperature = data.get("temperature")
+    heard.tools = [tool["function"]["name"] for tool in data.get("tools") or []]
+    choice = data.get("tool_choice")
+    heard.tool_choice = choice["function"]["name"] if isinstance(choice, dict) else choice
+    shape = data.get("response_format") or {}
+    heard.schema = (shape.get("json_schema") or {}).get("schema")
+    for message in data.get("messages") or []:
+        text = _openai_content(message.get("content"), heard)
+        heard.turns.append((message["role"], text))
+        for call in message.get("tool_calls") or []:
+            heard.calls.append((call["function"]["name"], json.loads(call["function"]["arguments"])))
+        if message["role"] == "tool":
+            heard.results.append((message["tool_call_id"], text))
+
+
+def _openai_content(content: Any, heard: Heard) -> str:
+    if not isinstance(content, list):
+        return content or ""
+    for part in content:
+        kind = part["type"]
+        value = part.get(kind)
+        if kind in {"image_url", "video_url", "audio_url"}:
+            heard.media.append(_data_url(value if isinstance(value, str) else value["url"], kind))
+        elif kind == "input_audio":
+            bare = value if isinstance(value, str) else value["data"]
+            mime = "" if isinstance(value, str) else f"audio/{value['format']}"
+            heard.media.append(Media(kind, mime, base64.b64decode(bare, validate=True)))
+        elif kind == "file":
+            heard.media.append(_data_url(value["file_data"], kind))
+        elif kind == "document_url":
+            heard.media.append(_data_url(value, kind))
+    return "\n".join(part["text"] for part in content if part["type"] == "text")
+
+
+def _anthropic(data: dict[str, Any], heard: Heard) -> None:
+    heard.model, heard.stream = str(data.get("model", "")), bool(data.get("stream"))
+    heard.max_tokens, heard.temperature = data.get("max_tokens"), data.get("temperature")
+    heard.tools = [tool["name"] for tool in data.get("tools") or []]
+    choice = data.get("tool_choice") or {}
+    heard.tool_choice = choice.get("name") or choice.get("type")
+    heard.schema = ((data.get("output_config") or {}).get("format") or {}).get("schema")
+    system = data.get("system")
+    if system:
+        heard.turns.append(("system", system if isinstance(system, str) else _blocks(system, heard)))
+    for message in data.get("messages") or []:
+        content = message["content"]
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        heard.turns.append((message["role"], _blocks(blocks, heard)))
+
+
+def _blocks(blocks: list[dict[str, Any]], heard: Heard) -> str:
+    for block in blocks:
+        if block["type"] in {"image", "document"}:
+            source = block["source"]
+            data = base64.b64decode(source["data"], validate=True) if source["type"] == "base64" else b""
+            heard.media.append(Media(block["type"], source.get("media_type", ""), data, source.get("url", "")))
+        elif block["type"] == "tool_use":
+            heard.calls.append((block["name"], block["input"]))
+        elif block["type"] == "tool_result":
+            inner = block.get("content") or ""
+            text = inner if isinstance(inner, str) else _blocks(inner, heard)
+            heard.results.append((block["tool_use_id"], text))
+    return "\n".join(block["text"] for block in blocks if block["type"] == "text")
+
+
+def _gemini(data: dict[str, Any], heard: Heard) -> None:
+    options = data.get("generationConfig") or {}
+    heard.max_tokens, heard.temperature = options.get("maxOutputTokens"), options.get("temperature")
+    heard.schema = options.get("responseJsonSchema") or options.get("responseSchema")
+    for tool in data.get("tools") or []:
+        heard.tools += [declared["name"] for declared in tool.get("functionDeclarations") or []]
+    calling = (data.get("toolConfig") or {}).get("functionCallingConfig") or {}
+    heard.tool_choice = (calling.get("allowedFunctionNames") or [None])[0] or calling.get("mode")
+    system = data.get("systemInstruction")
+    if system:
+        heard.turns.append(("system", _gemini_parts(system["parts"], heard)))
+    for content in data.get("contents") or []:
+        role = "assistant" if content.get("role") == "model" else "user"
+        heard.turns.append((role, _gemini_parts(content["parts"], heard)))
+
+
+def _gemini_parts(parts: list[dict[str, Any]], heard: Heard) -> str:
+    for part in parts:
+        if inline := part.get("inlineData"):
+            data = base64.urlsafe_b64decode(inline["data"].replace("+", "-").replace("/", "_"))
+            heard.media.append(Media("inlineData", inline["mimeType"], data))
+        elif linked := part.get("fileData"):
+            heard.media.append(Media("fileData", linked.get("mimeType", ""), url=linked["fileUri"]))
+        elif call := part.get("functionCall"):
+            heard.calls.append((call["name"], call.get("args") or {}))
+        elif answer := part.get("functionResponse"):
+            heard.results.append((answer["name"], json.dumps(answer["response"], ensure_ascii=False)))
+            _gemini_parts(answer.get("parts") or [], heard)
+    return "\n".join(part["text"] for part in parts if "text" in part)

@@ -1,0 +1,238 @@
+"""The lab itself: a server on loopback in a thread of its own, its script, and the record of what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from tests.lab.certificate import self_signed
+from tests.lab.plays import PLAYS, Step, perform
+from tests.lab.reading import Heard, protocol_at, read
+from tests.lab.wire import Line, Watched, read_request
+
+BASES = {"openai": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
+Script = Mapping[str, "str | int | Iterable[str | int]"]
+
+
+@dataclass
+class Received:
+    """One request as it arrived, what was played, and how it ended; times are `time.monotonic()` seconds.
+
+    `closed_at` is when the caller closed its socket during the play (None if it did not), `sent` the bytes that went
+    out, `done` whether the play is over.
+    """
+
+    name: str
+    protocol: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    heard: Heard
+    play: str
+    arrived_at: float
+    closed_at: float | None = None
+    ended_at: float | None = None
+    sent: int = 0
+
+    @property
+    def json(self) -> Any:
+        """The body as a JSON value."""
+        return json.loads(self.body)
+
+    @property
+    def done(self) -> bool:
+        """Whether the play is over."""
+        return self.ended_at is not None
+
+
+def step_of(word: str | int) -> Step:
+    """A step from `ok`, `http_429:retry_after=2`, a status number, or `say:any words`; ValueError for another name."""
+    if isinstance(word, int):
+        return step_of(f"http_{word}")
+    name, _, rest = word.partition(":")
+    if name == "say":
+        return Step("ok", {"text": rest})
+    if name not in PLAYS:
+        raise ValueError(f"the lab knows no play {name!r}; it knows say, {', '.join(sorted(PLAYS))}")
+    pairs = (pair.partition("=") for pair in rest.split(",") if pair)
+    return Step(name, {key: value for key, _, value in pairs})
+
+
+@dataclass
+class Lab:
+    """A provider on loopback: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`.
+
+    The script is per provider name (the first word of the path): a list is played once in order, then `ok`; a single
+    step is played for ever. A model named `fault:STEP` (`fault:http_429:retry_after=2`) comes before the script.
+    """
+
+    script: Script = field(default_factory=dict)
+    port: int = 0
+    host: str = "127.0.0.1"
+    on_request: Callable[[Received], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.requests: list[Received] = []
+        self._queues = {name: self._queue(steps) for name, steps in self.script.items()}
+        self._changed = threading.Condition()
+        self._loop = asyncio.new_event_loop()
+        self._extra: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.tls_port = 0
+
+    @staticmethod
+    def _queue(steps: str | int | Iterable[str | int]) -> Step | deque[Step]:
+        return step_of(steps) if isinstance(steps, str | int) else deque(step_of(step) for step in steps)
+
+    @property
+    def played(self) -> list[str]:
+        """The names of the plays in the order their requests came."""
+        return [received.play for received in self.requests]
+
+    def played_for(self, name: str) -> list[str]:
+        """The plays of one provider."""
+        return [received.play for received in self.requests if received.name == name]
+
+    def url(self, protocol: str = "openai", name: str = "lab") -> str:
+        """The base URL of a provider of that name."""
+        return f"http://{self.host}:{self.port}/{name}{BASES[protocol]}"
+
+    def broken_url(self, fault: str, protocol: str = "openai") -> str:
+        """A base URL out of reach: connect_refused, connect_timeout, dns_error, tls_error or tls_cert_error."""
+        base = BASES[protocol]
+        if fault == "dns_error":
+            return f"http://no-such-host.invalid{base}"
+        if fault == "tls_error":
+            return f"https://{self.host}:{self.port}/lab{base}"
+        if fault == "tls_cert_error":
+            return f"https://{self.host}:{self.tls_port}/lab{base}"
+        return f"http://{self.host}:{self._dead_port(fault)}{base}"
+
+    def _dead_port(self, fault: str) -> int:
+        closed = socket.socket()
+        self._extra.append(closed)
+        closed.bind((self.host, 0))  # bound and not listening: nobody else takes the port, and it refuses
+        port: int = closed.getsockname()[1]
+        if fault == "connect_timeout":
+            closed.listen(0)
+            for _ in range(3):  # fills the backlog, so that the next SYN gets no answer
+                caller = socket.socket()
+                caller.setblocking(False)
+                caller.connect_ex((self.host, port))
+                self._extra.append(caller)
+        return port
+
+    def wait_until(self, holds: Callable[[], bool], seconds: float = 5.0) -> bool:
+        """Whether the condition came true in time; looked at again whenever something happens in the lab."""
+        with self._changed:
+            return self._changed.wait_for(holds, seconds)
+
+    def __enter__(self) -> Self:
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), name="fault-lab", daemon=True)
+        self._thread.start()
+        if not started.wait(10):
+            raise RuntimeError("the lab did not start within ten seconds")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop)
+        self._thread.join(10)
+        for extra in self._extra:
+            extra.close()
+
+    def _run(self, started: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._serve(started))
+        self._loop.close()
+
+    async def _serve(self, started: threading.Event) -> None:
+        self._over = asyncio.Event()
+        plain = await self._loop.create_server(self._protocol, self.host, self.port, backlog=512)
+        self.port = plain.sockets[0].getsockname()[1]
+        secure = await self._loop.create_server(self._protocol, self.host, 0, ssl=_context())
+        self.tls_port = secure.sockets[0].getsockname()[1]
+        started.set()
+        await self._over.wait()
+        plain.close()
+        secure.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _stop(self) -> None:
+        self._over.set()
+
+    def _protocol(self) -> Watched:
+        reader = asyncio.StreamReader(limit=1024 * 1024, loop=self._loop)
+        watched: Watched
+
+        def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = self._loop.create_task(self._converse(reader, writer, watched))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        watched = Watched(reader, met, loop=self._loop)
+        return watched
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watched: Watched) -> None:
+        try:
+            while (request := await read_request(reader)) is not None:
+                line = Line(writer, watched)
+                await self._answer(request, line)
+                if not line.keep:
+                    return
+        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            return
+        finally:
+            writer.close()
+
+    async def _answer(self, request: tuple[str, str, dict[str, str], bytes], line: Line) -> None:
+        method, path, headers, body = request
+        if method == "GET":
+            await self._models(line)
+            return
+        heard = read(path, body)
+        name = path.strip("/").split("/")[0]
+        step = self._next(name, heard.model)
+        received = Received(name, protocol_at(path), path, headers, body, heard, step.name, arrived_at=time.monotonic())
+        self.requests.append(received)
+        self._tell(received)
+        try:
+            await perform(step, line, heard)
+        finally:
+            received.closed_at, received.sent, received.ended_at = line.watched.closed_at, line.sent, time.monotonic()
+            self._tell(received)
+
+    async def _models(self, line: Line) -> None:
+        rows = [{"id": "lab-model", "object": "model", "created": 1_790_000_000, "owned_by": "lab"}]
+        await line.reply(200, json.dumps({"object": "list", "data": rows}).encode(), "application/json")
+
+    def _next(self, name: str, model: str) -> Step:
+        if model.startswith("fault:"):
+            return step_of(model.removeprefix("fault:"))
+        steps = self._queues.get(name)
+        if isinstance(steps, Step):
+            return steps
+        return steps.popleft() if steps else Step("ok")
+
+    def _tell(self, received: Received) -> None:
+        if self.on_request is not None and not received.done:
+            self.on_request(received)
+        with self._changed:
+            self._changed.notify_all()
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate, key = self_signed()
+    context.load_cert_chain(certificate, key)
+    return context

@@ -1,0 +1,278 @@
+"""Answers, streams and errors in each vendor's shape, as their documents and recorded exchanges have them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Said:
+    """What the lab's model says; `tool` is (name, arguments)."""
+
+    text: str = "Hello from the lab."
+    reasoning: str = ""
+    tool: tuple[str, dict[str, Any]] | None = None
+    finish: str = "stop"
+    prompt_tokens: int = 11
+    completion_tokens: int = 7
+
+
+@dataclass
+class Frames:
+    """A stream cut where faults strike: before content, content, why it ended, and the goodbye."""
+
+    head: list[bytes] = field(default_factory=list)
+    content: list[bytes] = field(default_factory=list)
+    finish: list[bytes] = field(default_factory=list)
+    done: list[bytes] = field(default_factory=list)
+
+    def all(self) -> list[bytes]:
+        """Every frame in order."""
+        return [*self.head, *self.content, *self.finish, *self.done]
+
+
+def pieces(text: str, size: int = 5) -> list[str]:
+    """The text in pieces of that many characters."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def sse(data: Any, event: str = "") -> bytes:
+    """One server-sent event."""
+    head = f"event: {event}\n" if event else ""
+    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+
+
+class OpenAI:
+    """Chat Completions."""
+
+    finishes = {"stop": "stop", "length": "length", "content_filter": "content_filter", "tool_calls": "tool_calls"}
+
+    def plain(self, said: Said, model: str) -> dict[str, Any]:
+        """A whole answer."""
+        message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
+        if said.reasoning:
+            message["reasoning_content"] = said.reasoning
+        if said.tool:
+            message["tool_calls"] = [self._call(said)]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish}
+        return {**self._envelope(model, "chat.completion"), "choices": [choice], "usage": self._usage(said)}
+
+    def frames(self, said: Said, model: str) -> Frames:
+        """The same as a stream."""
+        deltas: list[dict[str, Any]] = [{"reasoning_content": piece} for piece in pieces(said.reasoning)]
+        deltas += [{"content": piece} for piece in pieces(said.text)]
+        if said.tool:
+            call = self._call(said)
+            arguments = call["function"]["arguments"]
+            first = {**call, "index": 0, "function": {**call["function"], "arguments": ""}}
+            deltas.append({"tool_calls": [first]})
+            deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": p}}]} for p in pieces(arguments)]
+        usage = {**self._envelope(model, "chat.completion.chunk"), "choices": [], "usage": self._usage(said)}
+        return Frames(
+            head=[self._chunk(model, {"role": "assistant", "content": ""})],
+            content=[self._chunk(model, delta) for delta in deltas],
+            finish=[self._chunk(model, {}, said.finish), sse(usage)],
+            done=[b"data: [DONE]\n\n"],
+        )
+
+    def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
+        """An error body."""
+        return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+    def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
+        """An error inside a stream."""
+        return sse(self.error(status, kind, message, code if code is not None else status))
+
+    def empty(self, model: str) -> dict[str, Any]:
+        """An answer without any candidate."""
+        return {**self._envelope(model, "chat.completion"), "choices": []}
+
+    def bad_events(self) -> list[bytes]:
+        """Events that are no JSON, or not of this shape."""
+        return [b'data: {"choices": [{"delta"\n\n', b"data: nonsense\n\n", b"data: [1, 2]\n\n"]
+
+    def _envelope(self, model: str, kind: str) -> dict[str, Any]:
+        return {"id": "chatcmpl-lab1", "object": kind, "created": 1_790_000_000, "model": model}
+
+    def _chunk(self, model: str, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return sse({**self._envelope(model, "chat.completion.chunk"), "choices": [choice], "usage": None})
+
+    def _call(self, said: Said) -> dict[str, Any]:
+        name, arguments = said.tool or ("", {})
+        function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+        return {"id": "call_lab1", "type": "function", "function": function}
+
+    def _usage(self, said: Said) -> dict[str, Any]:
+        return {
+            "prompt_tokens": said.prompt_tokens,
+            "completion_tokens": said.completion_tokens,
+            "total_tokens": said.prompt_tokens + said.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": 3},
+            "completion_tokens_details": {"reasoning_tokens": 2 if said.reasoning else 0},
+        }
+
+
+class Anthropic:
+    """Messages."""
+
+    finishes = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
+
+    def plain(self, said: Said, model: str) -> dict[str, Any]:
+        """A whole answer."""
+        return {
+            **self._envelope(model),
+            "content": self._blocks(said),
+            "stop_reason": self.finishes[said.finish],
+            "usage": {**self._input(said), "output_tokens": said.completion_tokens},
+        }
+
+    def frames(self, said: Said, model: str) -> Frames:
+        """The same as a stream."""
+        usage = {**self._input(said), "output_tokens": 1}
+        start = {"type": "message_start", "message": {**self._envelope(model), "content": [], "usage": usage}}
+        frames = Frames(head=[sse(start, "message_start"), sse({"type": "ping"}, "ping")])
+        for index, block in enumerate(self._blocks(said)):
+            self._block(frames.content, index, block)
+        stop = {"stop_reason": self.finishes[said.finish], "stop_sequence": None}
+        end = {"type": "message_delta", "delta": stop, "usage": {"output_tokens": said.completion_tokens}}
+        frames.finish = [sse(end, "message_delta")]
+        frames.done = [sse({"type": "message_stop"}, "message_stop")]
+        return frames
+
+    def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
+        """An error body."""
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_lab1"}
+
+    def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
+        """An error inside a stream."""
+        return sse(self.error(status, kind, message), "error")
+
+    def empty(self, model: str) -> dict[str, Any]:
+        """An answer without content."""
+        usage = {"input_tokens": 4, "output_tokens": 0}
+        return {**self._envelope(model), "content": [], "stop_reason": "end_turn", "usage": usage}
+
+    def bad_events(self) -> list[bytes]:
+        """Events that are no JSON, or not of this shape."""
+        return [
+            b'event: content_block_delta\ndata: {"type":\n\n',
+            b"event: content_block_delta\ndata: nonsense\n\n",
+            b"event: content_block_delta\ndata: [1]\n\n",
+        ]
+
+    def _envelope(self, model: str) -> dict[str, Any]:
+        return {
+            "id": "msg_lab1",
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "stop_reason": None,
+            "stop_sequence": None,
+        }
+
+    def _input(self, said: Said) -> dict[str, Any]:
+        cached = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 3}
+        return {"input_tokens": said.prompt_tokens - 3, **cached}
+
+    def _blocks(self, said: Said) -> list[dict[str, Any]]:
+        blocks: list[dict[str, Any]] = []
+        if said.reasoning:
+            blocks.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
+        if said.text:
+            blocks.append({"type": "text", "text": said.text, "citations": None})
+        if said.tool:
+            blocks.append({"type": "tool_use", "id": "toolu_lab1", "name": said.tool[0], "input": said.tool[1]})
+        return blocks
+
+    def _block(self, out: list[bytes], index: int, block: dict[str, Any]) -> None:
+        blank = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}, "tool_use": {"input": {}}}
+        start = {**block, **blank[block["type"]]}
+        deltas: list[dict[str, Any]]
+        if block["type"] == "text":
+            deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
+        elif block["type"] == "thinking":
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        else:
+            arguments = json.dumps(block["input"], ensure_ascii=False)
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(arguments)]
+        out.append(sse({"type": "content_block_start", "index": index, "content_block": start}, "content_block_start"))
+        event = "content_block_delta"
+        out.extend(sse({"type": event, "index": index, "delta": delta}, event) for delta in deltas)
+        out.append(sse({"type": "content_block_stop", "index": index}, "content_block_stop"))
+
+
+class Gemini:
+    """generateContent."""
+
+    finishes = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "tool_calls": "STOP"}
+    words = {
+        400: "INVALID_ARGUMENT",
+        401: "UNAUTHENTICATED",
+        403: "PERMISSION_DENIED",
+        404: "NOT_FOUND",
+        429: "RESOURCE_EXHAUSTED",
+        500: "INTERNAL",
+        503: "UNAVAILABLE",
+        504: "DEADLINE_EXCEEDED",
+    }
+
+    def plain(self, said: Said, model: str) -> dict[str, Any]:
+        """A whole answer."""
+        return self._chunk(said, model, self._parts(said), self.finishes[said.finish])
+
+    def frames(self, said: Said, model: str) -> Frames:
+        """The same as a stream."""
+        parts = [{"text": piece, "thought": True} for piece in pieces(said.reasoning)]
+        parts += [{"text": piece} for piece in pieces(said.text)]
+        parts += [part for part in self._parts(said) if "functionCall" in part]
+        return Frames(
+            content=[sse(self._chunk(said, model, [part])) for part in parts],
+            finish=[sse(self._chunk(said, model, [{"text": ""}], self.finishes[said.finish]))],
+        )
+
+    def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
+        """An error body."""
+        return {"error": {"code": status, "message": message, "status": self.words.get(status, "UNKNOWN")}}
+
+    def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
+        """An error inside a stream."""
+        return sse(self.error(status, kind, message))
+
+    def empty(self, model: str) -> dict[str, Any]:
+        """An answer without any candidate."""
+        return {"candidates": [], "modelVersion": model, "responseId": "lab1"}
+
+    def bad_events(self) -> list[bytes]:
+        """Events that are no JSON, or not of this shape."""
+        return [b'data: {"candidates": [\n\n', b"data: nonsense\n\n", b"data: [3]\n\n"]
+
+    def _parts(self, said: Said) -> list[dict[str, Any]]:
+        parts: list[dict[str, Any]] = []
+        if said.reasoning:
+            parts.append({"text": said.reasoning, "thought": True})
+        if said.text:
+            parts.append({"text": said.text})
+        if said.tool:
+            call = {"id": "lab1", "name": said.tool[0], "args": said.tool[1]}
+            parts.append({"functionCall": call, "thoughtSignature": "c2lnbmVk"})
+        return parts
+
+    def _chunk(self, said: Said, model: str, parts: list[dict[str, Any]], finish: str | None = None) -> dict[str, Any]:
+        candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
+        usage = {"promptTokenCount": said.prompt_tokens, "totalTokenCount": said.prompt_tokens}
+        if finish:
+            candidate["finishReason"] = finish
+            usage |= {
+                "candidatesTokenCount": said.completion_tokens,
+                "totalTokenCount": said.prompt_tokens + said.completion_tokens,
+                "cachedContentTokenCount": 3,
+            }
+        return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": "lab1"}
+
+
+Vendor = OpenAI | Anthropic | Gemini
+VENDORS: dict[str, Vendor] = {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini()}

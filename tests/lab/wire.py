@@ -1,0 +1,149 @@
+"""The lab's side of one connection: HTTP/1.1 by hand, so that it can be broken anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+
+class Watched(asyncio.StreamReaderProtocol):
+    """Notes the moment the caller goes, even while nobody reads."""
+
+    closed_at: float | None = None
+
+    def note(self) -> None:
+        """The caller is gone now, if not before."""
+        if self.closed_at is None:
+            self.closed_at = time.monotonic()
+            self.left.set()
+
+    def connection_made(self, transport: Any) -> None:
+        self.left = asyncio.Event()
+        super().connection_made(transport)
+
+    def eof_received(self) -> bool | None:
+        self.note()
+        return super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.note()
+        super().connection_lost(exc)
+
+
+class Line:
+    """A connection with one request read from it; every method does one visible thing to the caller."""
+
+    def __init__(self, writer: asyncio.StreamWriter, watched: Watched) -> None:
+        self.writer, self.watched = writer, watched
+        self.sent = 0
+        self.keep = True
+        self.started = False
+
+    @property
+    def gone(self) -> bool:
+        """Whether the caller has closed its side."""
+        return self.watched.left.is_set()
+
+    def gone_away(self) -> None:
+        """Takes a failed write as the caller's going."""
+        self.watched.note()
+        self.keep = False
+
+    def now(self) -> float:
+        """The lab's clock, seconds since the epoch."""
+        return time.time()
+
+    async def wait(self, seconds: float) -> bool:
+        """Waits, and says whether the caller went meanwhile."""
+        try:
+            await asyncio.wait_for(self.watched.left.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def hold(self) -> None:
+        """Keeps the line open until the caller goes."""
+        await self.watched.left.wait()
+        self.close()
+
+    async def send(self, data: bytes) -> None:
+        """Raw bytes."""
+        self.writer.write(data)
+        await self.writer.drain()
+        self.sent += len(data)
+
+    async def head(self, status: int, headers: Mapping[str, str]) -> None:
+        """The status line and headers."""
+        reason = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Unknown"
+        date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self.now()))
+        lines = [f"HTTP/1.1 {status} {reason}", f"date: {date}", *(f"{k}: {v}" for k, v in headers.items())]
+        await self.send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"))
+        self.started = True
+
+    async def reply(
+        self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None, slow: float | None = None
+    ) -> None:
+        """A whole response; `slow` sends its body byte by byte with that many seconds between."""
+        fixed = {"content-type": kind, "content-length": str(len(body)), "x-request-id": "lab-request"}
+        await self.head(status, {**fixed, **(headers or {})})
+        if slow is None:
+            await self.send(body)
+            return
+        for byte in body:
+            await self.send(bytes([byte]))
+            await asyncio.sleep(slow)
+
+    async def start(self, status: int, kind: str) -> None:
+        """The head of a chunked response, once."""
+        if not self.started:
+            await self.head(status, {"content-type": kind, "transfer-encoding": "chunked"})
+
+    async def chunk(self, data: bytes) -> None:
+        """A chunk of the body."""
+        if self.gone:
+            raise ConnectionResetError("the caller is gone")
+        await self.send(b"%x\r\n%s\r\n" % (len(data), data))
+
+    async def end(self) -> None:
+        """The orderly end of a chunked body."""
+        await self.send(b"0\r\n\r\n")
+
+    def close(self) -> None:
+        """Closes in order (FIN)."""
+        self.keep = False
+        self.writer.close()
+
+    def reset(self) -> None:
+        """Closes with a reset (RST)."""
+        self.keep = False
+        raw = self.writer.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
+    """Method, path, headers (lower case) and body of the next request; None when the caller is done."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    first, *lines = head.decode("latin-1").rstrip().split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    headers = {name.strip().lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
+    return method, path, headers, await _body(reader, headers)
+
+
+async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    if headers.get("transfer-encoding", "").lower() != "chunked":
+        return await reader.readexactly(int(headers.get("content-length", 0)))
+    body = b""
+    while size := int((await reader.readline()).split(b";")[0], 16):
+        body += await reader.readexactly(size)
+        await reader.readline()
+    await reader.readline()
+    return body

@@ -1,0 +1,98 @@
+"""The fault lab does what it says, so that a test which leans on it proves something."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.lab import PLAYS, Lab
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+def post(url: str, body: dict[str, object], timeout: float = 5) -> tuple[int, bytes]:
+    """Status and body of one call."""
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
+    try:
+        connection.request("POST", f"{place.path}/chat/completions", json.dumps(body))
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
+    """Steps of a provider's list come one a request; afterwards the lab answers."""
+    with Lab({"deepseek": [503, "http_429:retry_after=2", "say:at last"]}) as lab:
+        seen = [post(lab.url("openai", "deepseek"), CHAT) for _ in range(4)]
+        assert [status for status, _ in seen] == [503, 429, 200, 200]
+        assert json.loads(seen[2][1])["choices"][0]["message"]["content"] == "at last"
+        assert lab.played == ["http_503", "http_429", "ok", "ok"]
+
+
+def test_a_single_step_is_played_for_ever_and_a_model_name_comes_before_it() -> None:
+    """`"ok"` alone never runs out; `fault:http_500` in the request wins over the script."""
+    with Lab({"lab": "http_503"}) as lab:
+        assert [post(lab.url(), CHAT)[0] for _ in range(3)] == [503] * 3
+        assert post(lab.url(), {**CHAT, "model": "fault:http_500"})[0] == 500
+
+
+def test_an_unknown_play_is_refused_before_anything_starts() -> None:
+    """A misspelt step is an error of the test, not a healthy answer."""
+    with pytest.raises(ValueError, match="knows no play 'http_50'"):
+        Lab({"lab": ["http_50"]})
+
+
+def test_what_was_received_is_recorded_with_the_moment_the_caller_left() -> None:
+    """Body, play and the time at which the caller closed its socket can be asserted."""
+    with Lab({"lab": "silent"}) as lab:
+        with pytest.raises(TimeoutError):
+            post(lab.url(), CHAT, timeout=0.1)
+        assert lab.wait_until(lambda: bool(lab.requests) and lab.requests[0].done)
+        received = lab.requests[0]
+        assert received.json == CHAT
+        assert received.closed_at is not None
+        assert received.closed_at - received.arrived_at < 2
+
+
+@pytest.mark.parametrize(
+    ("play", "error"),
+    [
+        ("reset_before_headers", ConnectionResetError),
+        ("close_before_headers", http.client.RemoteDisconnected),
+        ("truncated_body", http.client.IncompleteRead),
+    ],
+)
+def test_broken_connections_are_really_broken(play: str, error: type[Exception]) -> None:
+    """A reset arrives as a reset, a short body as a short body."""
+    with Lab({"lab": play}) as lab:
+        with pytest.raises(error):
+            post(lab.url(), CHAT)
+        assert lab.played == [play]
+
+
+def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
+    """Refused, unanswered and untrusted are three different failures."""
+    with Lab() as lab:
+        with pytest.raises(ConnectionRefusedError):
+            post(lab.broken_url("connect_refused"), CHAT)
+        with pytest.raises(TimeoutError):
+            post(lab.broken_url("connect_timeout"), CHAT, timeout=0.2)
+        place = urlsplit(lab.broken_url("tls_cert_error"))
+        address = (place.hostname or "", place.port or 0)
+        context = ssl.create_default_context()
+        with socket.create_connection(address) as raw, pytest.raises(ssl.SSLCertVerificationError):
+            context.wrap_socket(raw, server_hostname="127.0.0.1")
+
+
+def test_every_play_says_what_it_does_and_names_its_row() -> None:
+    """The table is complete: each play has a meaning, and each one that fails names its row of the fault table."""
+    for play in PLAYS.values():
+        assert play.meaning
+        assert play.row or (play.plain is None and play.stream is None), play.name
