@@ -1,0 +1,42 @@
+"""How the frame looks, and what axe says of it: every part, both themes, both widths, both languages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.ui, pytest.mark.urls("frame_urls"), pytest.mark.django_db(transaction=True)]
+VARIANTS = [(1280, "light", "en"), (1280, "dark", "zh-Hans"), (390, "dark", "en"), (390, "light", "zh-Hans")]
+
+
+@pytest.fixture(autouse=True)
+def _gallery(settings: Any) -> None:
+    options = settings.TEMPLATES[0]
+    settings.TEMPLATES = [{**options, "DIRS": [*options["DIRS"], Path(__file__).parent / "templates"]}]
+
+
+@pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
+@pytest.mark.parametrize("address", ["/login/", "/dashboard/", "/nowhere/"])
+def test_every_part_is_readable_by_everybody_in_every_dress(
+    new_page: Callable[..., Any],
+    sign_in: Callable[[Any], Any],
+    axe: Callable[[Any], list[str]],
+    shot: Callable[[Any, str], Path],
+    address: str,
+    width: int,
+    scheme: str,
+    language: str,
+) -> None:
+    """axe finds nothing against WCAG 2.2 AA, and no page scrolls sideways."""
+    page = new_page(width, scheme, language)
+    page.expected_complaints.append("404")
+    if address != "/login/":
+        sign_in(page)
+    page.goto(address)
+    shot(page, f"{address.strip('/')}-{width}-{scheme}-{language}")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.get_attribute("html", "lang") == language
+    assert axe(page) == []
