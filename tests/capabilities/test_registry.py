@@ -1,0 +1,377 @@
+"""LlmServiceRegistry: any document loads as far as it is right, and answers equal the configuration."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.registry import (
+    LlmServiceRegistry,
+    direction_of,
+    document_path,
+    parse_capabilities,
+    parse_service,
+)
+from capabilities.core.vocabulary import STANDARD_CAPABILITIES, TEXT_ONLY, Capabilities, Direction
+
+SEED_DOCUMENT: dict[str, Any] = {
+    "services": [
+        {
+            "id": "text-model",
+            "name": "纯文本模型",
+            "baseURL": "https://api.example.com/v1",
+            "model": "gpt-4",
+            "apiKey": "xxx",
+            "capabilityTags": ["文本对话", "工具调用"],
+            "capabilities": {"input": ["text"], "output": ["text", "structured_output", "tool_calling"]},
+            "description": "纯文本对话模型",
+        },
+        {
+            "id": "vision-model",
+            "name": "视觉模型",
+            "baseURL": "https://api.example.com/v1",
+            "model": "gpt-4-vision",
+            "apiKey": "xxx",
+            "capabilityTags": ["视觉理解", "图像分析"],
+            "capabilities": {"input": ["text", "vision"], "output": ["text", "structured_output"]},
+            "description": "支持图片理解的模型",
+        },
+        {
+            "id": "multimodal-model",
+            "name": "多模态模型",
+            "baseURL": "https://api.example.com/v1",
+            "model": "gemini-pro",
+            "apiKey": "xxx",
+            "capabilityTags": ["多模态", "视觉理解", "音频理解"],
+            "capabilities": {
+                "input": ["text", "vision", "audio", "file"],
+                "output": ["text", "structured_output", "tool_calling"],
+            },
+            "description": "支持多种输入类型的模型",
+        },
+    ]
+}
+
+
+def service(**changes: Any) -> dict[str, Any]:
+    """A valid entry without capabilities, as older files have it, with some fields changed."""
+    return {
+        "id": "old",
+        "name": "Old",
+        "baseURL": "https://api.example.com/v1",
+        "model": "gpt-4",
+        "apiKey": "sk-secret",
+        "capabilityTags": [],
+        "description": "",
+    } | changes
+
+
+def registry(*services: Any) -> LlmServiceRegistry:
+    return LlmServiceRegistry.from_document({"services": list(services)})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+words = st.sampled_from((*STANDARD_CAPABILITIES, "reasoning")) | st.text(min_size=1)
+lists = st.lists(words, max_size=6)
+almost = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.just("a") | json_values,
+        "name": st.just("n") | json_values,
+        "baseURL": st.just("u") | json_values,
+        "model": st.just("m") | json_values,
+        "apiKey": st.just("") | json_values,
+        "capabilityTags": st.just([]) | json_values,
+        "description": st.just("") | json_values,
+        "capabilities": json_values
+        | st.fixed_dictionaries({}, optional={"input": json_values | lists, "output": json_values | lists}),
+    },
+)
+
+
+@pytest.mark.requirement("MCR-1.1", "MCR-1.3", "MCR-5.1", "MCR-5.5")
+def test_the_seeds_example_loads_as_written() -> None:
+    """Seed 000's configuration example: three services, their lists in order, nothing to complain of."""
+    loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
+    assert loaded.problems == ()
+    assert [entry.id for entry in loaded] == ["text-model", "vision-model", "multimodal-model"]
+    assert loaded.get_capabilities("multimodal-model") == Capabilities(
+        ("text", "vision", "audio", "file"), ("text", "structured_output", "tool_calling")
+    )
+    first = loaded.get("text-model")
+    assert first is not None
+    assert (first.base_url, first.model, first.capability_tags) == (
+        "https://api.example.com/v1",
+        "gpt-4",
+        ("文本对话", "工具调用"),
+    )
+
+
+@pytest.mark.requirement("MCR-1.2", "MCR-6.1", "MCR-6.2", "MCR-6.4", "MCR-P7")
+@given(lists, lists, words)
+def test_answers_equal_the_configuration(reads: list[str], writes: list[str], asked: str) -> None:
+    """Input, output and both are told apart; get_capabilities is what was configured, repeats aside."""
+    loaded = registry(service(capabilities={"input": reads, "output": writes}))
+    assert loaded.has_capability("old", asked) == (asked in reads)
+    assert loaded.has_capability("old", asked, "input") == (asked in reads)
+    assert loaded.has_capability("old", asked, "output") == (asked in writes)
+    assert loaded.has_capability("old", asked, "both") == (asked in reads and asked in writes)
+    assert loaded.get_capabilities("old") == Capabilities(tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)))
+    for direction in Direction:
+        found = loaded.get_services_by_capability(asked, direction)
+        assert bool(found) == loaded.has_capability("old", asked, direction)
+
+
+@pytest.mark.requirement("MCR-1.4", "MCR-P1")
+@given(json_values | st.fixed_dictionaries({}, optional={"input": json_values | lists, "output": json_values | lists}))
+def test_capabilities_are_valid_lists_of_non_empty_strings_or_told(raw: Any) -> None:
+    """Valid gives no problem and the lists as they are; anything else a warning that names the entry, and text only."""
+
+    def valid_side(side: Any) -> bool:
+        return side is None or (isinstance(side, list) and all(isinstance(word, str) and word for word in side))
+
+    valid = raw is None or (isinstance(raw, dict) and valid_side(raw.get("input")) and valid_side(raw.get("output")))
+    capabilities, problems = parse_capabilities(raw)
+    assert valid == (not problems)
+    if problems:
+        assert capabilities == TEXT_ONLY
+        assert all(problem.severity == "warning" and problem.constraint == "type" for problem in problems)
+        assert all(
+            problem.field.startswith("capabilities") and problem.field in problem.message for problem in problems
+        )
+    elif raw:
+        for side in ("input", "output"):
+            given_side = raw.get(side)
+            expected = ("text",) if given_side is None else tuple(dict.fromkeys(given_side))
+            assert getattr(capabilities, side) == expected
+
+
+@pytest.mark.requirement("MCR-1.5", "MCR-5.2", "MCR-5.3", "MCR-P6")
+@pytest.mark.parametrize("absent", [{}, {"capabilities": None}, {"capabilities": {}}], ids=["absent", "null", "empty"])
+def test_a_service_without_capabilities_reads_and_writes_text(
+    absent: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Older files load unchanged and silently."""
+    with caplog.at_level(logging.DEBUG):
+        loaded = registry(service(**absent))
+    assert loaded.get_capabilities("old") == TEXT_ONLY
+    assert loaded.problems == ()
+    assert caplog.records == []
+    entry = loaded.get("old")
+    assert entry is not None
+    assert not entry.declared
+
+
+@pytest.mark.requirement("MCR-P6")
+@given(st.text(min_size=1), st.text(min_size=1), st.text(), st.text(), st.lists(st.text()))
+def test_any_older_service_keeps_every_field(name: str, model: str, key: str, about: str, tags: list[str]) -> None:
+    """For any service without `capabilities`: it loads, reads and writes text, and nothing else of it changes."""
+    loaded = registry(service(id=name, name=name, model=model, apiKey=key, description=about, capabilityTags=tags))
+    entry = loaded.get(name)
+    assert loaded.problems == ()
+    assert entry is not None
+    assert (entry.name, entry.model, entry.api_key, entry.description) == (name, model, key, about)
+    assert entry.capability_tags == tuple(tags)
+    assert loaded.has_capability(name, "text", "both")
+    assert not loaded.has_capability(name, "vision")
+
+
+def test_one_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
+    """Decision 5: a missing side is [text], repeats are dropped, an empty list is an answer."""
+    assert parse_capabilities({"input": ["vision", "vision"]}) == (Capabilities(("vision",), ("text",)), [])
+    assert parse_capabilities({"output": []}) == (Capabilities(("text",), ()), [])
+    assert parse_capabilities({"input": None, "output": ["text"]}) == (TEXT_ONLY, [])
+
+
+@pytest.mark.requirement("MCR-E1", "MCR-1.4")
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        ("vision", "services[0].capabilities"),
+        (["vision"], "services[0].capabilities"),
+        ({"input": "vision"}, "services[0].capabilities.input"),
+        ({"input": ["text", ""]}, "services[0].capabilities.input[1]"),
+        ({"output": ["text", 7]}, "services[0].capabilities.output[1]"),
+        ({"input": ["vision"], "output": [None]}, "services[0].capabilities.output[0]"),
+    ],
+)
+def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
+    raw: Any, field: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The warning names the entry, the service counts as text only (seed 000, configuration errors)."""
+    with caplog.at_level(logging.WARNING):
+        loaded = registry(service(capabilities=raw))
+    assert loaded.get_capabilities("old") == TEXT_ONLY
+    assert [(problem.field, problem.severity) for problem in loaded.problems] == [(field, "warning")]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert field in caplog.text
+
+
+@pytest.mark.requirement("MCR-E2", "MCR-5.4")
+def test_a_custom_type_is_accepted_with_a_debug_line(caplog: pytest.LogCaptureFixture) -> None:
+    """No restriction on the word; the log can be searched for it."""
+    with caplog.at_level(logging.DEBUG):
+        loaded = registry(service(capabilities={"input": ["text", "smell"]}))
+    assert loaded.has_capability("old", "smell")
+    assert loaded.problems == ()
+    assert [(record.levelname, "smell" in record.getMessage()) for record in caplog.records] == [("DEBUG", True)]
+
+
+@pytest.mark.requirement("MCR-E3")
+def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """Seed 000, run-time errors; a name cannot break the log line."""
+    loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
+    with caplog.at_level(logging.WARNING):
+        assert loaded.has_capability("no\nbody", "text") is False
+        assert loaded.get_capabilities("nobody") is None
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert all("\n" not in record.getMessage() for record in caplog.records)
+
+
+def test_a_direction_that_is_none_is_false_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """Decision 5: in the registry another word is `False`."""
+    loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
+    with caplog.at_level(logging.WARNING):
+        assert loaded.has_capability("text-model", "text", "sideways") is False
+        assert loaded.get_services_by_capability("text", "sideways") == ()
+    assert "sideways" in caplog.text
+    assert direction_of("both") is Direction.BOTH
+
+
+def test_capabilities_cannot_be_changed_from_outside() -> None:
+    """get_capabilities returns a value (decision 5)."""
+    document = json.loads(json.dumps(SEED_DOCUMENT))
+    loaded = LlmServiceRegistry.from_document(document)
+    document["services"][0]["capabilities"]["input"].append("vision")
+    capabilities = loaded.get_capabilities("text-model")
+    assert capabilities is not None
+    with pytest.raises(AttributeError):
+        capabilities.input = ("vision",)  # type: ignore[misc]
+    assert not loaded.has_capability("text-model", "vision")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "constraint"),
+    [
+        ({"id": ""}, "services[0].id", "required"),
+        ({"model": None}, "services[0].model", "type"),
+        ({"baseURL": 7}, "services[0].baseURL", "type"),
+        ({"apiKey": None}, "services[0].apiKey", "type"),
+        ({"description": []}, "services[0].description", "type"),
+        ({"capabilityTags": "x"}, "services[0].capabilityTags", "type"),
+    ],
+)
+def test_an_invalid_service_is_skipped_with_its_problem_and_the_others_load(
+    changes: dict[str, Any], field: str, constraint: str
+) -> None:
+    """Decision 5, field by field."""
+    loaded = registry(service(**changes), service(id="good"))
+    assert [entry.id for entry in loaded] == ["good"]
+    assert [(told.field, told.constraint, told.severity) for told in loaded.problems] == [(field, constraint, "error")]
+
+
+@pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "description", "capabilityTags"])
+def test_each_required_field_is_named_when_it_is_missing(name: str) -> None:
+    """Every problem of a service is listed, not only the first."""
+    entry = service()
+    del entry[name]
+    parsed, problems = parse_service(entry, "services[3]")
+    assert parsed is None
+    assert [(told.field, told.constraint) for told in problems] == [(f"services[3].{name}", "required")]
+
+
+def test_a_tag_that_is_no_string_is_left_out_with_a_warning() -> None:
+    """A bad tag takes nothing from what the service can do."""
+    loaded = registry(service(capabilityTags=["视觉理解", 7]))
+    entry = loaded.get("old")
+    assert entry is not None
+    assert entry.capability_tags == ("视觉理解",)
+    assert [(told.field, told.severity) for told in loaded.problems] == [("services[0].capabilityTags[1]", "warning")]
+
+
+def test_of_two_services_with_one_id_the_first_counts_and_the_other_is_told() -> None:
+    """Duplicate ids are a problem that is told (decision 5)."""
+    loaded = registry(service(model="first"), service(model="second"))
+    assert [entry.model for entry in loaded] == ["first"]
+    assert [(told.field, told.constraint) for told in loaded.problems] == [("services[1].id", "duplicate")]
+
+
+@pytest.mark.parametrize("document", [None, [], "services", 7, {}, {"services": None}, {"services": {}}])
+def test_a_document_of_another_shape_is_an_empty_registry_with_one_problem(document: Any) -> None:
+    """The problem says what the file should hold."""
+    loaded = LlmServiceRegistry.from_document(document)
+    assert len(loaded) == 0
+    assert len(loaded.problems) == 1
+    assert "services" in loaded.problems[0].message
+
+
+def test_unknown_fields_are_kept_aside() -> None:
+    """`maxTokens` and `timeout` are written back on export (decision 11)."""
+    entry = registry(service(maxTokens=10, timeout=5)).get("old")
+    assert entry is not None
+    assert entry.extra == {"maxTokens": 10, "timeout": 5}
+
+
+@given(json_values | st.fixed_dictionaries({"services": json_values | st.lists(almost | json_values, max_size=4)}))
+def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> None:
+    """from_document takes any JSON value; what it loads is valid, what it leaves out is told."""
+    loaded = LlmServiceRegistry.from_document(document)
+    for entry in loaded:
+        assert entry.id
+        assert entry.model
+        assert loaded.get_capabilities(entry.id) == entry.capabilities
+    entries = document.get("services") if isinstance(document, dict) else None
+    if not isinstance(entries, list) or len(loaded) < len(entries):
+        assert any(told.severity == "error" for told in loaded.problems)
+
+
+def test_a_hundred_thousand_nested_lists_are_no_trouble() -> None:
+    """Values are named by their type, never written out, so depth costs nothing."""
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    loaded = registry(service(capabilities={"input": [deep]}), deep, service(id=deep))
+    assert [told.field for told in loaded.problems] == [
+        "services[0].capabilities.input[0]",
+        "services[1]",
+        "services[2].id",
+    ]
+    while deep:
+        deep = deep.pop()
+
+
+def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixture) -> None:
+    """A key is hidden wherever a service or its problems are shown."""
+    with caplog.at_level(logging.DEBUG):
+        loaded = registry(
+            service(extra_key="sk-secret"),
+            service(id="", capabilities=["sk-secret"]),
+            service(capabilityTags="sk-secret"),
+        )
+    assert "sk-secret" not in f"{list(loaded)} {loaded.problems} {caplog.text}"
+
+
+@pytest.mark.parametrize(("key", "needed"), [("sk-1", True), ("", False), ("NOT_NEEDED", False)])
+def test_an_empty_key_means_not_needed(key: str, needed: bool) -> None:
+    """Decision 5."""
+    entry = registry(service(apiKey=key)).get("old")
+    assert entry is not None
+    assert entry.needs_key == needed
+
+
+def test_the_local_file_is_read_instead(tmp_path: Path) -> None:
+    """`llmservices.local.json` beside `llmservices.json` (decision 5)."""
+    path = tmp_path / "llmservices.json"
+    assert document_path(path) == path
+    (tmp_path / "llmservices.local.json").write_text("{}")
+    assert document_path(path) == tmp_path / "llmservices.local.json"
