@@ -1,0 +1,157 @@
+"""How many tokens a file or a text is likely to take: estimates, offline, never a bill.
+
+The formulas are the vendors' published ones (documentation of 2026-09, checked 2026-11-20); which model counts how
+stands in `FAMILIES`. Where nothing is known the answer is None, because a made-up number is worse than none.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from capabilities.core.message import FilePart
+from capabilities.core.vocabulary import Kind
+
+ImageCount = Callable[[int, int], int]
+"""Tokens of an image of that width and height in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """About how many tokens, and by which rule; always an estimate, the provider's own count is the truth."""
+
+    tokens: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How a family of models counts: an image, one page of a PDF, one second of audio or video; None unknown."""
+
+    rule: str
+    image: ImageCount | None = None
+    page: int | None = None
+    audio_second: float | None = None
+    video_second: float | None = None
+
+
+def _cells(width: int, height: int, cell: int) -> int:
+    return math.ceil(width / cell) * math.ceil(height / cell)
+
+
+def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
+    """The largest size of the same shape whose padded long edge and number of cells are within bounds."""
+    long, short = max(width, height), min(width, height)
+
+    def at(side: int) -> tuple[int, int]:
+        return side, max(1, round(short * side / long))
+
+    def fits(side: int) -> bool:
+        return math.ceil(side / cell) * cell <= edge and _cells(*at(side), cell) <= budget
+
+    low, high = 1, long
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return at(low)
+
+
+def claude_image(edge: int, budget: int) -> ImageCount:
+    """Claude: one token for 28 x 28 pixels, after shrinking to the edge and the budget of the model's tier."""
+    return lambda width, height: _cells(*_shrunk(width, height, 28, edge, budget), 28)
+
+
+def openai_tiles(base: int, tile: int) -> ImageCount:
+    """OpenAI: fit into 2048 x 2048, short side down to 768, then a base and so many tokens a 512-pixel tile."""
+
+    def count(width: int, height: int) -> int:
+        fit = min(1.0, 2048 / max(width, height))
+        fit *= min(1.0, 768 / (min(width, height) * fit))
+        return base + tile * _cells(max(1, round(width * fit)), max(1, round(height * fit)), 512)
+
+    return count
+
+
+def openai_patches(factor: float, edge: int, budget: int) -> ImageCount:
+    """OpenAI: patches of 32 x 32 pixels within edge and budget, times the model's factor."""
+    return lambda width, height: round(_cells(*_shrunk(width, height, 32, edge, budget), 32) * factor)
+
+
+def gemini_tiles(width: int, height: int) -> int:
+    """Gemini up to 2.5: 258 for a small image, else 258 a tile of 768 pixels."""
+    return 258 if max(width, height) <= 384 else 258 * _cells(width, height, 768)
+
+
+def qwen_image(width: int, height: int) -> int:
+    """Qwen-VL: one token for 28 x 28 pixels, at least 4."""
+    return max(4, _cells(width, height, 28))
+
+
+_CLAUDE = Family("claude, 28-pixel cells, standard tier", claude_image(1568, 1568), page=3800)
+_CLAUDE_HIGH = Family("claude, 28-pixel cells, high-resolution tier", claude_image(2576, 4784), page=7000)
+_GEMINI_3 = Family("gemini 3, flat per image", lambda _, __: 1120, page=560, audio_second=32, video_second=70)
+_GEMINI = Family("gemini, 768-pixel tiles", gemini_tiles, page=258, audio_second=32, video_second=263)
+_QWEN = Family("qwen-vl, 28-pixel cells", qwen_image)
+
+
+def _patches(factor: float, edge: int = 2048, budget: int = 2500) -> Family:
+    return Family(f"openai, 32-pixel patches x {factor:g}", openai_patches(factor, edge, budget))
+
+
+def _tiles(base: int, tile: int) -> Family:
+    return Family(f"openai, {base} + {tile} a tile", openai_tiles(base, tile))
+
+
+FAMILIES: tuple[tuple[str, Family], ...] = (
+    ("claude-opus-4-[7-9]*", _CLAUDE_HIGH),
+    ("claude-*-5", _CLAUDE_HIGH),
+    ("claude-*-5-2*", _CLAUDE_HIGH),
+    ("claude*", _CLAUDE),
+    ("gpt-4o-mini*", _tiles(2833, 5667)),
+    ("gpt-4o*", _tiles(85, 170)),
+    ("gpt-4.1-mini*", _patches(1.62, budget=1536)),
+    ("gpt-4.1-nano*", _patches(2.46, budget=1536)),
+    ("gpt-4.1*", _tiles(85, 170)),
+    ("gpt-5-nano*", _patches(1.5, budget=1536)),
+    ("gpt-5.[2-9]*", _patches(1.2)),
+    ("gpt-6*", _patches(1.2)),
+    ("gpt-5*", _tiles(70, 140)),
+    ("o4-mini*", _patches(1.72, budget=1536)),
+    ("o1*", _tiles(75, 150)),
+    ("o3*", _tiles(75, 150)),
+    ("gemini-[3-9]*", _GEMINI_3),
+    ("gemini*", _GEMINI),
+    ("qwen*vl*", _QWEN),
+)
+"""Model names by pattern, the first that matches counts; a name with slashes is judged by its last part."""
+
+
+def family_of(model: str) -> Family | None:
+    """How that model counts; None when it is not known."""
+    name = model.rsplit("/", 1)[-1].lower()
+    return next((family for pattern, family in FAMILIES if fnmatchcase(name, pattern)), None)
+
+
+def text_tokens(text: str) -> Estimate:
+    """A text's tokens: one for each Chinese, Japanese or Korean character, a quarter for every other."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return Estimate(math.ceil(wide + (len(text) - wide) / 4), "1 a CJK character, 0.25 a character otherwise")
+
+
+def file_tokens(model: str, file: FilePart) -> Estimate | None:
+    """A file's tokens when that model gets it natively; None when the model or the file's measures are unknown."""
+    family = family_of(model)
+    count = _count(family, file) if family else None
+    return Estimate(count, family.rule) if family and count is not None else None
+
+
+def _count(family: Family, file: FilePart) -> int | None:
+    if file.kind is Kind.IMAGE:
+        return family.image(file.width, file.height) if family.image and file.width and file.height else None
+    if file.kind is Kind.DOCUMENT:
+        return file.pages * family.page if file.pages is not None and family.page is not None else None
+    rate = {Kind.AUDIO: family.audio_second, Kind.VIDEO: family.video_second}.get(file.kind)
+    return math.ceil(file.seconds * rate) if file.seconds is not None and rate is not None else None
