@@ -49,8 +49,8 @@ class Reader:
 class Position:
     """Where in the request a file stands, and what went natively before it.
 
-    `counts` and `sizes` (bytes) are by `slots.slot_key` of the kind; `request_bytes` is what the request holds so far, on the wire;
-    `total` is the number of files of the same kind in the whole request.
+    `counts` and `sizes` (bytes) are by `slots.slot_key` of the kind; `request_bytes` is what the request holds so
+    far, on the wire; `total` is the number of files of the same kind in the whole request.
     """
 
     role: Role = Role.USER
