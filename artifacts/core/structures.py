@@ -1,0 +1,221 @@
+"""Is there a valid structure behind the first bytes? One short predicate per format, over the head of a file.
+
+A signature alone can be chance or a label stuck on something else; these look one step further. None raises: a field
+outside the head reads as zero and fails its test.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import reduce
+from operator import xor
+
+Structure = Callable[[bytes], bool]
+
+
+def be(data: bytes, offset: int, size: int) -> int:
+    """The big-endian number there; 0 outside the data."""
+    return int.from_bytes(data[offset : offset + size], "big") if len(data) >= offset + size else 0
+
+
+def le(data: bytes, offset: int, size: int) -> int:
+    """The little-endian number there; 0 outside the data."""
+    return int.from_bytes(data[offset : offset + size], "little") if len(data) >= offset + size else 0
+
+
+def png(data: bytes) -> bool:
+    """IHDR first, 13 bytes, neither side 0, a bit depth that exists."""
+    return (
+        data[8:16] == b"\0\0\0\rIHDR"
+        and be(data, 16, 4) > 0
+        and be(data, 20, 4) > 0
+        and be(data, 24, 1) in (1, 2, 4, 8, 16)
+    )
+
+
+def jpeg(data: bytes) -> bool:
+    """A segment with a length after the start marker, and another marker after that segment."""
+    marker, length = be(data, 3, 1), be(data, 4, 2)
+    if not 0xC0 <= marker <= 0xFE or length < 2:
+        return False
+    after = data[4 + length : 6 + length]
+    return len(after) == 2 and after[0] == 0xFF and after[1] >= 0xC0
+
+
+def gif(data: bytes) -> bool:
+    """A logical screen, then after its colour table an extension, an image or the end."""
+    flags = be(data, 10, 1)
+    start = 13 + (3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0)
+    return le(data, 6, 2) > 0 and le(data, 8, 2) > 0 and data[start : start + 1] in (b"\x21", b"\x2c", b"\x3b")
+
+
+def riff_chunk(*names: bytes) -> Structure:
+    """One of these chunks directly after the RIFF brand."""
+    return lambda data: data[12:16] in names
+
+
+def bmp(data: bytes) -> bool:
+    """A DIB header of a known size, pixels behind it, one plane."""
+    header = le(data, 14, 4)
+    planes = le(data, 22, 2) if header == 12 else le(data, 26, 2)
+    return header in (12, 16, 40, 52, 56, 64, 108, 124) and planes == 1 and le(data, 10, 4) >= 14 + header
+
+
+def icon(data: bytes) -> bool:
+    """At least one image entry, its reserved byte 0, its bytes behind the directory."""
+    count = le(data, 4, 2)
+    return 1 <= count <= 256 and data[9:10] == b"\0" and le(data, 14, 4) > 0 and le(data, 18, 4) >= 6 + 16 * count
+
+
+def tiff(data: bytes) -> bool:
+    """An offset of the first directory behind the header."""
+    read = le if data[:2] == b"II" else be
+    return read(data, 4, 4) >= 8
+
+
+def psd(data: bytes) -> bool:
+    """Version 1 or 2 and 1 to 56 channels."""
+    return be(data, 4, 2) in (1, 2) and 1 <= be(data, 12, 2) <= 56
+
+
+def id3(data: bytes) -> bool:
+    """A tag version that exists and a size of four 7-bit bytes."""
+    return 2 <= be(data, 3, 1) <= 4 and len(data) >= 10 and all(byte < 0x80 for byte in data[6:10])
+
+
+MPEG_KBPS = {
+    (3, 1): (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    (3, 2): (32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
+    (3, 3): (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
+    (2, 1): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+    (2, 2): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+    (2, 3): (32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
+}
+"""(MPEG version bits, layer bits) → kbit/s by index 1 to 14 (ISO 11172-3, 13818-3); version 2.5 as 2."""
+
+
+def mp3_frame(data: bytes, offset: int = 0) -> int:
+    """The length in bytes of the MPEG audio frame whose header stands there; 0 when none does."""
+    head = be(data, offset, 4)
+    if head >> 21 != 0x7FF:
+        return 0
+    version, layer, rate, hertz = head >> 19 & 3, head >> 17 & 3, head >> 12 & 15, head >> 10 & 3
+    if version == 1 or layer == 0 or rate in (0, 15) or hertz == 3 or head & 3 == 2:
+        return 0
+    kbps = MPEG_KBPS[3 if version == 3 else 2, layer][rate - 1]
+    sample_rate = (44100, 48000, 32000)[hertz] >> {3: 0, 2: 1, 0: 2}[version]
+    padding = head >> 9 & 1
+    if layer == 3:
+        return (12000 * kbps // sample_rate + padding) * 4
+    return (72000 if layer == 1 and version != 3 else 144000) * kbps // sample_rate + padding
+
+
+def mp3_frames(data: bytes) -> bool:
+    """Two frame headers, the second where the first frame ends, of the same version, layer and sample rate."""
+    length = mp3_frame(data)
+    same = (
+        be(data, 0, 2) & 0xFFFE == be(data, length, 2) & 0xFFFE and be(data, 2, 1) & 12 == be(data, length + 2, 1) & 12
+    )
+    return length > 0 and same and mp3_frame(data, length) > 0
+
+
+def aac_frames(data: bytes) -> bool:
+    """Two ADTS headers (sync, layer 0), the second where the first frame ends."""
+    length = be(data, 3, 3) >> 5 & 0x1FFF
+    return be(data, 0, 2) & 0xFFF6 == 0xFFF0 and length >= 7 and be(data, length, 2) & 0xFFF6 == 0xFFF0
+
+
+def transport_stream(data: bytes) -> bool:
+    """The sync byte every 188 bytes, four packets long, the transport error bit clear."""
+    return len(data) >= 4 * 188 and all(data[188 * n] == 0x47 and not data[188 * n + 1] & 0x80 for n in range(4))
+
+
+def program_stream(data: bytes) -> bool:
+    """The mark bits of an MPEG-1 or MPEG-2 pack header after its start code."""
+    return len(data) >= 12 and (data[4] >> 4 == 2 or data[4] >> 6 == 1)
+
+
+def blu_ray_stream(data: bytes) -> bool:
+    """The same with four bytes of time code before each packet (M2TS)."""
+    return len(data) >= 4 * 192 and all(data[192 * n + 4] == 0x47 for n in range(4))
+
+
+def tar(data: bytes) -> bool:
+    """The header's checksum, in octal, is the sum of its bytes."""
+    field = data[148:156].strip(b"\0 ")
+    if len(data) < 512 or not field or any(byte not in b"01234567" for byte in field):
+        return False
+    return int(field, 8) == sum(data[:148]) + 8 * 32 + sum(data[156:512])
+
+
+def zip_entry(data: bytes) -> bool:
+    """A local header with a version, a method and a name that exist."""
+    return le(data, 4, 2) <= 63 and le(data, 8, 2) <= 99 and 0 < le(data, 26, 2) <= 4096
+
+
+def ole2(data: bytes) -> bool:
+    """Little-endian mark and sectors of 512 or 4096 bytes."""
+    return data[28:30] == b"\xfe\xff" and le(data, 30, 2) in (9, 12)
+
+
+def portable_executable(data: bytes) -> bool:
+    """The PE mark where the DOS header says."""
+    start = le(data, 60, 4)
+    return 64 <= start <= len(data) - 4 and data[start : start + 4] == b"PE\0\0"
+
+
+def java_class(data: bytes) -> bool:
+    """A class file version of Java 1.0 to 40; a universal Mach-O has a small number of programs there."""
+    return 45 <= be(data, 6, 2) <= 84 and be(data, 8, 2) > 0
+
+
+def font_tables(data: bytes) -> bool:
+    """1 to 64 tables, and the search range that belongs to their number."""
+    tables = be(data, 4, 2)
+    return 0 < tables <= 64 and be(data, 6, 2) == 16 * 2 ** (tables.bit_length() - 1)
+
+
+def asf(data: bytes) -> bool:
+    """A header object that says how many objects it has, and its reserved bytes."""
+    return le(data, 16, 8) >= 30 and data[28:30] == b"\x01\x02"
+
+
+def wav_float_or_pcm(data: bytes) -> bool:
+    """A RIFF length and a chunk name of printable letters after the brand."""
+    return len(data) >= 16 and all(32 <= byte < 127 for byte in data[12:16])
+
+
+def ftyp(data: bytes) -> bool:
+    """A box length that holds a brand and a version, and a printable brand."""
+    return 16 <= be(data, 0, 4) <= 4096 and len(data) >= 12 and all(32 <= byte < 127 for byte in data[8:12])
+
+
+def quicktime_atom(data: bytes) -> bool:
+    """An old QuickTime file without a brand: a second known atom behind the first."""
+    start = be(data, 0, 4)
+    return start >= 8 and data[start + 4 : start + 8] in (b"moov", b"mdat", b"free", b"skip", b"wide", b"trak", b"mvhd")
+
+
+def number(offset: int, size: int, low: int, high: int, *, little: bool = False) -> Structure:
+    """A number in that place between the two bounds, both included; the place must be inside the head."""
+    read = le if little else be
+    return lambda data: len(data) >= offset + size and low <= read(data, offset, size) <= high
+
+
+def at(offset: int, *options: bytes) -> Structure:
+    """One of these byte strings in that place."""
+    return lambda data: any(data[offset : offset + len(option)] == option for option in options)
+
+
+def ogg(data: bytes) -> bool:
+    """Version 0, the first page of a stream, and a packet in it."""
+    return data[4:5] == b"\0" and be(data, 5, 1) & 2 == 2 and be(data, 26, 1) > 0
+
+
+def wmf(data: bytes) -> bool:
+    """The placeable header's checksum is the exclusive or of its ten words."""
+    if len(data) < 22:
+        return False
+    words = struct.unpack("<11H", data[:22])
+    return bool(reduce(xor, words[:10]) == int(words[10]))

@@ -1,0 +1,83 @@
+"""Opinions from outside the core: libmagic on types, charset-normalizer on encodings. The only import of `magic`.
+
+libmagic is fed at most 64 KB, and little of a file with many lines, on which it takes a quarter of a second; text in
+UTF-8 never reaches it. Each thread has a handle of its own, because a shared one stalls and has crashed (its module's
+global lock; security reference §1.5).
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import threading
+from functools import cache
+from typing import Any
+
+import charset_normalizer
+
+from artifacts.core.detector import BinaryDetector
+from artifacts.core.signatures import HEAD
+
+log = logging.getLogger(__name__)
+# It explains each of its guesses at length; nobody asked.
+logging.getLogger("charset_normalizer").setLevel(logging.WARNING)
+
+MANY_LINES = 1000
+SHORT = 1024
+_handles = threading.local()
+
+
+@cache
+def _library() -> tuple[Any, str]:
+    """python-magic and where its libmagic comes from: `libmagic` (the system's), `pylibmagic` or `none`."""
+    for name in ("libmagic", "pylibmagic"):
+        try:
+            if name == "pylibmagic":
+                importlib.import_module("pylibmagic")
+            return importlib.import_module("magic"), name
+        except (ImportError, OSError):
+            continue
+    log.warning("No libmagic on this machine: file types come from our own table alone. Install libmagic1.")
+    return None, "none"
+
+
+def in_use() -> str:
+    """Whose opinion is asked: `libmagic 5.44`, `pylibmagic 5.41`, or `none` (our own signature table alone)."""
+    library, name = _library()
+    if library is None:
+        return name
+    try:
+        version = int(library.version())
+    except Exception:  # a library too old to tell its version
+        return name
+    return f"{name} {version // 100}.{version % 100:02d}"
+
+
+def sniff(head: bytes) -> str | None:
+    """libmagic's MIME type for the first bytes of a file; None when there is no libmagic or it knows none."""
+    library, _ = _library()
+    if library is None or not head:
+        return None
+    sample = head[: SHORT if head.count(b"\n", 0, HEAD) > MANY_LINES else HEAD]
+    try:
+        handle = getattr(_handles, "mime", None)
+        if handle is None:
+            handle = _handles.mime = library.Magic(mime=True)
+        return str(handle.from_buffer(sample))
+    except Exception:  # a hostile file must not stop an upload; our own table has spoken already (ABR-8.3)
+        log.warning("libmagic failed on a file of which %d bytes were looked at", len(sample), exc_info=True)
+        return None
+
+
+def guess_encoding(head: bytes) -> str | None:
+    """charset-normalizer's guess on at most 64 KB; None when nothing fits."""
+    try:
+        best = charset_normalizer.from_bytes(head[:HEAD]).best()
+    except Exception:  # the same: a guess that fails is no guess
+        return None
+    return best.encoding if best else None
+
+
+def detector(prefer: str = "zh") -> BinaryDetector:
+    """The detector with these opinions; `prefer` is the language whose legacy encoding wins (`zh`: GB18030)."""
+    return BinaryDetector(sniff, guess_encoding, prefer)
