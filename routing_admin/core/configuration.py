@@ -72,8 +72,9 @@ class ProviderSpec:
 class ServiceSpec:
     """A model at a provider, and what it reads and writes.
 
-    `base_url` as the file wrote it. `capabilities` is None where nothing valid is declared: text in, text out (MCR-1.5).
+    `base_url` as the file wrote it. `capabilities` is None where nothing valid is declared: text in and out (MCR-1.5).
     `sources` says where a capability comes from, keyed `input:vision`; an entry not listed is declared.
+    `timeouts` in seconds; `extra_body` is merged into each request's payload.
     `routed` marks the one that speaks for (provider, model) where two services share it.
     """
 
@@ -88,6 +89,8 @@ class ServiceSpec:
     description: str = ""
     limits: JsonObject = field(default_factory=dict)
     content: JsonObject = field(default_factory=dict)
+    timeouts: JsonObject = field(default_factory=dict)
+    extra_body: JsonObject = field(default_factory=dict)
     routed: bool = False
     enabled: bool = True
     extra: JsonObject = field(default_factory=dict)

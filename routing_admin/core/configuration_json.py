@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from routing_admin.core.configuration import Configuration
-
-T = TypeVar("T")
 
 
 def to_json(configuration: Configuration) -> dict[str, Any]:

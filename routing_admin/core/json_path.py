@@ -1,0 +1,132 @@
+"""JSON as text: how a place in it is written, and how a document is read without losing what is wrong with it.
+
+A place is written `providers[0].endpoint`, `routing.planning.fallback[1]`, `routing["a.b"].provider`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.problems import Problem
+
+PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+DEPTH = 100
+"""Levels of nesting that are read; a configuration has six."""
+TOO_DEEP = f"it is nested more than {DEPTH} levels deep"
+GUESSES = (("gb18030", "GB18030"), ("big5", "Big5"), ("shift_jis", "Shift-JIS"), ("cp1252", "Windows-1252"))
+
+
+def child(path: str, key: str | int) -> str:
+    """The path of an item or a field below `path`; a name that is no plain word is quoted as in JSON."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    if not PLAIN.fullmatch(key):
+        return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
+    return f"{path}.{key}" if path else key
+
+
+class _Doubled(dict[str, Any]):
+    """An object some of whose keys stood in the text more than once."""
+
+    keys_twice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a text holds: its value (None where it could not be read) and what is wrong with it as JSON."""
+
+    value: Any = None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def readable(self) -> bool:
+        """Whether `value` is what the text says."""
+        return not self.problems
+
+
+def read_document(data: bytes | str) -> Document:
+    """Read JSON in UTF-8, with or without a byte order mark; what is wrong is named by encoding, line or path."""
+    try:
+        text = data if isinstance(data, str) else data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _bad(f"the file is written in {_encoding(data)}, not in UTF-8; save it as UTF-8")  # type: ignore[arg-type]
+    if "\0" in text[:8]:
+        return _bad("the file is written in UTF-16 or UTF-32, not in UTF-8; save it as UTF-8")
+    try:
+        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        return _bad(f"line {error.lineno}, column {error.colno}: {error.msg}")
+    except RecursionError:
+        return _bad(TOO_DEEP)
+    except ValueError as error:
+        return _bad(str(error))
+    return _walked(value)
+
+
+def _walked(value: Any) -> Document:
+    """The value with each doubled key told; an explicit stack, since nesting is the sender's choice."""
+    problems, open_places = [], [(value, "", 0)]
+    while open_places:
+        item, path, depth = open_places.pop()
+        if depth > DEPTH:
+            return _bad(TOO_DEEP)
+        for key in item.keys_twice if isinstance(item, _Doubled) else ():
+            where = child(path, key)
+            problems.append(Problem(where, f"{where} is written more than once: keep one of them.", "duplicate"))
+        pairs: Any = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
+        open_places += [(below, child(path, key), depth + 1) for key, below in pairs]
+    return Document(value, tuple(problems))
+
+
+def _bad(message: str) -> Document:
+    return Document(None, (Problem("", f"Not readable as JSON: {message}.", "type"),))
+
+
+def _encoding(data: bytes) -> str:
+    for mark, name in BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return name
+    for codec, name in GUESSES:
+        try:
+            data.decode(codec)
+        except UnicodeDecodeError:
+            continue
+        return f"another encoding (probably {name})"
+    return "another encoding"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    twice = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+    marked = _Doubled(found)
+    marked.keys_twice = tuple(dict.fromkeys(twice))
+    return marked
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def write_document(value: Any) -> str:
+    """The value as the seeds' files are written: two spaces, other scripts unescaped, a final newline."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
+
+
+def storable(text: str) -> bool:
+    """Whether every store and encoding can hold the text: no NUL, no half of a surrogate pair."""
+    return "\0" not in text and not LONE_SURROGATE.search(text)

@@ -1,0 +1,41 @@
+"""Whether everything a configuration points at is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from capabilities.core.problems import Problem
+from routing_admin.core.configuration import AgentSpec, Configuration, RouteSpec
+from routing_admin.core.json_path import child
+from routing_admin.core.problems_text import unknown_provider
+
+
+def broken_references(configuration: Configuration) -> list[Problem]:
+    """A problem for each candidate, service and agent that names what is not (or no longer) there."""
+    providers = {provider.name for provider in configuration.providers}
+    services = (
+        unknown_provider(f"services[{index}]", service.provider)
+        for index, service in enumerate(configuration.services)
+        if service.provider not in providers
+    )
+    routes = (problem for route in configuration.routes for problem in _route(route, providers))
+    agents = (problem for agent in configuration.agents for problem in _agent(agent, configuration))
+    return [*services, *routes, *agents]
+
+
+def _route(route: RouteSpec, providers: set[str]) -> Iterator[Problem]:
+    path = child("routing", route.task_type)
+    for index, candidate in enumerate(route.candidates):
+        if candidate.provider not in providers:
+            where = f"{path}.fallback[{index - 1}]" if index else f"{path}.provider"
+            yield unknown_provider(where, candidate.provider)
+
+
+def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
+    path = f"agents[{agent.id}]"
+    if agent.service_id is not None and configuration.service(agent.service_id) is None:
+        words = f"The agent “{agent.id}” uses the model service “{agent.service_id}”, which would not be there."
+        yield Problem(path, f"{words} Keep the service, or give the agent another first.", "reference")
+    if agent.task_type is not None and configuration.route(agent.task_type) is None:
+        words = f"The agent “{agent.id}” uses the task route “{agent.task_type}”, which would not be there."
+        yield Problem(path, f"{words} Keep the route, or give the agent another first.", "reference")
