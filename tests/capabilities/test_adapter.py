@@ -1,0 +1,158 @@
+"""ContentAdapter: what a model cannot take becomes words, fields and the names of those who can."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core import description
+from capabilities.core.adapter import AttachmentInfo, ContentAdapter
+from capabilities.core.agents import AgentDirectory, AgentProfile
+from capabilities.core.message import FilePart
+from capabilities.core.registry import LlmServiceConfig, LlmServiceRegistry
+from capabilities.core.vocabulary import Capabilities, Kind
+
+TEXT = Capabilities()
+VISION = Capabilities(("text", "vision"))
+ALL = Capabilities(("text", "vision", "audio", "file"))
+
+SERVICES = LlmServiceRegistry(
+    [
+        LlmServiceConfig("text-model", "Text", "https://a.example", "m1"),
+        LlmServiceConfig("vision-model", "Vision", "https://a.example", "m2", capabilities=VISION),
+    ]
+)
+CAST = AgentDirectory(
+    [
+        AgentProfile("text-agent", service_id="text-model", capabilities=TEXT),
+        AgentProfile("vision-agent", service_id="vision-model", capabilities=VISION),
+        AgentProfile("multimodal-agent", service_id="multimodal-model", capabilities=ALL),
+    ]
+)
+
+names = st.text(min_size=1)
+attachments = st.builds(
+    AttachmentInfo,
+    type=st.sampled_from(("image", "audio", "video", "file", "document", "other", "surprise", None)),
+    artifact_ref=names.map("artifact:{}".format),
+    filename=st.none() | names,
+    size=st.none() | st.integers(0, 10**12),
+    mime_type=st.none() | st.sampled_from(("image/png", "application/pdf", "application/zip")),
+)
+profiles = st.builds(AgentProfile, id=names, capabilities=st.sampled_from((TEXT, VISION, ALL)))
+
+
+@pytest.mark.requirement("MCR-P4", "MCR-P5", "MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6")
+@given(attachments, st.lists(profiles, max_size=3, unique_by=lambda agent: agent.id), st.sampled_from(("zh", "en")))
+def test_words_and_fields_say_the_same_and_everything_that_is_known(
+    attachment: AttachmentInfo, agents: list[AgentProfile], language: str
+) -> None:
+    """Reference, content type, name, size and whom to forward to: in the text, in the fields, and read back alike."""
+    directory = AgentDirectory(agents)
+    adapted = ContentAdapter(SERVICES, directory, language).adapt_to_text(attachment)
+    parsed = description.parse(adapted.text)
+    info = adapted.structured_info
+    assert parsed is not None
+    assert parsed.artifact_ref == info["artifactRef"] == attachment.artifact_ref
+    assert parsed.content_type == info["contentType"]
+    assert parsed.filename == info.get("filename") == attachment.filename
+    assert info.get("size") == attachment.size
+    assert parsed.size == (None if attachment.size is None else description.human_size(attachment.size))
+    assert parsed.mime_type == info.get("mimeType") == attachment.mime_type
+    assert list(parsed.agents) == info["suggestedAgents"] == directory.with_capability(attachment.capability)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content_type", "capability"),
+    [
+        ("image", "image", "vision"),
+        ("audio", "audio", "audio"),
+        ("video", "video", "video"),
+        ("file", "file", "file"),
+        ("document", "file", "file"),
+        ("spreadsheet", "file", "file"),
+        ("text", "file", "file"),
+        (None, "file", "file"),
+    ],
+)
+def test_an_attachments_type_decides_its_capability(kind: str | None, content_type: str, capability: str) -> None:
+    """Decision 1: image, audio and video by name; anything else, unknown or missing, is a file."""
+    attachment = AttachmentInfo(kind, "artifact:a")
+    info = ContentAdapter(SERVICES, CAST).adapt_to_text(attachment).structured_info
+    assert (attachment.capability, info["contentType"]) == (capability, content_type)
+
+
+def test_the_fields_have_the_seeds_keys() -> None:
+    """Seed 000, AdaptedContent.structuredInfo; what is unknown has no key."""
+    adapter = ContentAdapter(SERVICES, CAST, "zh")
+    full = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", "a.png", 3, "image/png"))
+    assert full.structured_info == {
+        "contentType": "image",
+        "artifactRef": "artifact:a",
+        "filename": "a.png",
+        "size": 3,
+        "mimeType": "image/png",
+        "suggestedAgents": ["vision-agent", "multimodal-agent"],
+    }
+    bare = adapter.adapt_to_text(AttachmentInfo("video", "artifact:a"))
+    assert bare.structured_info == {"contentType": "video", "artifactRef": "artifact:a", "suggestedAgents": []}
+
+
+def test_several_attachments_are_described_in_order() -> None:
+    """adapt_multiple is adapt_to_text for each."""
+    adapter = ContentAdapter(SERVICES, CAST, "zh")
+    both = [AttachmentInfo("image", "artifact:a"), AttachmentInfo("audio", "artifact:b")]
+    assert adapter.adapt_multiple(both) == [adapter.adapt_to_text(attachment) for attachment in both]
+    assert adapter.adapt_multiple([]) == []
+
+
+def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
+    """The delivery decision is plugged in: here vision-agent's model takes no TIFF, whatever its capability says."""
+
+    def can_read(agent: AgentProfile, file: FilePart) -> bool:
+        return agent.capabilities.has("vision") and (file.mime_type != "image/tiff" or agent.id == "multimodal-agent")
+
+    adapter = ContentAdapter(SERVICES, CAST, can_read=can_read)
+    tiff = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", mime_type="image/tiff"))
+    assert tiff.structured_info["suggestedAgents"] == ["multimodal-agent"]
+    png = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", mime_type="image/png"))
+    assert png.structured_info["suggestedAgents"] == ["vision-agent", "multimodal-agent"]
+
+
+def test_who_asks_is_never_suggested_to_itself() -> None:
+    """An agent whose own model failed on a limit must not be sent in a circle."""
+    adapter = ContentAdapter(SERVICES, CAST, agent_id="vision-agent")
+    image = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a"))
+    assert image.structured_info["suggestedAgents"] == ["multimodal-agent"]
+
+
+@pytest.mark.requirement("MCR-4.1", "MCR-4.2")
+def test_capable_agents_and_services_are_found_by_capability() -> None:
+    """Agents that read it, and services that an agent made for the purpose could use."""
+    adapter = ContentAdapter(SERVICES, CAST)
+    assert adapter.find_capable_agents("vision") == ["vision-agent", "multimodal-agent"]
+    assert adapter.find_capable_agents("video") == []
+    assert adapter.find_capable_services("vision") == ["vision-model"]
+
+
+@pytest.mark.requirement("MCR-E4")
+def test_an_attachment_that_could_not_be_read_keeps_its_reference_for_another_try() -> None:
+    """The description says so; the fields stay."""
+    adapted = ContentAdapter(SERVICES, CAST).adapt_to_text(AttachmentInfo("image", "artifact:a"), unreadable=True)
+    parsed = description.parse(adapted.text)
+    assert parsed is not None
+    assert (parsed.unreadable, parsed.artifact_ref) == (True, "artifact:a")
+
+
+def test_an_attachments_part_carries_its_facts_and_no_content() -> None:
+    """The part given to the delivery decision."""
+    part = AttachmentInfo("file", "artifact:a", "a.pdf", 3, "application/pdf").file
+    assert part == FilePart(Kind.DOCUMENT, "application/pdf", "a.pdf", 3, "a")
+    assert AttachmentInfo("file", "artifact:a", mime_type="application/zip").kind is Kind.OTHER
+
+
+def test_without_send_message_the_text_names_no_tool() -> None:
+    """A plain client's model is told names only."""
+    adapter = ContentAdapter(SERVICES, CAST, "zh", has_send_message=False)
+    assert "send_message" not in adapter.adapt_to_text(AttachmentInfo("image", "artifact:a")).text

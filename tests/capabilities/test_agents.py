@@ -1,0 +1,119 @@
+"""AgentDirectory: who can take what, as ids."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.agents import AgentDirectory, AgentProfile
+from capabilities.core.message import FilePart
+from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Capabilities, Direction, Kind
+
+WRITER = AgentProfile("writer", "Writer", "Writes chapters", "text-model")
+SEER = AgentProfile("seer", "Seer", "Sees", "vision-model", Capabilities(("text", "vision"), ("text", "audio")))
+ALL_EARS = AgentProfile("all-ears", service_id="omni", capabilities=Capabilities(("text", "vision", "audio", "file")))
+CAST = AgentDirectory([WRITER, SEER, ALL_EARS])
+
+words = st.sampled_from(("text", "vision", "audio", "video", "file"))
+sides = st.lists(words, max_size=5).map(tuple)
+profiles = st.lists(
+    st.builds(AgentProfile, id=st.text(min_size=1), capabilities=st.builds(Capabilities, input=sides, output=sides)),
+    max_size=5,
+    unique_by=lambda agent: agent.id,
+)
+
+
+@pytest.mark.requirement("MCR-4.1", "MCR-4.2")
+@given(profiles, words, st.sampled_from(list(Direction)))
+def test_agents_by_capability_are_exactly_those_that_have_it(
+    agents: list[AgentProfile], capability: str, direction: Direction
+) -> None:
+    """A list of ids, in order, told apart by direction."""
+    found = AgentDirectory(agents).with_capability(capability, direction)
+    assert found == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
+
+
+def test_input_and_output_are_told_apart() -> None:
+    """Named examples; a direction that is none finds nobody."""
+    assert CAST.with_capability("audio") == ["all-ears"]
+    assert CAST.with_capability("audio", "output") == ["seer"]
+    assert CAST.with_capability("audio", "both") == []
+    assert CAST.with_capability("text", "both") == ["writer", "seer", "all-ears"]
+
+
+def test_a_direction_that_is_none_finds_nobody_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """The same rule as the registry's (decision 5)."""
+    with caplog.at_level(logging.WARNING):
+        assert CAST.with_capability("text", "sideways") == []
+    assert "sideways" in caplog.text
+
+
+@pytest.mark.requirement("MCR-4.3")
+def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
+    """CONTRACT §4, GET /agents/me."""
+    assert CAST.context("seer") == {
+        "id": "seer",
+        "name": "Seer",
+        "description": "Sees",
+        "serviceId": "vision-model",
+        "capabilities": {"input": ["text", "vision"], "output": ["text", "audio"]},
+        "forwardTo": {"vision": ["all-ears"], "audio": ["all-ears"], "file": ["all-ears"]},
+    }
+    assert CAST.context("nobody") is None
+
+
+@pytest.mark.requirement("MCR-4.4")
+@given(profiles, words)
+def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfile], capability: str) -> None:
+    """For every agent: never itself, everybody else who can; vision, audio and file always answered."""
+    directory = AgentDirectory(agents)
+    for agent in agents:
+        helpers = directory.forward_to(agent.id)
+        assert {"vision", "audio", "file"} <= set(helpers)
+        assert helpers.get(capability, []) == (
+            []
+            if capability == "text"
+            else [other.id for other in agents if other is not agent and other.capabilities.has(capability)]
+        )
+
+
+def test_video_is_a_helper_word_only_where_somebody_takes_video() -> None:
+    """The three words of the contract are always there, video when it leads anywhere."""
+    assert list(CAST.forward_to("writer")) == ["vision", "audio", "file"]
+    watcher = AgentProfile("watcher", capabilities=Capabilities(("text", "video")))
+    assert AgentDirectory([WRITER, watcher]).forward_to("writer") == {
+        "vision": [],
+        "audio": [],
+        "file": [],
+        "video": ["watcher"],
+    }
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_by_default_a_kind_is_read_by_who_has_its_capability(kind: Kind) -> None:
+    """Kind to capability is decision 1's table."""
+    assert CAST.who_can_read(FilePart(kind)) == CAST.with_capability(CAPABILITY_OF_KIND[kind])
+
+
+@pytest.mark.requirement("MCR-4.4")
+def test_who_can_read_this_very_file_is_the_callers_decision() -> None:
+    """The real delivery decision is plugged in, and who asks is left out."""
+
+    def small_enough(agent: AgentProfile, file: FilePart) -> bool:
+        return (file.size or 0) <= {"seer": 10, "all-ears": 100}.get(agent.id, 0)
+
+    assert CAST.who_can_read(FilePart(Kind.IMAGE, size=10), small_enough) == ["seer", "all-ears"]
+    assert CAST.who_can_read(FilePart(Kind.IMAGE, size=11), small_enough) == ["all-ears"]
+    assert CAST.who_can_read(FilePart(Kind.IMAGE, size=11), small_enough, but="all-ears") == []
+
+
+def test_of_two_agents_with_one_id_the_first_counts() -> None:
+    """A directory has one profile an id."""
+    directory = AgentDirectory([WRITER, AgentProfile("writer", "Another")])
+    assert len(directory) == 1
+    assert directory.get("writer") is WRITER
+    assert "writer" in directory
+    assert "nobody" not in directory
