@@ -4,4 +4,6 @@ from django.apps import AppConfig
 
 
 class ArtifactsConfig(AppConfig):
+    """The app."""
+
     name = "artifacts"

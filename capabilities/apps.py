@@ -4,4 +4,6 @@ from django.apps import AppConfig
 
 
 class CapabilitiesConfig(AppConfig):
+    """The app."""
+
     name = "capabilities"

@@ -4,6 +4,8 @@ from django.apps import AppConfig
 
 
 class RoutingAdminConfig(AppConfig):
+    """The app."""
+
     name = "routing_admin"
 
     def ready(self) -> None:

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.contrib.auth import views as auth
+from django.contrib.auth.decorators import login_not_required
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.i18n import set_language
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from routing_admin.views import session
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("language/", login_not_required(set_language), name="set_language"),
+    path("theme/", session.set_theme, name="set_theme"),
+    path("undo/<int:number>/", session.undo, name="undo"),
+    path("", include("capabilities.urls")),
+    path("", include("artifacts.urls")),
+]

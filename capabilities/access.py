@@ -1,0 +1,132 @@
+"""Who may come in: agents by key, people by role. Pages, `/api/v1` and `/v1` all ask here."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+
+from capabilities.models import Agent, AgentKey
+from capabilities.ports import Actor
+
+SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
+DEFAULT_SCOPES = SCOPES[:4]
+KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
+LAST_USED_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """An agent that came in with a valid key; `key` is the key's public part."""
+
+    agent: str
+    key: str
+    scopes: frozenset[str]
+    acts_through: str = ""
+
+    def may(self, scope: str) -> bool:
+        """Whether the key has that scope."""
+        return scope in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a caller was not let in: status, code and a sentence."""
+
+    status: int
+    code: str
+    message: str
+
+
+NO_KEY = Refusal(401, "key_missing", "Send the agent key as 'Authorization: Bearer ra_…' or 'x-api-key'.")
+BAD_KEY = Refusal(
+    401, "key_invalid", "This agent key is unknown, revoked or expired. An administrator can issue another."
+)
+NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id names no agent that this key may act for.")
+
+
+def make_key() -> tuple[str, str, str]:
+    """A new key: (the whole key, its public id, the digest to store)."""
+    public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+    check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"
+    return f"ra_{public}_{secret}_{check}", public, digest_of(secret)
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a key's secret: 256 random bits need no slow hash (docs/decisions)."""
+    return hmac.new(settings.SECRET_KEY.encode(), secret.encode(), hashlib.sha256).hexdigest()
+
+
+def key_in(headers: Mapping[str, str]) -> str:
+    """The key a caller sent, in either header; empty when none."""
+    kind, _, value = headers.get("authorization", "").partition(" ")
+    return value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
+
+
+def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
+    """The agent behind a call's headers (any case), or why there is none. Same answer for every kind of bad key."""
+    given = key_in(headers)
+    if not given:
+        return NO_KEY
+    match = KEY.fullmatch(given)
+    row = AgentKey.objects.select_related("agent").filter(public_id=match[1]).first() if match else None
+    if not match or not hmac.compare_digest(row.digest if row else "", digest_of(match[2])) or row is None:
+        return BAD_KEY
+    now = timezone.now()
+    if row.revoked_at or any(end and end <= now for end in (row.expires_at, row.agent.expires_at)):
+        return BAD_KEY
+    if row.last_used_at is None or now - row.last_used_at > LAST_USED_EVERY:
+        AgentKey.objects.filter(pk=row.pk).update(last_used_at=now)
+    principal = Principal(row.agent.agent_id, row.public_id, frozenset(row.scopes))
+    return act_for(principal, headers.get("x-agent-id", "").strip())
+
+
+def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
+    """The principal as the agent named by `x-agent-id`: itself, or one that it made (scope `agents:write`)."""
+    if not agent_id or agent_id == principal.agent:
+        return principal
+    made = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
+    if not principal.may("agents:write") or not living(made).exists():
+        return NOT_YOURS
+    return Principal(agent_id, principal.key, principal.scopes, acts_through=principal.agent)
+
+
+def living(agents: Any) -> Any:
+    """Of a query over agents, those that have not expired."""
+    return agents.exclude(expires_at__lte=timezone.now())
+
+
+def can_edit(user: Any) -> bool:
+    """Whether a signed-in person is an administrator; everybody else who signs in is a viewer."""
+    return bool(user.is_authenticated and user.is_staff)
+
+
+def administrators_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Guards a page view: a viewer gets 403."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not can_edit(request.user):
+            raise PermissionDenied
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """The signed-in person as an actor."""
+    return Actor(
+        "person", request.user.get_username(), request.META.get("REMOTE_ADDR", ""), getattr(request, "request_id", "")
+    )

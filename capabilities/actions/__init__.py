@@ -1,0 +1,45 @@
+"""Every way to change providers, services, agents and keys; pages, API and commands all come through here."""
+
+from capabilities.actions.agents import (
+    check_can_delete_agent,
+    delete_agent,
+    issue_key,
+    put_agent,
+    revoke_key,
+    roll_key,
+    save_agent,
+)
+from capabilities.actions.providers import (
+    KeyChange,
+    check_can_delete_provider,
+    delete_provider,
+    enable_providers,
+    save_provider,
+)
+from capabilities.actions.services import (
+    check_can_delete_service,
+    delete_service,
+    save_service,
+    set_capabilities,
+    set_cell,
+)
+
+__all__ = [
+    "KeyChange",
+    "check_can_delete_agent",
+    "check_can_delete_provider",
+    "check_can_delete_service",
+    "delete_agent",
+    "delete_provider",
+    "delete_service",
+    "enable_providers",
+    "issue_key",
+    "put_agent",
+    "revoke_key",
+    "roll_key",
+    "save_agent",
+    "save_provider",
+    "save_service",
+    "set_capabilities",
+    "set_cell",
+]

@@ -1,0 +1,128 @@
+"""Changing agents and issuing their keys. Keys and run-time agents are audited, but make no revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from capabilities.access import DEFAULT_SCOPES, SCOPES, living, make_key
+from capabilities.actions.common import expect_version, refuse_if_used
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InvalidError
+from capabilities.models import Agent, AgentKey, Service
+from capabilities.ports import Act, Actor, ports
+
+
+def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Agent:
+    """Writes an agent that an administrator keeps."""
+    new = row.pk is None
+    check_uses_one_thing(row)
+    with ports.ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)):
+        if not new:
+            expect_version(Agent.objects.filter(pk=row.pk).first(), expected)
+            row.version += 1
+        row.save()
+    return row
+
+
+def put_agent(
+    actor: Actor,
+    owner: str,
+    agent_id: str,
+    *,
+    name: str = "",
+    description: str = "",
+    service_id: str | None = None,
+    task_type: str | None = None,
+    expires_in: float | None = None,
+) -> Agent:
+    """Makes or replaces an agent at run time for the agent `owner`; the same call twice leaves the same agent."""
+    mine = Agent.objects.get(agent_id=owner)
+    row = Agent.objects.filter(agent_id=agent_id).first()
+    if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
+        raise ConflictError(_("There is an agent with this id that you did not make. Choose another id."))
+    row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
+    row.name, row.description, row.task_type = name, description, task_type or ""
+    row.service = service_named(service_id)
+    row.expires_at = timezone.now() + timedelta(seconds=expires_in) if expires_in else None
+    check_uses_one_thing(row)
+    with ports.ledger.audit(actor, Act("agent.put", "agent", agent_id)):
+        row.save()
+    return row
+
+
+def service_named(service_id: str | None) -> Service | None:
+    """The service with that id; None for None. Raises `InvalidError` when there is none."""
+    if not service_id:
+        return None
+    row = Service.objects.filter(service_id=service_id).first()
+    if row is None:
+        raise InvalidError([Problem("serviceId", _("There is no service %(id)s.") % {"id": service_id}, "reference")])
+    return row
+
+
+def check_uses_one_thing(row: Agent) -> None:
+    """Raises `InvalidError` unless the agent uses nothing yet, one service, or one route that is there."""
+    if row.service_id and row.task_type:
+        raise InvalidError([Problem("serviceId", _("An agent uses a service or a task route, not both."), "range")])
+    if row.task_type and not ports.routes.exists(row.task_type):
+        message = _("There is no task route %(task)s.") % {"task": row.task_type}
+        raise InvalidError([Problem("taskType", message, "reference")])
+
+
+def check_can_delete_agent(row: Agent) -> None:
+    """Raises `InUseError` naming the living agents that this one made at run time."""
+    made = [agent.agent_id for agent in living(row.made.all())]
+    refuse_if_used(made, _("This agent made others that are still there: %(users)s. Delete them first."))
+
+
+def delete_agent(actor: Actor, row: Agent) -> None:
+    """Deletes an agent with its keys; what it stored stays. One made at run time makes no revision."""
+    act = Act("agent.delete", "agent", row.agent_id)
+    kept = row.origin == Agent.Origin.ADMINISTRATOR
+    with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
+        check_can_delete_agent(row)
+        row.delete()
+
+
+def issue_key(
+    actor: Actor,
+    agent: Agent,
+    *,
+    scopes: Iterable[str] = DEFAULT_SCOPES,
+    label: str = "",
+    expires_at: datetime | None = None,
+) -> tuple[str, AgentKey]:
+    """A new key: (the whole key, told this once, and its row). Raises `InvalidError` for a scope there is not."""
+    wanted = tuple(dict.fromkeys(scopes))
+    unknown = [scope for scope in wanted if scope not in SCOPES]
+    if unknown:
+        message = _("There is no scope %(scope)s. Scopes are: %(scopes)s.")
+        text = message % {"scope": unknown[0], "scopes": ", ".join(SCOPES)}
+        raise InvalidError([Problem("scope", text, "enum")])
+    key, public, digest = make_key()
+    act = Act("key.issue", "agent", agent.agent_id, {"key": f"ra_{public}", "scopes": list(wanted)})
+    with ports.ledger.audit(actor, act):
+        row = AgentKey.objects.create(
+            agent=agent, public_id=public, digest=digest, scopes=list(wanted), label=label, expires_at=expires_at
+        )
+    return key, row
+
+
+def revoke_key(actor: Actor, row: AgentKey) -> None:
+    """Ends a key at once; it cannot be brought back."""
+    with ports.ledger.audit(actor, Act("key.revoke", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+        row.revoked_at = timezone.now()
+        row.save(update_fields=["revoked_at"])
+
+
+def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, AgentKey]:
+    """A successor with the same scopes; the old key goes on for `overlap`, or ends sooner where it was to."""
+    ends = timezone.now() + overlap
+    with ports.ledger.audit(actor, Act("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+        row.expires_at = min(row.expires_at or ends, ends)
+        row.save(update_fields=["expires_at"])
+        return issue_key(actor, row.agent, scopes=row.scopes, label=row.label)

@@ -1,0 +1,114 @@
+"""Changing providers and their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.utils.translation import gettext as _
+
+from capabilities.actions.common import expect_version, next_position, refuse_if_used
+from capabilities.core.env import KeyForm, form_of, readable, referenced
+from capabilities.core.problems import Problem
+from capabilities.errors import InvalidError
+from capabilities.models import Provider
+from capabilities.ports import Act, Actor, ports
+from capabilities.secrets import origin_of, store_key
+
+
+class KeyAct(StrEnum):
+    """What becomes of a provider's key when the provider is saved."""
+
+    KEEP = "keep"
+    SET = "set"
+    ENVIRONMENT = "env"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """A change of key: `text` is the new key, or `${NAME}`; an empty text keeps what is there."""
+
+    act: KeyAct = KeyAct.KEEP
+    text: str = ""
+
+    def __repr__(self) -> str:
+        return f"KeyChange({self.act.value})"
+
+
+def save_provider(
+    actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
+) -> Provider:
+    """Writes a provider, new or changed. A stored key does not follow to another origin (security by origin)."""
+    new = row.pk is None
+    act = Act("provider.add" if new else "provider.change", "provider", row.name)
+    with ports.ledger.change(actor, act):
+        if new:
+            row.position = next_position(Provider)
+        else:
+            expect_version(Provider.objects.select_for_update().filter(pk=row.pk).first(), expected)
+            row.version += 1
+        change_key(row, key or KeyChange())
+        row.save()
+    return row
+
+
+def change_key(row: Provider, change: KeyChange) -> None:
+    """Applies a key change to the row; a key for another origin than the endpoint's is taken away."""
+    if change.act is KeyAct.SET and change.text:
+        take_key(row, change.text)
+    elif change.act is KeyAct.ENVIRONMENT:
+        row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
+        row.key_variable = referenced(change.text) or ""
+    elif change.act is KeyAct.NONE:
+        row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
+    elif row.stored_key and row.stored_key.origin != origin_of(row.endpoint):
+        row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
+
+
+def take_key(row: Provider, text: str) -> None:
+    """Sets the key from what was typed: a literal is stored encrypted, `${NAME}` names a variable."""
+    form = form_of(text)
+    variable = referenced(text)
+    if form is KeyForm.REFERENCE and variable:
+        if not readable(variable):
+            message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")
+            raise InvalidError([Problem("apiKey", message, "range")])
+        row.key_source, row.stored_key, row.key_variable = Provider.KeySource.ENVIRONMENT, None, variable
+    elif form is KeyForm.LITERAL:
+        row.key_source, row.key_variable = Provider.KeySource.STORED, ""
+        row.stored_key = store_key(text, row.endpoint)
+    elif form is KeyForm.NOT_NEEDED:
+        row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
+    else:
+        message = _("This is not a key: it is a placeholder, masked, or has characters no HTTP header can carry.")
+        raise InvalidError([Problem("apiKey", message, "type")])
+
+
+def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -> int:
+    """Switches several providers on or off as one revision; how many changed."""
+    changed = [row for row in rows if row.enabled != enabled]
+    names = ", ".join(row.name for row in changed)
+    with ports.ledger.change(actor, Act("provider.enable" if enabled else "provider.disable", "provider", names[:300])):
+        for row in changed:
+            row.enabled = enabled
+            row.version += 1
+            row.save(update_fields=["enabled", "version"])
+    return len(changed)
+
+
+def check_can_delete_provider(row: Provider) -> None:
+    """Raises `InUseError` naming the routes and services that use the provider."""
+    routes = sorted({candidate.route.task_type for candidate in row.candidates.select_related("route")})
+    refuse_if_used(routes, _("Task routes still use this provider: %(users)s. Remove it from their chains first."))
+    services = [service.service_id for service in row.services.all()]
+    refuse_if_used(services, _("Services still belong to this provider: %(users)s. Delete them first."))
+
+
+def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> None:
+    """Deletes a provider that nothing uses; Undo brings it back, its stored key included."""
+    with ports.ledger.change(actor, Act("provider.delete", "provider", row.name)):
+        expect_version(Provider.objects.filter(pk=row.pk).first(), expected)
+        check_can_delete_provider(row)
+        row.delete()

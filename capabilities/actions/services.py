@@ -1,0 +1,110 @@
+"""Changing model services and what they can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.utils.translation import gettext as _
+
+from capabilities.actions.common import expect_version, next_position, refuse_if_used
+from capabilities.core.vocabulary import Capabilities, Source
+from capabilities.models import Service, ServiceCapability
+from capabilities.ports import Act, Actor, ports
+
+Cell = tuple[str, str]
+"""(side, capability), e.g. `("input", "vision")`."""
+
+
+def save_service(
+    actor: Actor, row: Service, *, capabilities: Capabilities | None = None, expected: int | None = None
+) -> Service:
+    """Writes a service, new or changed, and with `capabilities` what an administrator declares it can do."""
+    new = row.pk is None
+    with ports.ledger.change(actor, Act("service.add" if new else "service.change", "service", row.service_id)):
+        if new:
+            row.position = next_position(Service)
+        else:
+            expect_version(Service.objects.filter(pk=row.pk).first(), expected)
+            row.version += 1
+        row.save()
+        if capabilities is not None:
+            declare(row, capabilities)
+    return row
+
+
+def declare(row: Service, capabilities: Capabilities) -> None:
+    """Makes exactly these capabilities the service's own; a cell whose value stays keeps where it came from."""
+    wanted = [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
+    kept = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
+    for (side, name), cell in kept.items():
+        if cell.supported and (side, name) not in wanted:
+            cell.delete()
+    for position, (side, name) in enumerate(wanted):
+        found = kept.get((side, name))
+        if found is not None and found.supported:
+            ServiceCapability.objects.filter(pk=found.pk).update(position=position)
+        else:
+            write_cell(row, (side, name), supported=True, source=Source.DECLARED, position=position)
+    if not row.declares_capabilities:
+        row.declares_capabilities = True
+        row.save(update_fields=["declares_capabilities"])
+
+
+def set_cell(
+    actor: Actor, row: Service, cell: Cell, *, supported: bool, source: Source = Source.DECLARED
+) -> ServiceCapability:
+    """Switches one cell of the matrix."""
+    return set_capabilities(actor, {row: {cell: supported}}, source=source)[0]
+
+
+def set_capabilities(
+    actor: Actor, wanted: Mapping[Service, Mapping[Cell, bool]], *, source: Source = Source.DECLARED
+) -> list[ServiceCapability]:
+    """Switches several cells, of one service or of many, as one revision."""
+    names = ", ".join(row.service_id for row in wanted)
+    written = []
+    with ports.ledger.change(actor, Act("service.capabilities", "service", names[:300])):
+        for row, cells in wanted.items():
+            keep_default_text(row)
+            written += [write_cell(row, cell, supported=on, source=source) for cell, on in cells.items()]
+            row.version += 1
+            row.save(update_fields=["version", "declares_capabilities"])
+    return written
+
+
+def keep_default_text(row: Service) -> None:
+    """A service that declared nothing counts as text in, text out; its first declared cell must not take that away."""
+    if row.declares_capabilities:
+        return
+    row.declares_capabilities = True
+    for side in ServiceCapability.Side.values:
+        write_cell(row, (side, "text"), supported=True, source=Source.UNKNOWN)
+
+
+def write_cell(
+    row: Service, cell: Cell, *, supported: bool, source: Source, position: int | None = None
+) -> ServiceCapability:
+    """Writes one cell; a new one goes to the end of its side."""
+    side, name = cell
+    values: dict[str, object] = {"supported": supported, "source": source.value}
+    if position is not None:
+        values["position"] = position
+    last = row.capabilities.filter(side=side).count()
+    written, _made = ServiceCapability.objects.update_or_create(
+        service=row, side=side, name=name, defaults=values, create_defaults={"position": last, **values}
+    )
+    return written
+
+
+def check_can_delete_service(row: Service) -> None:
+    """Raises `InUseError` naming the agents that use the service."""
+    agents = [agent.agent_id for agent in row.agents.all()]
+    refuse_if_used(agents, _("Agents still use this service: %(users)s. Give them another one first."))
+
+
+def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> None:
+    """Deletes a service that no agent uses. Its provider and model stay callable, as text only."""
+    with ports.ledger.change(actor, Act("service.delete", "service", row.service_id)):
+        expect_version(Service.objects.filter(pk=row.pk).first(), expected)
+        check_can_delete_service(row)
+        row.delete()

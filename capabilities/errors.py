@@ -1,0 +1,50 @@
+"""Why an action was refused: each is one clear sentence for the page, the API and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from capabilities.core.problems import Problem
+
+
+class ActionError(Exception):
+    """Something that was asked for could not be done; nothing was changed. `str()` is the sentence."""
+
+    code = "invalid"
+    status = 422
+
+
+class NotFoundError(ActionError):
+    """The thing named is not there."""
+
+    code = "not_found"
+    status = 404
+
+
+class InUseError(ActionError):
+    """The thing is used by others; the sentence names them."""
+
+    code = "in_use"
+    status = 409
+
+
+class ConflictError(ActionError):
+    """Somebody else changed the thing meanwhile; nothing was written."""
+
+    code = "changed_meanwhile"
+    status = 409
+
+
+class ForbiddenError(ActionError):
+    """The caller may not do this."""
+
+    code = "forbidden"
+    status = 403
+
+
+class InvalidError(ActionError):
+    """What was given does not make sense; `problems` lists every place."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{problem.field}: {problem.message}" for problem in self.problems))

@@ -1,0 +1,125 @@
+"""What this app asks upward for, filled by `routing_admin` when Django is ready; unfilled ports raise.
+
+`ledger` records changes, `dial` calls providers, `routes` knows task routes, `installed` holds the newest snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from capabilities.core.agents import AgentDirectory
+    from capabilities.core.message import FilePart
+    from capabilities.core.receiver import Receiver
+    from capabilities.core.registry import LlmServiceRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: a person, an agent, a command, or the system itself; and from where."""
+
+    kind: str
+    name: str
+    address: str = ""
+    request_id: str = ""
+
+
+SYSTEM = Actor("system", "routing_admin")
+
+
+@dataclass(slots=True)
+class Act:
+    """One act as the audit log tells it; `details` may be filled while it happens, never with a secret."""
+
+    action: str
+    object_kind: str = ""
+    object_name: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+    message: str = ""
+    revision: int | None = None
+    """Number of the revision the act made, known after it; None when the configuration stayed the same."""
+
+
+class Ledger(Protocol):
+    """Where changes are recorded."""
+
+    def change(self, actor: Actor, act: Act) -> AbstractContextManager[Act]:
+        """A transaction whose end validates the configuration, records one revision and the audit event.
+
+        The outermost change makes the revision; those inside it join. Raises `InvalidError` and rolls back when the
+        configuration would be invalid.
+        """
+
+    def audit(self, actor: Actor, act: Act) -> AbstractContextManager[Act]:
+        """A transaction whose end records the audit event alone: for acts that change no configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialled:
+    """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did."""
+
+    ms: float
+    fault: str = ""
+    status: int | None = None
+    message: str = ""
+    models: tuple[str, ...] = ()
+
+
+class Dial(Protocol):
+    """Calls a provider for an administrator, with the saved configuration only."""
+
+    def test(self, provider: str, model: str) -> Dialled:
+        """One tiny chat request."""
+
+    def models(self, provider: str) -> Dialled:
+        """The provider's own list of models."""
+
+
+class Routes(Protocol):
+    """What the app above knows of task routes."""
+
+    def exists(self, task_type: str) -> bool:
+        """Whether that task type has a route."""
+
+    def first_service(self, task_type: str) -> str | None:
+        """Id of the service an agent of that route begins with: its first ready candidate."""
+
+    def task_types(self) -> tuple[str, ...]:
+        """Every task type that has a route, in order."""
+
+    def default_language(self) -> str:
+        """The language that descriptions are written in when the request names none."""
+
+
+class Installed(Protocol):
+    """What is installed now, from memory: no query is made."""
+
+    def receivers(self) -> Sequence[Receiver]:
+        """One receiver per enabled service, in the order of the pages."""
+
+    def receiver(self, service_id: str) -> Receiver | None:
+        """The receiver of a service; None for an unknown id."""
+
+    def registry(self) -> LlmServiceRegistry:
+        """Services by id, and what each can do."""
+
+    def agents(self) -> AgentDirectory:
+        """Every living agent."""
+
+    def agents_for(self, file: FilePart, but: str | None = None) -> list[str]:
+        """The agents that can really read this very file; `but` is the agent who asks."""
+
+
+class _Ports:
+    """The filled ports."""
+
+    ledger: Ledger
+    dial: Dial
+    routes: Routes
+    installed: Installed
+
+
+ports = _Ports()

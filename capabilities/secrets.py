@@ -1,0 +1,71 @@
+"""Provider keys at rest: encrypted, bound to the origin they may be sent to, found again by fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+from capabilities.models import StoredKey
+
+
+class KeyUnreadableError(Exception):
+    """A stored key cannot be opened: another encryption key, or another origin than the one it was given for."""
+
+
+def origin_of(endpoint: str) -> str:
+    """Scheme, host and port of an endpoint, e.g. `https://api.openai.com:443`: what a key is given for."""
+    parts = urlsplit(endpoint)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    port = port or {"https": 443, "http": 80}.get(parts.scheme)
+    return f"{parts.scheme}://{(parts.hostname or '').lower()}" + (f":{port}" if port else "")
+
+
+def cipher() -> MultiFernet:
+    """Encrypts with the newest key, opens with any."""
+    return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS])
+
+
+def fingerprint_of(key: str, origin: str) -> str:
+    """Names a (key, origin) without telling it: an HMAC under the installation's own secret."""
+    return hmac.new(settings.SECRET_KEY.encode(), f"{origin}\n{key}".encode(), hashlib.sha256).hexdigest()
+
+
+def store_key(key: str, endpoint: str) -> StoredKey:
+    """The stored form of a provider key, made once per (key, origin)."""
+    origin = origin_of(endpoint)
+    sealed = cipher().encrypt(json.dumps({"key": key, "origin": origin}).encode()).decode()
+    last_four = key[-4:] if len(key) >= 12 else ""
+    stored, _ = StoredKey.objects.get_or_create(
+        fingerprint=fingerprint_of(key, origin),
+        defaults={"origin": origin, "ciphertext": sealed, "last_four": last_four},
+    )
+    return stored
+
+
+def open_key(stored: StoredKey, endpoint: str) -> str:
+    """The key in plain text, for this endpoint's origin alone. Raises `KeyUnreadableError`."""
+    try:
+        inside = json.loads(cipher().decrypt(stored.ciphertext.encode()))
+    except InvalidToken as problem:
+        raise KeyUnreadableError("the stored key was encrypted with another key; enter it again") from problem
+    if inside["origin"] != origin_of(endpoint):
+        raise KeyUnreadableError("the stored key was given for another address; enter it again")
+    return str(inside["key"])
+
+
+def rotate() -> int:
+    """Re-encrypts every stored key with the newest encryption key; the number of keys."""
+    engine = cipher()
+    rows = list(StoredKey.objects.all())
+    for row in rows:
+        row.ciphertext = engine.rotate(row.ciphertext.encode()).decode()
+    StoredKey.objects.bulk_update(rows, ["ciphertext"])
+    return len(rows)

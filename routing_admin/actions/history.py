@@ -1,0 +1,41 @@
+"""Going back: restoring a revision whole, and undoing one change."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from capabilities.errors import ConflictError, NotFoundError
+from capabilities.ports import Act, Actor, ports
+from routing_admin import rows
+from routing_admin.core.configuration import EMPTY, Configuration
+from routing_admin.core.configuration_json import from_json
+from routing_admin.models import Revision
+
+
+def configuration_at(number: int) -> Configuration:
+    """The configuration of a revision; 0 is the empty one before the first. Raises `NotFoundError`."""
+    if number == 0:
+        return EMPTY
+    revision = Revision.objects.filter(number=number).first()
+    if revision is None:
+        raise NotFoundError(_("There is no revision %(number)s.") % {"number": number})
+    return from_json(revision.snapshot)
+
+
+def restore(actor: Actor, number: int, *, message: str = "") -> int | None:
+    """Makes the configuration what it was in that revision, as a new revision; its number, None when it was so."""
+    value = configuration_at(number)
+    text = message or _("Restored revision %(number)s") % {"number": number}
+    act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=text)
+    with ports.ledger.change(actor, act):
+        rows.write(value)
+    return act.revision
+
+
+def undo(actor: Actor, number: int) -> int | None:
+    """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then."""
+    newest = Revision.objects.values_list("number", flat=True).first()
+    if newest != number:
+        raise ConflictError(_("Something else changed since. Look in History for the version to restore."))
+    before = Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
+    return restore(actor, before, message=_("Undid revision %(number)s") % {"number": number})

@@ -1,0 +1,77 @@
+"""Changing task routes with their chains, and aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from capabilities.actions.common import expect_version, next_position, refuse_if_used
+from capabilities.core.problems import Problem
+from capabilities.errors import InUseError, InvalidError
+from capabilities.models import Agent, Provider
+from capabilities.ports import Act, Actor, ports
+from routing_admin.core.checks import DEFAULT
+from routing_admin.core.configuration import CandidateSpec
+from routing_admin.models import Alias, TaskRoute
+from routing_admin.rows import write_chain
+
+
+def save_route(
+    actor: Actor, row: TaskRoute, chain: Sequence[CandidateSpec] | None = None, *, expected: int | None = None
+) -> TaskRoute:
+    """Writes a route, and with `chain` its candidates in that order, as one revision."""
+    new = row.pk is None
+    with ports.ledger.change(actor, Act("route.add" if new else "route.change", "route", row.task_type)):
+        if new:
+            row.position = next_position(TaskRoute)
+        else:
+            expect_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
+            row.version += 1
+        row.save()
+        if chain is not None:
+            write_chain(row, chain, providers_of(chain))
+            row.refresh_from_db()
+    return row
+
+
+def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
+    """The providers a chain names. Raises `InvalidError` for each that is not there."""
+    found = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
+    message = _("There is no provider %(name)s. Add it, or choose another.")
+    problems = [
+        Problem(f"candidates[{index}].provider", message % {"name": candidate.provider}, "reference")
+        for index, candidate in enumerate(chain)
+        if candidate.provider not in found
+    ]
+    if problems:
+        raise InvalidError(problems)
+    return dict(found)
+
+
+def check_can_delete_route(row: TaskRoute) -> None:
+    """Raises `InUseError` for the default route, which the others fall to, and for one that agents or aliases use."""
+    if row.task_type == DEFAULT and TaskRoute.objects.exclude(pk=row.pk).exists():
+        raise InUseError(_("Every task type without a route of its own goes to the default route; it has to stay."))
+    agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]
+    refuse_if_used(agents, _("Agents still use this task route: %(users)s. Give them another one first."))
+    aliases = [alias.name for alias in Alias.objects.filter(target__in=[row.task_type, f"task:{row.task_type}"])]
+    refuse_if_used(aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
+
+
+def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> None:
+    """Deletes a route; what asks for its task type then goes to the default route."""
+    with ports.ledger.change(actor, Act("route.delete", "route", row.task_type)):
+        expect_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
+        check_can_delete_route(row)
+        write_chain(row, (), {})
+        row.delete()
+
+
+def save_alias(actor: Actor, name: str, target: str) -> Alias | None:
+    """Makes `name` lead to `target`; an empty target takes the alias away (None)."""
+    with ports.ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)):
+        if not target:
+            Alias.objects.filter(name=name).delete()
+            return None
+        return Alias.objects.update_or_create(name=name, defaults={"target": target})[0]

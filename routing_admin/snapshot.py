@@ -1,0 +1,185 @@
+"""The configuration in use: one immutable value per process, swapped whole when somebody changes something.
+
+A request takes `current()` once and keeps it. Other processes' changes are seen when the installation's stamp moves,
+which is looked at no more often than every `POLL_SECONDS` and never while a request waits.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from django.conf import settings
+
+from capabilities.access import living
+from capabilities.core.agents import AgentDirectory, AgentProfile
+from capabilities.core.env import overrides, read
+from capabilities.core.origins import OriginPolicy, policy_of, refusal
+from capabilities.core.vocabulary import TEXT_ONLY
+from capabilities.models import Agent, StoredKey
+from capabilities.secrets import KeyUnreadableError, open_key
+from routing_admin import rows
+from routing_admin.core.configuration import Configuration, KeyKind, ProviderSpec, ServiceSpec
+from routing_admin.models import Installation, Revision
+
+POLL_SECONDS = 0.5
+
+
+class KeyFrom(StrEnum):
+    """Where a provider's key comes from at this moment."""
+
+    NOT_NEEDED = "not_needed"
+    OVERRIDE = "override"
+    ENVIRONMENT = "environment"
+    STORED = "stored"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyState:
+    """A provider's key now, and whether the provider can be called; `reason` is the sentence when it cannot."""
+
+    source: KeyFrom
+    value: str | None = field(default=None, repr=False)
+    variable: str = ""
+    last_four: str = ""
+    reason: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether nothing stands in the way of calling the provider."""
+        return not self.reason
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything a request needs to know, as it was at one moment."""
+
+    stamp: int
+    revision: int | None
+    configuration: Configuration
+    keys: Mapping[str, KeyState] = field(repr=False)
+    agents: tuple[AgentProfile, ...]
+
+    @cached_property
+    def directory(self) -> AgentDirectory:
+        """Who can read what, among all agents."""
+        return AgentDirectory(self.agents)
+
+
+class _Holder:
+    """The newest snapshot of this process."""
+
+    snapshot: Snapshot | None = None
+    looked_at: float = 0.0
+    lock = threading.Lock()
+
+
+def current() -> Snapshot:
+    """The newest snapshot known; looks for another process's change when the last look is old enough."""
+    snapshot = _Holder.snapshot
+    if snapshot is None:
+        return refresh()
+    if time.monotonic() - _Holder.looked_at > POLL_SECONDS:
+        _Holder.looked_at = time.monotonic()
+        if Installation.current().version != snapshot.stamp:
+            return refresh()
+    return snapshot
+
+
+def refresh() -> Snapshot:
+    """Builds the snapshot from the rows and takes it up."""
+    with _Holder.lock:
+        _Holder.looked_at = time.monotonic()
+        _Holder.snapshot = build()
+        return _Holder.snapshot
+
+
+def forget() -> None:
+    """Lets the next `current()` read the rows again: for tests, whose rows are rolled back behind our back."""
+    _Holder.snapshot = None
+
+
+def build() -> Snapshot:
+    """A snapshot of the rows as they are now."""
+    stamp = Installation.current().version
+    configuration = rows.read()
+    newest = Revision.objects.values_list("number", flat=True).first()
+    keys = key_states(configuration)
+    return Snapshot(stamp, newest, configuration, keys, agent_profiles(configuration, keys))
+
+
+def key_states(configuration: Configuration) -> dict[str, KeyState]:
+    """Every provider's key by provider name."""
+    variables = overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
+    stored = {row.fingerprint: row for row in StoredKey.objects.all()}
+    policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
+    return {
+        provider.name: key_state(provider, variables.get(provider.name), stored, policy)
+        for provider in configuration.providers
+    }
+
+
+def key_state(
+    provider: ProviderSpec, override: str | None, stored: Mapping[str, StoredKey], policy: OriginPolicy
+) -> KeyState:
+    """One provider's key: an override first, then what the row says (decision 10)."""
+    refused = refusal(provider.endpoint, policy) or ""
+    value = read(override, os.environ) if override else None
+    if value and override:
+        return KeyState(KeyFrom.OVERRIDE, value, override, value[-4:], refused)
+    if provider.key.kind is KeyKind.NONE:
+        return KeyState(KeyFrom.NOT_NEEDED, reason=refused)
+    if provider.key.kind is KeyKind.STORED:
+        return stored_key_state(provider, stored.get(provider.key.fingerprint), refused)
+    variable = provider.key.variable or override or ""
+    value = read(variable, os.environ) if variable else None
+    if value:
+        return KeyState(KeyFrom.ENVIRONMENT, value, variable, value[-4:], refused)
+    where = f"set {variable} in the environment, or store a key" if variable else "store a key"
+    return KeyState(KeyFrom.MISSING, None, variable, reason=f"{provider.name} has no key: {where}.")
+
+
+def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str) -> KeyState:
+    """The state of a key that is stored."""
+    if row is None:
+        return KeyState(KeyFrom.MISSING, reason=f"{provider.name} has no key: enter it again.")
+    try:
+        value = open_key(row, provider.endpoint)
+    except KeyUnreadableError as problem:
+        return KeyState(KeyFrom.MISSING, reason=f"{provider.name}: {problem}.")
+    return KeyState(KeyFrom.STORED, value, "", row.last_four, refused)
+
+
+def agent_profiles(configuration: Configuration, keys: Mapping[str, KeyState]) -> tuple[AgentProfile, ...]:
+    """Every living agent, those made at run time too, with what its model reads and writes."""
+    profiles = []
+    for row in living(Agent.objects.select_related("service")):
+        service_id = row.service.service_id if row.service else None
+        service = configuration.service(service_id or "") or first_service(configuration, keys, row.task_type)
+        profiles.append(
+            AgentProfile(
+                id=row.agent_id,
+                name=row.name,
+                description=row.description,
+                service_id=service.id if service else None,
+                capabilities=service.effective_capabilities if service else TEXT_ONLY,
+                task_type=row.task_type or None,
+            )
+        )
+    return tuple(profiles)
+
+
+def first_service(configuration: Configuration, keys: Mapping[str, KeyState], task_type: str) -> ServiceSpec | None:
+    """The service of a route's first ready candidate: enabled, with a usable key; None where it has no row."""
+    route = configuration.route(task_type) if task_type else None
+    for candidate in route.candidates if route else ():
+        provider = configuration.provider(candidate.provider)
+        if provider and provider.enabled and keys[provider.name].usable:
+            return configuration.service_at(provider.name, candidate.model or provider.default_model)
+    return None

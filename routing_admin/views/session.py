@@ -1,0 +1,54 @@
+"""What belongs to the visit: theme, and taking a change back."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from capabilities.access import actor_of, administrators_only
+from capabilities.errors import ActionError
+from routing_admin import actions
+from routing_admin.context import THEME_COOKIE, THEMES
+
+
+def back(request: HttpRequest) -> str:
+    """Where the form asked to return to, when that is a page of ours; else the dashboard."""
+    target = request.POST.get("next", "")
+    ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if ours else "/"
+
+
+@login_not_required
+@require_POST
+def set_theme(request: HttpRequest) -> HttpResponse:
+    """Keeps the theme in a cookie that the server reads, so that no page flashes."""
+    response = redirect(back(request))
+    theme = request.POST.get("theme", "auto")
+    if theme in THEMES:
+        response.set_cookie(
+            THEME_COOKIE,
+            theme,
+            max_age=365 * 86400,
+            samesite="Lax",
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+        )
+    return response
+
+
+@require_POST
+@administrators_only
+def undo(request: HttpRequest, number: int) -> HttpResponse:
+    """Takes back the change that made a revision, and returns to the page it was made on."""
+    try:
+        made = actions.undo(actor_of(request), number)
+        messages.success(request, _("Undone."), extra_tags=f"undo:{made}" if made else "")
+    except ActionError as refusal:
+        messages.error(request, str(refusal))
+    return redirect(back(request))
