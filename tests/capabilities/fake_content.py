@@ -1,0 +1,33 @@
+"""Content whose answers are written down beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capabilities.core.message import Blob, Converted, ConvertTo, Text, UnreadableError, blob_of
+
+
+@dataclass(frozen=True)
+class FakeContent:
+    """Bytes, the text found in them and the image they convert to; `gone` makes every read fail with that reason."""
+
+    data: bytes = b"\x89PNG\r\n\x1a\n pixels that nobody will ever see"
+    words: str | None = None
+    image: Converted | None = None
+    gone: str | None = None
+
+    def _check(self) -> None:
+        if self.gone:
+            raise UnreadableError(self.gone)
+
+    def blob(self) -> Blob:
+        self._check()
+        return blob_of(self.data)
+
+    def text(self) -> Text | None:
+        self._check()
+        return None if self.words is None else Text(self.words, "utf-8")
+
+    def converted(self, target: ConvertTo) -> Converted | None:
+        self._check()
+        return self.image

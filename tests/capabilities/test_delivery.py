@@ -1,0 +1,388 @@
+"""One decision for every file: kind, capability and protocol give the outcome, limits and policies refine it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_content import FakeContent
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.delivery import SHOWN, ContentPolicy, Outcome, Position, Reader, Shown, decide, policies_of
+from capabilities.core.limits import PROTOCOLS
+from capabilities.core.message import FilePart, Role
+from capabilities.core.reasons import SENTENCES, ReasonCode
+from capabilities.core.slots import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, ToolMedia, slots_for, with_limits
+from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Capabilities, Kind
+from capabilities.core.writing import WRITERS
+
+PNG = FilePart(Kind.IMAGE, "image/png", "plan.png", 44, "a1", content=FakeContent())
+WAV = FilePart(Kind.AUDIO, "audio/wav", "talk.wav", 44, "a2", content=FakeContent())
+MP4 = FilePart(Kind.VIDEO, "video/mp4", "clip.mp4", 44, "a3", content=FakeContent())
+PDF = FilePart(Kind.DOCUMENT, "application/pdf", "report.pdf", 44, "a4", content=FakeContent())
+DOCX = FilePart(
+    Kind.DOCUMENT,
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "report.docx",
+    44,
+    "a5",
+    content=FakeContent(),
+)
+ZIP = FilePart(Kind.OTHER, "application/zip", "all.zip", 44, "a6", content=FakeContent())
+CSV = FilePart(Kind.TEXT, "text/csv", "table.csv", 44, "a7", content=FakeContent(b"a,b", "a,b"))
+TIFF = replace(PNG, mime_type="image/tiff", filename="scan.tiff")
+
+EVERYTHING = Capabilities(("text", "vision", "audio", "video", "file"))
+NOTHING = Capabilities()
+
+
+def reader(protocol: str, *capabilities: str, **changes: object) -> Reader:
+    return replace(Reader(slots_for(protocol), Capabilities(("text", *capabilities))), **changes)  # type: ignore[arg-type]
+
+
+TRUTH = """
+file  capability   openai     anthropic  gemini     echo
+PNG   -            described  described  described  described
+PNG   audio        described  described  described  described
+PNG   file         described  described  described  described
+PNG   vision       native     native     native     native
+WAV   -            described  described  described  described
+WAV   vision       described  described  described  described
+WAV   file         described  described  described  described
+WAV   audio        native     described  native     native
+MP4   -            described  described  described  described
+MP4   vision       described  described  described  described
+MP4   video        described  described  native     native
+PDF   -            described  described  described  described
+PDF   vision       described  described  described  described
+PDF   file         native     native     native     native
+DOCX  -            described  described  described  described
+DOCX  file         described  described  described  native
+ZIP   -            described  described  described  described
+ZIP   file         described  described  described  native
+TIFF  -            described  described  described  described
+TIFF  vision       described  described  described  native
+CSV   -            inlined    inlined    inlined    inlined
+CSV   file         inlined    inlined    inlined    inlined
+"""
+FILES = {"PNG": PNG, "WAV": WAV, "MP4": MP4, "PDF": PDF, "DOCX": DOCX, "ZIP": ZIP, "CSV": CSV, "TIFF": TIFF}
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    head, *lines = [line.split() for line in TRUTH.strip().splitlines()]
+    return [
+        (name, capability, protocol, outcome)
+        for name, capability, *outcomes in lines
+        for protocol, outcome in zip(head[2:], outcomes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("name", "capability", "protocol", "outcome"), rows())
+def test_kind_and_capability_and_protocol_decide(name: str, capability: str, protocol: str, outcome: str) -> None:
+    """A file goes natively exactly where the model has its capability and the protocol a slot for its type."""
+    words = () if capability == "-" else (capability,)
+    assert decide(FILES[name], reader(protocol, *words)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "protocol", "code"),
+    [
+        ("PNG", "audio", "openai", ReasonCode.NO_CAPABILITY),
+        ("WAV", "audio", "anthropic", ReasonCode.NO_SLOT),
+        ("TIFF", "vision", "openai", ReasonCode.TYPE),
+        ("DOCX", "file", "anthropic", ReasonCode.TYPE),
+        ("PNG", "vision", "openai", ReasonCode.FITS),
+        ("CSV", "vision", "openai", ReasonCode.READABLE_TEXT),
+    ],
+)
+def test_every_delivery_says_why(name: str, capability: str, protocol: str, code: ReasonCode) -> None:
+    """The reason is the first obstacle there is, or that the file fits; it reads as an English sentence."""
+    reason = decide(FILES[name], reader(protocol, capability)).reason
+    assert reason.code is code
+    assert reason.sentence().endswith(".")
+    assert "%(" not in reason.sentence()
+
+
+def test_the_reason_names_the_type_and_the_slot() -> None:
+    """A person reads what exactly was not taken."""
+    sentence = decide(TIFF, reader("openai", "vision")).reason.sentence()
+    assert sentence == "image/tiff is not among the types that image_url takes."
+
+
+def limited(protocol: str = "openai", **image: object) -> Reader:
+    given_reader = reader(protocol, "vision")
+    return replace(given_reader, slots=with_limits(given_reader.slots, {"image": image}))
+
+
+@pytest.mark.parametrize(
+    ("limits", "file", "position", "code"),
+    [
+        ({"maxBytes": 43}, PNG, Position(), ReasonCode.TOO_LARGE),
+        ({"maxSide": 2000}, replace(PNG, width=100, height=2001), Position(), ReasonCode.TOO_WIDE),
+        ({"maxCount": 2}, PNG, Position(counts={"image": 2}), ReasonCode.TOO_MANY_FILES),
+        ({"maxTotalBytes": 100}, PNG, Position(sizes={"image": 57}), ReasonCode.TOO_MUCH_OF_A_KIND),
+        (
+            {"maxSide": 8000, "crowdCount": 20, "crowdMaxSide": 2000},
+            replace(PNG, width=3000, height=10),
+            Position(total=21),
+            ReasonCode.TOO_WIDE,
+        ),
+    ],
+)
+def test_a_file_over_a_limit_is_described_with_that_limit(
+    limits: dict[str, object], file: FilePart, position: Position, code: ReasonCode
+) -> None:
+    """One byte, pixel or file over a limit is over it."""
+    delivery = decide(file, limited(**limits), position)
+    assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, code)
+    assert {"limit", "actual"} <= set(delivery.reason.facts)
+
+
+@pytest.mark.parametrize(
+    ("limits", "file", "position"),
+    [
+        ({"maxBytes": 44}, PNG, Position()),
+        ({"maxSide": 2000}, replace(PNG, width=2000, height=2000), Position()),
+        ({"maxCount": 2}, PNG, Position(counts={"image": 1})),
+        ({"maxTotalBytes": 101}, PNG, Position(sizes={"image": 57})),
+        ({"maxSide": 8000, "crowdCount": 20, "crowdMaxSide": 2000}, replace(PNG, width=3000), Position(total=20)),
+    ],
+)
+def test_a_file_at_its_limit_is_still_native(limits: dict[str, object], file: FilePart, position: Position) -> None:
+    """A limit is the most that is taken, not the first that is refused."""
+    assert decide(file, limited(**limits), position).outcome is Outcome.NATIVE
+
+
+def test_a_document_with_too_many_pages_is_described() -> None:
+    """Pages count where they are known."""
+    delivery = decide(replace(PDF, pages=601), reader("anthropic", "file"))
+    assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.TOO_MANY_PAGES)
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini", "echo"])
+def test_what_cannot_be_measured_is_no_reason_to_describe(protocol: str) -> None:
+    """Unknown size, pixels and pages leave a file native (REQUIREMENTS, decision 3)."""
+    for file in (PNG, PDF):
+        unknown = replace(file, size=None, width=None, height=None, pages=None)
+        assert decide(unknown, reader(protocol, "vision", "file")).outcome is Outcome.NATIVE
+
+
+def test_a_request_that_would_grow_too_large_takes_no_more_files() -> None:
+    """The bytes of a whole request count, as base64, together with what it holds already."""
+    strict = reader("openai", "vision")
+    strict = replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 160}))
+    assert decide(PNG, strict, Position(request_bytes=100)).outcome is Outcome.NATIVE
+    assert decide(PNG, strict, Position(request_bytes=101)).reason.code is ReasonCode.REQUEST_FULL
+
+
+@pytest.mark.parametrize("role", [Role.SYSTEM, Role.ASSISTANT])
+def test_a_file_in_a_system_or_assistant_message_is_described(role: Role) -> None:
+    """Protocols take files from users and tools only; text files are words and may stand anywhere."""
+    delivery = decide(PNG, reader("openai", "vision"), Position(role))
+    assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.ROLE)
+    assert decide(CSV, reader("openai"), Position(role)).outcome is Outcome.INLINED
+
+
+TOOL_RESULTS = [
+    ("openai", PNG, None, Outcome.HOISTED),
+    ("anthropic", PNG, None, Outcome.NATIVE),
+    ("anthropic", PDF, None, Outcome.NATIVE),
+    ("gemini", PNG, None, Outcome.NATIVE),
+    ("gemini", replace(PNG, mime_type="image/gif"), None, Outcome.DESCRIBED),
+    ("gemini", WAV, None, Outcome.DESCRIBED),
+    ("echo", WAV, None, Outcome.NATIVE),
+    ("openai", PNG, ToolMedia.TEXT, Outcome.DESCRIBED),
+    ("anthropic", PNG, ToolMedia.HOIST, Outcome.HOISTED),
+    ("openai", TIFF, None, Outcome.DESCRIBED),
+    ("openai", CSV, None, Outcome.INLINED),
+]
+
+
+@pytest.mark.parametrize(("protocol", "file", "tool_media", "outcome"), TOOL_RESULTS)
+def test_media_in_a_tool_result_goes_where_the_protocol_takes_it(
+    protocol: str, file: FilePart, tool_media: ToolMedia | None, outcome: Outcome
+) -> None:
+    """Native inside the result, moved behind the results, or described: as the protocol, or the reader, says."""
+    everything = Reader(slots_for(protocol), EVERYTHING, tool_media=tool_media)
+    assert decide(file, everything, Position(Role.TOOL)).outcome is outcome
+
+
+def test_a_url_goes_where_the_protocol_takes_urls() -> None:
+    """A remote file is passed on or described, and never needs its content."""
+    remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
+    assert decide(remote, reader("openai", "vision")).outcome is Outcome.NATIVE
+    assert decide(remote, reader("openai")).reason.code is ReasonCode.NO_CAPABILITY
+    local = Reader(slots_for("openai", "ollama"), EVERYTHING)
+    assert decide(remote, local).reason.code is ReasonCode.URL
+    assert decide(replace(remote, kind=Kind.TEXT), local).reason.code is ReasonCode.URL
+
+
+def test_an_empty_file_is_described_as_empty() -> None:
+    """Providers refuse empty media; an empty text is an empty text."""
+    assert decide(replace(PNG, size=0), reader("openai", "vision")).reason.code is ReasonCode.EMPTY
+    assert decide(replace(CSV, size=0), reader("openai")).outcome is Outcome.INLINED
+
+
+@pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
+def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: FilePart) -> None:
+    """No candidate could read it, so skipping one for it would help nobody."""
+    strict = reader("openai", "vision", policies=policies_of("native_only"))
+    delivery = decide(file, strict)
+    assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
+
+
+POLICIES = [
+    ("describe", PDF, (), Outcome.DESCRIBED),
+    ("extract", PDF, (), Outcome.EXTRACTED),
+    ("extract", DOCX, ("file",), Outcome.EXTRACTED),
+    ("extract", PDF, ("file",), Outcome.NATIVE),
+    ("extract", PNG, (), Outcome.DESCRIBED),
+    ("extract", WAV, (), Outcome.DESCRIBED),
+    ("extract", ZIP, (), Outcome.DESCRIBED),
+    ("convert", TIFF, ("vision",), Outcome.CONVERTED),
+    ("convert", TIFF, (), Outcome.DESCRIBED),
+    ("convert", PNG, ("vision",), Outcome.NATIVE),
+    ("convert", DOCX, ("file",), Outcome.DESCRIBED),
+    ("extract+convert", TIFF, ("vision",), Outcome.CONVERTED),
+    ("extract+convert", DOCX, ("file",), Outcome.EXTRACTED),
+    ("native_only", PNG, (), Outcome.REFUSED),
+    ("native_only", TIFF, ("vision",), Outcome.REFUSED),
+    ("native_only", PNG, ("vision",), Outcome.NATIVE),
+    ("native_only", CSV, (), Outcome.INLINED),
+    ("native_only+convert", TIFF, ("vision",), Outcome.CONVERTED),
+]
+
+
+@pytest.mark.parametrize(("policy", "file", "capabilities", "outcome"), POLICIES)
+def test_a_policy_finds_another_form_for_what_does_not_fit(
+    policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
+) -> None:
+    """extract reads documents as text, convert re-encodes images the model could see, native_only refuses the rest."""
+    assert decide(file, reader("openai", *capabilities, policies=policies_of(policy))).outcome is outcome
+
+
+def test_conversion_aims_at_the_limits_of_the_slot() -> None:
+    """An oversized image is converted to a type, size and side that the slot takes."""
+    delivery = decide(
+        replace(PNG, width=9000, height=100), reader("anthropic", "vision", policies=policies_of("convert"))
+    )
+    assert delivery.outcome is Outcome.CONVERTED
+    assert delivery.target is not None
+    assert delivery.target.mime_types == ("image/png", "image/jpeg", "image/webp")
+    assert (delivery.target.max_side, delivery.target.max_bytes) == (8000, 7_864_320)
+
+
+def test_conversion_does_not_make_room_for_one_file_too_many() -> None:
+    """What converting cannot cure stays a reason to describe."""
+    full = limited(maxCount=1)
+    delivery = decide(TIFF, replace(full, policies=policies_of("convert")), Position(counts={"image": 1}))
+    assert delivery.outcome is Outcome.DESCRIBED
+
+
+def test_an_unknown_policy_is_an_error_that_names_it() -> None:
+    """A typing error in a policy is told, not ignored."""
+    with pytest.raises(ValueError, match="shrink"):
+        policies_of("extract+shrink")
+    assert policies_of(None) == {ContentPolicy.DESCRIBE}
+
+
+def test_the_tables_are_complete() -> None:
+    """Every outcome has its word for people and its writer, every reason its sentence, every kind its capability."""
+    assert set(SHOWN) == set(Outcome) == set(WRITERS)
+    assert set(SHOWN.values()) == set(Shown)
+    assert set(SENTENCES) == set(ReasonCode)
+    assert set(CAPABILITY_OF_KIND) == set(Kind)
+
+
+# -- the seeds' two tables ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MCR-2.1", "MCR-2.2", "MCR-2.3", "MCR-2.4", "MCR-2.5", "MCR-2.6")
+@pytest.mark.parametrize("file", list(FILES.values()), ids=list(FILES))
+@pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
+def test_between_agents_capability_alone_decides(file: FilePart, capability: str) -> None:
+    """Messages: native exactly with the kind's own capability; text files count as files (decision 4)."""
+    wanted = "file" if file.kind is Kind.TEXT else CAPABILITY_OF_KIND[file.kind]
+    outcome = decide(file, Reader(MESSAGE_SLOTS, Capabilities(("text", capability)))).outcome
+    assert outcome is (Outcome.NATIVE if capability == wanted else Outcome.DESCRIBED)
+
+
+GET_ARTIFACT = {
+    "PNG": {"vision": "image_url"},
+    "WAV": {"file": "file", "audio": "file"},
+    "MP4": {"file": "file", "video": "file"},
+    "PDF": {"file": "file"},
+    "DOCX": {"file": "file"},
+    "ZIP": {"file": "file"},
+}
+
+
+@pytest.mark.requirement("ABR-2.2", "ABR-2.3", "ABR-4.1", "ABR-INV3")
+@pytest.mark.parametrize("name", list(GET_ARTIFACT))
+@pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
+def test_get_artifact_also_takes_audio_and_video_as_files(name: str, capability: str) -> None:
+    """get_artifact: image needs vision; every other binary goes with file, audio also with audio (decision 1)."""
+    delivery = decide(FILES[name], Reader(GET_ARTIFACT_SLOTS, Capabilities(("text", capability))))
+    slot = GET_ARTIFACT[name].get(capability)
+    assert delivery.outcome is (Outcome.NATIVE if slot else Outcome.DESCRIBED)
+    assert (delivery.slot.name if delivery.slot else None) == slot
+
+
+# -- laws ------------------------------------------------------------------------------------------------------------
+
+KINDS = st.sampled_from(Kind)
+TYPES = st.sampled_from(["image/png", "image/tiff", "audio/wav", "audio/x-odd", "video/mp4", "application/pdf", "a/b"])
+COUNTS = st.none() | st.integers(0, 10**9)
+PARTS = st.builds(
+    FilePart,
+    kind=KINDS,
+    mime_type=TYPES,
+    size=COUNTS,
+    width=COUNTS,
+    height=COUNTS,
+    pages=COUNTS,
+    url=st.sampled_from([None, "https://example.org/x"]),
+    unreadable=st.sampled_from([None, None, "artifact_corrupt"]),
+    content=st.sampled_from([None, FakeContent()]),
+)
+WORDS = st.lists(st.sampled_from(["text", "vision", "audio", "video", "file"]), unique=True).map(tuple)
+READERS = st.builds(
+    Reader,
+    slots=st.sampled_from([slots_for(protocol) for protocol in PROTOCOLS]),
+    capabilities=WORDS.map(Capabilities),
+    policies=st.frozensets(st.sampled_from(ContentPolicy)),
+    tool_media=st.sampled_from([None, *ToolMedia]),
+)
+POSITIONS = st.builds(
+    Position,
+    role=st.sampled_from(Role),
+    counts=st.just({}) | st.just({"image": 2000}),
+    request_bytes=st.integers(0, 10**9),
+    total=st.integers(1, 50),
+)
+
+
+@pytest.mark.requirement("ABR-INV3", "ABR-INV5")
+@given(file=PARTS, who=READERS, where=POSITIONS)
+def test_every_file_has_one_decision_and_native_needs_the_capability(
+    file: FilePart, who: Reader, where: Position
+) -> None:
+    """For any file, reader and place there is an answer, always the same, and media only with its capability."""
+    delivery = decide(file, who, where)
+    assert delivery == decide(file, who, where)
+    assert delivery.reason.sentence()
+    if delivery.outcome in (Outcome.NATIVE, Outcome.HOISTED, Outcome.CONVERTED):
+        assert delivery.slot is not None
+        assert any(who.capabilities.has(word) for word in delivery.slot.capabilities)
+        assert where.role in (Role.USER, Role.TOOL)
+        assert not file.unreadable
+    assert (delivery.outcome is Outcome.REFUSED) <= (ContentPolicy.NATIVE_ONLY in who.policies)
+
+
+@given(file=PARTS, who=READERS, where=POSITIONS)
+def test_a_capability_never_makes_things_worse(file: FilePart, who: Reader, where: Position) -> None:
+    """A reader that can do more gets natively whatever the same reader got natively before."""
+    able = replace(who, capabilities=EVERYTHING)
+    if decide(file, who, where).outcome in (Outcome.NATIVE, Outcome.HOISTED):
+        assert decide(file, able, where).outcome in (Outcome.NATIVE, Outcome.HOISTED)
