@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,3 +25,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
+@pytest.fixture(autouse=True)
+def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Rows are rolled back behind the snapshot's back, so no test sees another's."""
+    yield
+    if (
+        "db" in request.fixturenames
+        or "transactional_db" in request.fixturenames
+        or "django_db_setup" in request.fixturenames
+    ):
+        from routing_admin import snapshot
+
+        snapshot.forget()
