@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,9 +123,24 @@ def _no_number(word: str) -> Any:
 
 
 def write_document(value: Any) -> str:
-    """The value as the seeds' files are written: two spaces, other scripts unescaped, a final newline."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
+    """The value as the seeds' files are written: two spaces, lists of plain values on one line, other scripts
+    unescaped, a final newline."""
+    text = _written(value, "\n") + "\n"
+    return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def _written(value: Any, break_: str) -> str:
+    inner = break_ + "  "
+    if isinstance(value, Mapping) and value:
+        fields = (f"{_scalar(key)}: {_written(item, inner)}" for key, item in value.items())
+        return "{" + inner + f",{inner}".join(fields) + break_ + "}"
+    if isinstance(value, list | tuple) and any(isinstance(item, Mapping | list | tuple) for item in value):
+        return "[" + inner + f",{inner}".join(_written(item, inner) for item in value) + break_ + "]"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def storable(text: str) -> bool:
