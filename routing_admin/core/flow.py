@@ -89,6 +89,8 @@ class Walk(Generic[T]):
             if passed_by is not None:
                 self._left_behind(passed_by)
                 continue
+            if self.attempts and self._time_left() <= 0:
+                raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
             retries = 0 if candidate == last_resort else self.plan.policy.retries
             done = yield from self._ask(candidate, retries)
             if done is not None:

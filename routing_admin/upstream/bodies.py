@@ -1,0 +1,114 @@
+"""Bodies on their way: a request's files as base64 in blocks, an answer's bytes within bounds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+
+import pybase64
+
+from capabilities.core.message import Blob
+from capabilities.core.wire import MediaData, Piece
+
+BLOCK = 3 * 64 * 1024
+"""Bytes of a file encoded at once: a multiple of three, so that blocks join without padding between them."""
+ANSWER_BYTES = 16 * 1024 * 1024
+STREAM_BYTES = 64 * 1024 * 1024
+LINE_BYTES = 1024 * 1024
+
+
+class TooLargeError(Exception):
+    """An answer, or one line of a stream, is larger than is read."""
+
+
+class BadEncodingError(Exception):
+    """An answer's content encoding is one we did not ask for and do not read, or its bytes are broken."""
+
+
+def request_blocks(pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """The request's body in order; a file is read and encoded block by block, so memory stays flat."""
+    for piece in pieces:
+        if isinstance(piece, MediaData):
+            yield from media_blocks(piece.blob)
+        else:
+            yield piece
+
+
+def media_blocks(blob: Blob) -> Iterator[bytes]:
+    """A file's base64, whatever the sizes of its own blocks."""
+    rest = b""
+    for block in blob.blocks():
+        view = memoryview(rest + block if rest else block)
+        cut = len(view) - len(view) % 3
+        for start in range(0, cut, BLOCK):
+            yield pybase64.b64encode(view[start : min(start + BLOCK, cut)])
+        rest = bytes(view[cut:])
+    if rest:
+        yield pybase64.b64encode(rest)
+
+
+class RequestBody:
+    """A request's body as the client sends it; `error` is kept when reading a file failed."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = pieces
+        self.error: Exception | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            for block in request_blocks(self._pieces):
+                yield block
+        except Exception as error:
+            self.error = error
+            raise
+
+
+class Plain:
+    """Undoes an answer's content encoding and counts its bytes, so that a small answer cannot unfold into a flood."""
+
+    def __init__(self, encoding: str, most: int) -> None:
+        self._left = most
+        self._unpack = _unpacker(encoding)
+
+    def feed(self, block: bytes) -> bytes:
+        """The plain bytes of this block; raises `TooLargeError` beyond the bound, `BadEncodingError` when broken."""
+        if self._unpack is None:
+            plain = block
+        else:
+            try:
+                plain = self._unpack.decompress(block, self._left + 1)
+            except zlib.error as error:
+                raise BadEncodingError from error
+        self._left -= len(plain)
+        if self._left < 0:
+            raise TooLargeError
+        return plain
+
+
+def _unpacker(encoding: str) -> zlib._Decompress | None:
+    name = encoding.strip().lower()
+    if name in ("", "identity"):
+        return None
+    if name in ("gzip", "x-gzip", "deflate"):
+        return zlib.decompressobj(zlib.MAX_WBITS | 32)
+    raise BadEncodingError(name)
+
+
+class Lines:
+    """Watches that no line of a stream grows without end."""
+
+    def __init__(self) -> None:
+        self._length = 0
+
+    def feed(self, block: bytes) -> None:
+        """Raises `TooLargeError` when the line that is open is too long."""
+        first, newline, _ = block.partition(b"\n")
+        if self._length + len(first) > LINE_BYTES:
+            raise TooLargeError
+        if not newline:
+            self._length += len(first)
+            return
+        longest = max(len(line) for line in block.split(b"\n")) if len(block) > LINE_BYTES else 0
+        if longest > LINE_BYTES:
+            raise TooLargeError
+        self._length = len(block) - block.rfind(b"\n") - 1

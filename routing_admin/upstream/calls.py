@@ -1,0 +1,159 @@
+"""Calling a provider: whole or streamed, on the event loop or from a thread, over the network or embedded."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from functools import lru_cache
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from capabilities.core.origins import EMBEDDED, OriginPolicy, policy_of, refusal
+from capabilities.core.wire import Answer, Failure, Fault, StreamEvent, UpstreamRequest, WireProtocol
+from routing_admin.core.chain import Timeouts
+from routing_admin.upstream.exchange import Head, clean, read_body, send
+from routing_admin.upstream.faults import failure
+from routing_admin.upstream.streams import Stream, begun, events_from, events_of
+from routing_admin.upstream.transports import Transports
+
+T = TypeVar("T")
+
+DEFAULT_PROXY = "default"
+NO_PROXY = "none"
+
+
+@runtime_checkable
+class Embedded(Protocol):
+    """A protocol that answers inside this process: the echo provider."""
+
+    def serve(self, request: UpstreamRequest) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body for a request."""
+
+
+class Upstream:
+    """The way out: what may be called, through which proxy, over which connections."""
+
+    def __init__(self, policy: OriginPolicy, proxy: str = "", verify: ssl.SSLContext | None = None) -> None:
+        self._policy = policy
+        self._proxy = proxy
+        self._transports = Transports(policy, verify)
+
+    async def call(
+        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
+    ) -> Answer | Failure:
+        """The outcome of a whole exchange; never raises for what a provider does.
+
+        `proxy` is the provider's: `default`, `none` or a URL. Raises `UnreadableError` when a file of the request
+        cannot be read.
+        """
+        try:
+            async with asyncio.timeout(timeouts.total):
+                outcome = await self._call(request, protocol, timeouts, proxy)
+        except TimeoutError:
+            outcome = failure(Fault.DEADLINE)
+        return clean(outcome, request) if isinstance(outcome, Failure) else outcome
+
+    async def open(
+        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
+    ) -> Stream | Failure:
+        """The stream once its first content is there, or the failure before it; the caller closes the stream."""
+        deadline = asyncio.get_running_loop().time() + timeouts.total
+        try:
+            async with asyncio.timeout_at(deadline):
+                outcome = await self._open(request, protocol, timeouts, proxy, deadline)
+        except TimeoutError:
+            outcome = failure(Fault.DEADLINE)
+        return clean(outcome, request) if isinstance(outcome, Failure) else outcome
+
+    async def stream(
+        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
+    ) -> AsyncIterator[StreamEvent]:
+        """Events of one streamed call; the last is a `Finish` or a `Failure`."""
+        opened = await self.open(request, protocol, timeouts, proxy)
+        if isinstance(opened, Failure):
+            yield opened
+            return
+        try:
+            async for event in opened:
+                yield event
+        finally:
+            await opened.aclose()
+
+    def call_sync(
+        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
+    ) -> Answer | Failure:
+        """`call` for code that has no event loop, on a loop of its own thread."""
+        return run_sync(self.call(request, protocol, timeouts, proxy))
+
+    async def close(self) -> None:
+        """Close the running loop's connections."""
+        await self._transports.close()
+
+    async def _call(
+        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str
+    ) -> Answer | Failure:
+        if _is_embedded(request):
+            return protocol.decode(*_served(request, protocol))
+        head = await self._head(request, timeouts, proxy)
+        return head if isinstance(head, Failure) else await _whole(head, protocol, timeouts)
+
+    async def _open(
+        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, deadline: float
+    ) -> Stream | Failure:
+        if _is_embedded(request):
+            return _streamed(protocol.decode(*_served(request, protocol)))
+        head = await self._head(request, timeouts, proxy)
+        if isinstance(head, Failure):
+            return head
+        kind = head.headers.get("content-type", "")
+        if head.status != 200 or (kind and "event-stream" not in kind):
+            return _streamed(await _whole(head, protocol, timeouts))
+        events = events_of(head, protocol.decoder(), timeouts, deadline)
+        return await begun(events, lambda failed: clean(failed, request))
+
+    async def _head(self, request: UpstreamRequest, timeouts: Timeouts, proxy: str) -> Head | Failure:
+        refused = refusal(request.url, self._policy)
+        if refused is not None:
+            return Failure(Fault.ORIGIN_REFUSED, refused)
+        through = {DEFAULT_PROXY: self._proxy, NO_PROXY: ""}.get(proxy, proxy)
+        return await send(request, self._transports, through, timeouts)
+
+
+def _is_embedded(request: UpstreamRequest) -> bool:
+    return request.url == EMBEDDED or request.url.startswith(EMBEDDED + "/")
+
+
+def _served(request: UpstreamRequest, protocol: WireProtocol) -> tuple[int, Mapping[str, str], bytes]:
+    if not isinstance(protocol, Embedded):
+        raise TypeError(f"the protocol {protocol.name} is not embedded; only echo speaks at {EMBEDDED}")
+    return protocol.serve(request)
+
+
+async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Answer | Failure:
+    body = await read_body(head, timeouts)
+    return body if isinstance(body, Failure) else protocol.decode(head.status, head.headers, body)
+
+
+def _streamed(outcome: Answer | Failure) -> Stream | Failure:
+    return outcome if isinstance(outcome, Failure) else Stream(events_from(outcome))
+
+
+@lru_cache(maxsize=1)
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="upstream", daemon=True).start()
+    return loop
+
+
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, waited for in this thread while another one's event loop runs it."""
+    return asyncio.run_coroutine_threadsafe(work, _loop()).result()
+
+
+@lru_cache(maxsize=1)
+def configured_upstream() -> Upstream:
+    """The process's upstream, as the settings say."""
+    from django.conf import settings
+
+    return Upstream(policy_of(",".join(settings.ALLOWED_ORIGINS)), settings.OUTGOING_PROXY)

@@ -1,0 +1,153 @@
+"""One HTTP exchange: a request sent, an answer's head had, its body read within time and size."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+
+import httpx
+
+from capabilities.core.redact import redact
+from capabilities.core.wire import Failure, Fault, MediaData, UpstreamRequest
+from routing_admin.core.chain import Timeouts
+from routing_admin.upstream.bodies import ANSWER_BYTES, BadEncodingError, Plain, RequestBody, TooLargeError
+from routing_admin.upstream.faults import connection_failure, failure
+from routing_admin.upstream.transports import Transports
+
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
+MESSAGE_CHARS = 2048
+SLOWEST_BYTES = 1024
+"""Bytes that must arrive in a third of the time allowed between contents (1 KiB in 10 s by default)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """An answer whose head is here and whose body is still to be read."""
+
+    response: httpx.Response
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.response.status_code
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, names in lower case."""
+        return self.response.headers
+
+    async def close(self) -> None:
+        """Give the connection back, or close it when the body is not read to its end."""
+        try:
+            await self.response.aclose()
+        except (httpx.HTTPError, OSError):
+            return
+
+
+async def send(request: UpstreamRequest, transports: Transports, proxy: str, timeouts: Timeouts) -> Head | Failure:
+    """Send the request and wait for the answer's head; the transport is called directly, past the client's costs.
+
+    Raises what reading a file of the request raised (`UnreadableError`).
+    """
+    prepared, body = _prepared(request, timeouts)
+    try:
+        async with asyncio.timeout(timeouts.first_content):
+            head = Head(await transports.get(proxy).handle_async_request(prepared))
+    except TimeoutError:
+        return failure(Fault.READ_TIMEOUT)
+    except (httpx.HTTPError, OSError, ValueError) as error:
+        if body is not None and body.error is not None:
+            raise body.error from error
+        return connection_failure(error)
+    if 300 <= head.status < 400:
+        await head.close()
+        return failure(Fault.REDIRECT, head.status)
+    return head
+
+
+def _prepared(request: UpstreamRequest, timeouts: Timeouts) -> tuple[httpx.Request, RequestBody | None]:
+    headers = {**request.headers, "accept-encoding": "identity"}
+    extensions = {"timeout": {"connect": timeouts.connect}}
+    if request.method == "GET":
+        return httpx.Request("GET", request.url, headers=headers, extensions=extensions), None
+    pieces = request.pieces()
+    streamed = any(isinstance(piece, MediaData) for piece in pieces)
+    if not streamed:
+        content = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+        return httpx.Request(request.method, request.url, headers=headers, content=content, extensions=extensions), None
+    length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
+    body = RequestBody(pieces)
+    headers["content-length"] = str(length)
+    return httpx.Request(request.method, request.url, headers=headers, content=body, extensions=extensions), body
+
+
+async def read_body(head: Head, timeouts: Timeouts, most: int = ANSWER_BYTES) -> bytes | Failure:
+    """The whole plain body; a Failure when it is too large, too slow, breaks off, or is oddly encoded.
+
+    White space before an answer is a provider's sign of life, as long as the first content may take.
+    """
+    body = bytearray()
+    try:
+        plain = Plain(head.headers.get("content-encoding", ""), most)
+        pace = _Pace(timeouts.between / 3)
+        blocks = head.response.stream.__aiter__()  # type: ignore[union-attr]  # the transport's streams are async
+        while True:
+            begun = bool(body.strip()) if len(body) < SLOWEST_BYTES else True
+            block = await _next(blocks, timeouts.between if begun else timeouts.first_content)
+            if block is None:
+                return bytes(body)
+            body += plain.feed(block)
+            if begun:
+                pace.feed(len(block))
+    except TimeoutError:
+        return failure(Fault.SLOW_BODY if body.strip() else Fault.READ_TIMEOUT, head.status)
+    except _SlowError:
+        return failure(Fault.SLOW_BODY, head.status)
+    except TooLargeError:
+        return failure(Fault.TOO_LARGE, head.status)
+    except BadEncodingError:
+        return failure(Fault.BAD_CONTENT_TYPE, head.status)
+    except (httpx.HTTPError, OSError):
+        return bytes(body) if head.status >= 400 else failure(Fault.TRUNCATED_BODY, head.status)
+    finally:
+        await head.close()
+
+
+async def _next(blocks: AsyncIterator[bytes], seconds: float) -> bytes | None:
+    async with asyncio.timeout(seconds):
+        return await anext(blocks, None)
+
+
+class _SlowError(Exception):
+    """Fewer bytes than an honest answer has."""
+
+
+class _Pace:
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self._began = asyncio.get_running_loop().time()
+        self._bytes = 0
+
+    def feed(self, count: int) -> None:
+        now = asyncio.get_running_loop().time()
+        self._bytes += count
+        if now - self._began < self._window:
+            return
+        if self._bytes < SLOWEST_BYTES:
+            raise _SlowError
+        self._began, self._bytes = now, 0
+
+
+def clean(failed: Failure, request: UpstreamRequest) -> Failure:
+    """The failure with its sentence short and without this request's keys, whatever the provider echoed."""
+    text = failed.message[: 2 * MESSAGE_CHARS]
+    for name, value in request.headers.items():
+        if name.lower() in KEY_HEADERS:
+            secret = value.split(" ", 1)[-1]
+            text = text.replace(secret, "…") if len(secret) > 3 else text
+    return replace(failed, message=_one_line(redact(text))[:MESSAGE_CHARS])
+
+
+def _one_line(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text).strip()

@@ -1,0 +1,180 @@
+"""A streamed answer: events as they come, committed at its first content, ended in order or by a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import replace
+
+import httpx
+
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent, ToolCallDelta
+from routing_admin.core.chain import Timeouts
+from routing_admin.core.fault_table import AFTER_CONTENT
+from routing_admin.upstream.bodies import STREAM_BYTES, BadEncodingError, Lines, Plain, TooLargeError
+from routing_admin.upstream.exchange import Head
+from routing_admin.upstream.faults import failure
+
+FINISHED_EMPTY = ("length", "content_filter")
+"""Reasons to finish that explain an answer without words."""
+DRAIN_SECONDS = 0.25
+
+
+class Stream:
+    """Events of a stream that has its first content; the last one is a `Finish`, or a `Failure` when it broke."""
+
+    def __init__(
+        self,
+        head: Sequence[StreamEvent],
+        rest: AsyncGenerator[StreamEvent, None] | None = None,
+        tidy: Callable[[Failure], Failure] = lambda failed: failed,
+    ) -> None:
+        self._head = head
+        self._rest = rest
+        self._tidy = tidy
+
+    async def __aiter__(self) -> AsyncIterator[StreamEvent]:
+        try:
+            for event in self._head:
+                yield event
+            if self._rest is not None:
+                async for event in self._rest:
+                    yield self._tidy(after_content(event)) if isinstance(event, Failure) else event
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connection; a stream that was read to its end has nothing left to close."""
+        if self._rest is not None:
+            await self._rest.aclose()
+
+
+async def begun(events: AsyncGenerator[StreamEvent, None], tidy: Callable[[Failure], Failure]) -> Stream | Failure:
+    """The stream once its first content is there; a Failure when it fails, ends or says nothing before.
+
+    Reasoning is kept back until then, so that a start that fails can still go to another candidate. `tidy` is applied
+    to a failure that comes later.
+    """
+    stream: Stream | None = None
+    try:
+        outcome = await _beginning(events)
+        if isinstance(outcome, Failure):
+            return outcome
+        stream = Stream(outcome, events, tidy)
+        return stream
+    finally:
+        if stream is None:
+            await events.aclose()
+
+
+async def _beginning(events: AsyncGenerator[StreamEvent, None]) -> list[StreamEvent] | Failure:
+    head: list[StreamEvent] = []
+    async for event in events:
+        if isinstance(event, Failure):
+            return before_content(event)
+        head.append(event)
+        if isinstance(event, Finish):
+            thought = any(isinstance(one, Delta) and one.reasoning for one in head)
+            return head if thought or event.finish_reason in FINISHED_EMPTY else failure(Fault.EMPTY_CONTENT, 200)
+        if _is_content(event):
+            return head
+    return Failure(Fault.STREAM_EMPTY, "The provider's stream ended without a word.", 200)
+
+
+def before_content(failed: Failure) -> Failure:
+    """A failure before the first content is one that another candidate can make good."""
+    kinder = {
+        Fault.STREAM_TRUNCATED: Fault.STREAM_EMPTY,
+        Fault.STREAM_BROKEN: Fault.TRUNCATED_BODY,
+        Fault.STREAM_STALL: Fault.TTFT_TIMEOUT,
+    }
+    return replace(failed, fault=kinder.get(failed.fault, failed.fault))
+
+
+def after_content(event: Failure) -> Failure:
+    """A failure after the first content is a broken stream, whatever the provider calls it."""
+    if event.fault in AFTER_CONTENT or event.fault is Fault.DEADLINE:
+        return event
+    return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)
+
+
+async def events_of(
+    head: Head, decoder: StreamDecoder, timeouts: Timeouts, deadline: float
+) -> AsyncGenerator[StreamEvent, None]:
+    """Events of a streamed response; `deadline` in the loop's time. Ends after a `Finish` or a `Failure`.
+
+    Before the first content every byte is a sign of life; after it only events are, so that keep-alive comments
+    cannot hold a dead stream open.
+    """
+    clock = asyncio.get_running_loop().time
+    blocks = _blocks(head)
+    content, alive = False, clock()
+    try:
+        while True:
+            limit = alive + (timeouts.between if content else timeouts.first_content)
+            try:
+                async with asyncio.timeout_at(min(limit, deadline)):
+                    found = await anext(blocks, None)
+            except TimeoutError:
+                late = Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT
+                yield failure(Fault.DEADLINE if deadline <= limit else late, head.status)
+                return
+            if isinstance(found, Failure):
+                yield found
+                return
+            events = decoder.close() if found is None else decoder.feed(found)
+            if events or not content:
+                alive = clock()
+            for event in events:
+                content = content or _is_content(event)
+                yield event
+                if not isinstance(event, Delta):
+                    await _drain(blocks, event)
+                    return
+            if found is None:
+                return
+    finally:
+        await blocks.aclose()
+        await head.close()
+
+
+def _is_content(event: StreamEvent) -> bool:
+    return isinstance(event, Delta) and bool(event.text or event.tool_calls or event.refusal)
+
+
+async def _blocks(head: Head) -> AsyncGenerator[bytes | Failure, None]:
+    """Plain blocks of the body within its bounds; a Failure as the last one when it breaks."""
+    try:
+        plain, lines = Plain(head.headers.get("content-encoding", ""), STREAM_BYTES), Lines()
+        async for block in head.response.stream:  # type: ignore[union-attr]  # the transport's streams are async
+            text = plain.feed(block)
+            lines.feed(text)
+            yield text
+    except TooLargeError:
+        yield failure(Fault.TOO_LARGE, head.status)
+    except BadEncodingError:
+        yield failure(Fault.BAD_CONTENT_TYPE, head.status)
+    except (httpx.HTTPError, OSError):
+        yield failure(Fault.STREAM_BROKEN, head.status)
+
+
+async def _drain(blocks: AsyncGenerator[bytes | Failure, None], event: StreamEvent) -> None:
+    """After a Finish read what little is left, so that the connection can serve the next call."""
+    if not isinstance(event, Finish):
+        return
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in blocks:
+                pass
+    except TimeoutError:
+        return
+
+
+def events_from(answer: Answer) -> list[StreamEvent]:
+    """A whole answer as the events of a stream, for a provider that does not stream when asked to."""
+    calls = tuple(
+        ToolCallDelta(at, call.id, call.name, call.arguments, call.signature)
+        for at, call in enumerate(answer.tool_calls)
+    )
+    delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls)
+    return [delta, Finish(answer.finish_reason, answer.usage, answer.model, answer.id)]

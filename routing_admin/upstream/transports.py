@@ -1,0 +1,83 @@
+"""Connections: one pool per event loop and proxy, every address checked when a connection is made."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import weakref
+from dataclasses import dataclass, field
+
+import aiohttp
+import httpx
+from aiohttp.abc import AbstractResolver, ResolveResult
+from httpx_aiohttp import AiohttpTransport
+
+from capabilities.core.origins import OriginPolicy, check_addresses
+from routing_admin.upstream.faults import ForbiddenAddressError
+
+CONNECTIONS = 1000
+KEEP_ALIVE_SECONDS = 60.0
+DNS_SECONDS = 10
+
+Pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, "AiohttpTransport"]]
+
+
+class CheckedResolver(AbstractResolver):
+    """Resolves names and refuses addresses that may not be called; what it returns is what is connected to."""
+
+    def __init__(self, policy: OriginPolicy) -> None:
+        self._policy = policy
+        self._inner = aiohttp.ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The host's addresses; raises `ForbiddenAddressError` when one of them is not public and not listed."""
+        found = await self._inner.resolve(host, port, family)
+        addresses = [result["host"] for result in found]
+        refusals = [check_addresses(f"{scheme}://{host}:{port}", addresses, self._policy) for scheme in SCHEMES]
+        if all(refusals):
+            raise ForbiddenAddressError(refusals[0])
+        return found
+
+    async def close(self) -> None:
+        """Nothing is held."""
+        await self._inner.close()
+
+
+SCHEMES = ("https", "http")
+"""A resolver is not told the scheme; the URL's own check, made before, holds it apart."""
+
+
+@dataclass(slots=True)
+class Transports:
+    """Pools of connections, made when first needed and kept for the life of their event loop."""
+
+    policy: OriginPolicy
+    verify: ssl.SSLContext | None = None
+    _pools: Pools = field(default_factory=weakref.WeakKeyDictionary)
+
+    def get(self, proxy: str) -> AiohttpTransport:
+        """The running loop's transport for a proxy URL, empty for none."""
+        pools = self._pools.setdefault(asyncio.get_running_loop(), {})
+        if proxy not in pools:
+            pools[proxy] = self._make(proxy)
+        return pools[proxy]
+
+    def _make(self, proxy: str) -> AiohttpTransport:
+        context = self.verify or httpx.create_ssl_context(trust_env=False)
+        connector = aiohttp.TCPConnector(
+            limit=CONNECTIONS,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            ttl_dns_cache=DNS_SECONDS,
+            ssl=context,
+            resolver=aiohttp.ThreadedResolver() if proxy else CheckedResolver(self.policy),
+        )
+        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+        return AiohttpTransport(verify=context, client=session, proxy=httpx.Proxy(proxy) if proxy else None)
+
+    async def close(self) -> None:
+        """Close the running loop's connections."""
+        for transport in self._pools.pop(asyncio.get_running_loop(), {}).values():
+            await transport.aclose()
