@@ -12,7 +12,7 @@ from typing import Any
 from django import template
 from django.contrib.messages.storage.base import Message
 from django.core.paginator import Page
-from django.forms import BoundField, CheckboxInput, Select
+from django.forms import BoundField, CheckboxInput, Textarea
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils import timezone
@@ -135,11 +135,13 @@ def waterfall(tracks: Sequence[drawing.Track], total: float | None = None, label
 @register.inclusion_tag("components/field.html")
 def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any]:
     """A form field: label, control, hint and error, tied together by ids; a check box becomes a switch."""
-    is_switch = isinstance(bound.field.widget, CheckboxInput) and not isinstance(bound.field.widget, Select)
+    is_switch = isinstance(bound.field.widget, CheckboxInput)
     own = bound.field.widget.attrs.get("class", "")
     attrs = {"class": f"{'switch' if is_switch else 'input'} {own}".strip()}
     if is_switch:
         attrs["role"] = "switch"
+    if isinstance(bound.field.widget, Textarea):
+        attrs["rows"] = "4"
     if hint and bound.auto_id and not bound.help_text:
         attrs["aria-describedby"] = " ".join(
             [f"{bound.auto_id}_helptext", *([f"{bound.auto_id}_error"] if bound.errors else [])]

@@ -7,7 +7,7 @@
 
   /* Upload: a row per file at once, real bytes in its progress, Cancel; a refusal stays in the row with its reason. */
 
-  const kilo = (bytes) => (bytes < 1048576 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1048576).toFixed(1)} MB`);
+  const mega = (bytes) => `${(bytes / 1048576).toFixed(1)} MB`;
 
   function rowFor(form, file) {
     const row = clone(form.querySelector("template"));
@@ -44,14 +44,14 @@
   function send(form, file) {
     const shown = rowFor(form, file);
     const limit = Number(form.dataset.maxBytes);
-    if (limit && file.size > limit) return finish(shown, form, form.dataset.tooLarge.replace("{size}", kilo(file.size)));
+    if (limit && file.size > limit) return finish(shown, form, form.dataset.tooLarge.replace("{size}", mega(file.size)));
     const body = new FormData();
     body.append("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
     body.append("file", file, file.name);
     const request = new XMLHttpRequest();
     request.upload.addEventListener("progress", (event) => {
       shown.bar.value = (100 * event.loaded) / event.total;
-      shown.find("done").textContent = `${kilo(Math.min(event.loaded, file.size))} / ${kilo(file.size)}`;
+      shown.find("done").textContent = `${mega(Math.min(event.loaded, file.size))} / ${mega(file.size)}`;
     });
     request.addEventListener("load", () => {
       const answer = parsed(request);

@@ -123,7 +123,7 @@
     const form = event.target.closest("[data-theme-form]");
     if (!form) return;
     event.preventDefault();
-    const body = new FormData(form, event.submitter);
+    const body = new URLSearchParams(new FormData(form, event.submitter));
     document.documentElement.dataset.theme = body.get("theme");
     for (const button of form.querySelectorAll("button")) button.ariaPressed = String(button === event.submitter);
     fetch(form.action, { method: "POST", body, redirect: "manual" });
@@ -184,9 +184,9 @@
   });
 
   document.addEventListener("keydown", (event) => {
-    if (composing(event) || !event.target.matches("[data-find]") || event.key !== "Enter") return;
-    event.preventDefault();
-    $("#find .nav a:not([hidden])")?.click();
+    if (composing(event) || !event.target.matches("[data-find]")) return;
+    if (event.key === "Escape") $("#find").hidePopover();
+    if (event.key === "Enter") $("#find .nav a:not([hidden])")?.click();
   });
 
   for (const shown of document.querySelectorAll("#toasts > .toast")) expire(shown);

@@ -110,6 +110,14 @@ def admin_page(page: Any, sign_in: Callable[[Any], Any]) -> Any:
 
 
 @pytest.fixture
+def gallery(settings: Any) -> None:
+    """Adds the test-only templates that show every part of the frame (URLs in frame_urls.py)."""
+    options = settings.TEMPLATES[0]
+    settings.TEMPLATES = [{**options, "DIRS": [*options["DIRS"], HERE / "templates"]}]
+    settings.FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
+
+
+@pytest.fixture
 def axe() -> Callable[[Any], list[str]]:
     """Runs axe (WCAG 2.2 A and AA) on a page; returns its violations in one line each."""
     from axe_playwright_python.sync_playwright import Axe
@@ -117,9 +125,7 @@ def axe() -> Callable[[Any], list[str]]:
     def run(page: Any) -> list[str]:
         tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
         results = Axe().run(page, options={"runOnly": {"type": "tag", "values": tags}})
-        return [
-            f"{one['id']}: {node['html'][:160]}" for one in results.response["violations"] for node in one["nodes"]
-        ]
+        return [f"{one['id']}: {node['html'][:160]}" for one in results.response["violations"] for node in one["nodes"]]
 
     return run
 

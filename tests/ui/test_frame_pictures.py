@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.ui, pytest.mark.urls("frame_urls"), pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.urls("frame_urls"),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("gallery"),
+]
 VARIANTS = [(1280, "light", "en"), (1280, "dark", "zh-Hans"), (390, "dark", "en"), (390, "light", "zh-Hans")]
-
-
-@pytest.fixture(autouse=True)
-def _gallery(settings: Any) -> None:
-    options = settings.TEMPLATES[0]
-    settings.TEMPLATES = [{**options, "DIRS": [*options["DIRS"], Path(__file__).parent / "templates"]}]
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)

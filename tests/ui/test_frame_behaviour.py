@@ -1,0 +1,288 @@
+"""What the frame does in a browser: toasts, keys, themes, upload, the chain's order, the matrix, a lost session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.urls("frame_urls"),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("gallery"),
+]
+COMPOSE = """(box) => {
+  const how = {key: "Enter", bubbles: true, cancelable: true, isComposing: true};
+  box.focus();
+  box.value = "ni";
+  box.dispatchEvent(new InputEvent("input", {bubbles: true, isComposing: true}));
+  box.dispatchEvent(new KeyboardEvent("keydown", how));
+}"""
+
+
+def expect(target: Any) -> Any:
+    from playwright.sync_api import expect as playwright_expect
+
+    return playwright_expect(target)
+
+
+def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, administrator: Any) -> None:
+    """A page that needs a session asks for it and then opens."""
+    page.goto("/requests/")
+    page.fill("#id_username", "admin")
+    page.fill("#id_password", "correct horse battery staple")
+    page.press("#id_password", "Enter")
+    expect(page.locator("h1")).to_have_text("Requests")
+
+
+def test_a_wrong_password_is_said_once_and_keeps_the_name(page: Any, administrator: Any) -> None:
+    """An alert says what is wrong; the entry stays and the focus waits in the password."""
+    page.goto("/login/")
+    page.fill("#id_username", "admin")
+    page.fill("#id_password", "wrong")
+    page.press("#id_password", "Enter")
+    expect(page.get_by_role("alert")).to_have_count(1)
+    expect(page.locator("#id_username")).to_have_value("admin")
+    expect(page.locator("#id_password")).to_be_focused()
+
+
+def test_a_change_made_by_htmx_shows_a_toast_whose_undo_posts_the_revision(admin_page: Any) -> None:
+    """A message with undo:41 becomes a toast; its button takes back revision 41 and returns to the same page."""
+    admin_page.goto("/dashboard/")
+    admin_page.click("#flash")
+    toast = admin_page.locator("#toasts .toast")
+    expect(toast).to_contain_text("3 个工件已删除")
+    toast.get_by_role("button", name="Undo").click()
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Back to revision 40")
+    assert admin_page.url.endswith("/dashboard/")
+
+
+def test_moving_between_pages_swaps_only_the_content_and_gives_it_the_focus(admin_page: Any) -> None:
+    """The title, the current entry and the focus follow; Back brings the page before."""
+    admin_page.goto("/dashboard/")
+    admin_page.evaluate("window.sameDocument = true")
+    admin_page.click("#nav >> text=Requests")
+    expect(admin_page.locator("#main h1")).to_have_text("Requests")
+    expect(admin_page.locator("#main")).to_be_focused()
+    expect(admin_page.locator("#nav [aria-current]")).to_have_text("Requests")
+    assert admin_page.evaluate("window.sameDocument") is True
+    assert admin_page.title() == "Requests · routing_admin"
+    admin_page.go_back()
+    expect(admin_page.locator("#main h1")).to_have_text("Components")
+
+
+def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any) -> None:
+    """`/`, `?` and `g r` work on the page; in a field they are letters."""
+    admin_page.goto("/dashboard/")
+    admin_page.keyboard.press("?")
+    expect(admin_page.locator("#help")).to_be_visible()
+    admin_page.keyboard.press("Escape")
+    admin_page.keyboard.press("/")
+    expect(admin_page.locator("[data-find]")).to_be_focused()
+    admin_page.keyboard.type("g r?")
+    expect(admin_page.locator("#help")).to_be_hidden()
+    admin_page.fill("[data-find]", "task")
+    expect(admin_page.locator("#find .nav a:visible")).to_have_count(1)
+    admin_page.keyboard.press("Escape")
+    print(
+        "ACTIVE",
+        admin_page.evaluate("document.activeElement.outerHTML.slice(0,200)"),
+        admin_page.locator("#find").is_visible(),
+    )
+    admin_page.keyboard.press("g")
+    admin_page.keyboard.press("r")
+    expect(admin_page.locator("#main h1")).to_have_text("Requests")
+    admin_page.keyboard.press("/")
+    expect(admin_page.locator("#q")).to_be_focused()
+
+
+def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> None:
+    """Letters of an unfinished word search nothing; the finished word does."""
+    admin_page.goto("/requests/")
+    box = admin_page.locator("#q")
+    asked: list[str] = []
+    admin_page.on("request", lambda request: asked.append(request.url) if "/echo/" in request.url else None)
+    box.evaluate(COMPOSE)
+    admin_page.wait_for_timeout(200)
+    assert asked == []
+    box.evaluate(
+        """(box) => { box.value = "你"; box.dispatchEvent(new CompositionEvent("compositionend", {bubbles: true})); }"""
+    )
+    expect(admin_page.locator("#found")).to_have_text("你")
+
+
+def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(admin_page: Any) -> None:
+    """The server writes data-theme into the page, so nothing flashes."""
+    admin_page.goto("/dashboard/")
+    admin_page.click("summary[aria-label='Account, language and theme']")
+    with admin_page.expect_response("**/theme/"):
+        admin_page.click("text=Dark")
+    expect(admin_page.locator("html")).to_have_attribute("data-theme", "dark")
+    admin_page.reload()
+    assert admin_page.get_attribute("html", "data-theme") == "dark"
+
+
+def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
+    """简体中文 and back, on the same address, with `lang` for screen readers."""
+    admin_page.goto("/requests/")
+    admin_page.click("summary[aria-label='Account, language and theme']")
+    admin_page.click("text=简体中文")
+    expect(admin_page.locator("html")).to_have_attribute("lang", "zh-Hans")
+    expect(admin_page.locator(".skip")).to_have_text("跳到正文")
+    assert admin_page.url.endswith("/requests/")
+
+
+def test_a_candidate_moves_by_button_with_focus_kept_and_said_aloud(admin_page: Any) -> None:
+    """Down twice brings A to the end; there the focus goes to its other button; the order is sent each time."""
+    admin_page.goto("/dashboard/")
+    down = admin_page.get_by_role("button", name="Move model-A down")
+    down.click()
+    expect(admin_page.locator("#order")).to_have_text("B,A,C")
+    expect(down).to_be_focused()
+    expect(admin_page.locator("#announce")).to_have_text("model-A, now 2 of 3")
+    admin_page.keyboard.press("Enter")
+    expect(admin_page.locator("#order")).to_have_text("B,C,A")
+    expect(admin_page.get_by_role("button", name="Move model-A up")).to_be_focused()
+    kinds = admin_page.eval_on_selector_all("#chain ol > li", "all => all.map(li => li.className.split(' ')[0])")
+    assert kinds == ["cand", "hop", "cand", "hop", "cand"]
+
+
+def test_a_candidate_is_dragged_to_any_place(admin_page: Any) -> None:
+    """The last becomes the first; the lines between the cards stay between them."""
+    admin_page.goto("/dashboard/")
+    admin_page.locator("#chain").scroll_into_view_if_needed()
+    start = admin_page.locator("[data-item] .grip").nth(2).bounding_box()
+    end = admin_page.locator("[data-item]").nth(0).bounding_box()
+    admin_page.mouse.move(start["x"] + 8, start["y"] + 10)
+    admin_page.mouse.down()
+    for step in range(1, 21):
+        admin_page.mouse.move(start["x"] + 8, start["y"] + 10 + (end["y"] + 2 - start["y"] - 10) * step / 20)
+        admin_page.wait_for_timeout(15)
+    admin_page.mouse.up()
+    expect(admin_page.locator("#order")).to_have_text("C,A,B")
+    assert admin_page.locator("#chain .pos").all_inner_texts() == ["1", "2", "3"]
+
+
+def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: Any) -> None:
+    """One tab stop; Space switches; what the server refuses returns to what it was."""
+    admin_page.expected_complaints.append("409")
+    admin_page.goto("/dashboard/")
+    admin_page.focus("#xt")
+    for key in ["ArrowDown", "ArrowRight", "End", "ArrowUp"]:
+        admin_page.keyboard.press(key)
+    expect(admin_page.locator("#xa")).to_be_focused()
+    assert admin_page.locator("[data-grid] [tabindex='0']").count() == 1
+    admin_page.keyboard.press("Home")
+    expect(admin_page.locator("[data-grid] a").first).to_be_focused()
+
+
+def test_a_failed_action_says_so_with_the_request_id(admin_page: Any) -> None:
+    """500 becomes a toast; the button stands where it was."""
+    admin_page.expected_complaints.append("500")
+    admin_page.goto("/dashboard/")
+    admin_page.click("#fails")
+    expect(admin_page.locator("#toasts .toast")).to_contain_text(
+        "Not done: the server answered with an error (500) · req_"
+    )
+
+
+def test_a_lost_connection_offers_to_try_again(admin_page: Any) -> None:
+    """Try again sends the same once more."""
+    admin_page.expected_complaints.append("ERR_INTERNET_DISCONNECTED")
+    admin_page.expected_complaints += ["htmx:sendError", "htmx:afterRequest"]
+    admin_page.goto("/dashboard/")
+    admin_page.context.set_offline(True)
+    admin_page.click("#lost")
+    toast = admin_page.locator("#toasts .toast")
+    expect(toast).to_contain_text("Not saved: the connection was lost")
+    admin_page.context.set_offline(False)
+    with admin_page.expect_response("**/echo/**") as answer:
+        toast.get_by_role("button", name="Try again").click()
+    assert answer.value.status == 200
+
+
+def test_a_session_that_ended_leads_to_sign_in_and_back(admin_page: Any) -> None:
+    """No login form is swapped into a button."""
+    admin_page.goto("/dashboard/")
+    Session.objects.all().delete()
+    admin_page.click("#flash")
+    admin_page.wait_for_url("**/login/?next=/dashboard/")
+
+
+def test_several_files_are_uploaded_and_a_refusal_stays_with_its_reason(admin_page: Any) -> None:
+    """Each file has its row; the stored ones link to their page, the refused one says why."""
+    admin_page.expected_complaints.append("422")
+    admin_page.goto("/dashboard/")
+    files = [{"name": name, "mimeType": "text/plain", "buffer": b"x" * 70000} for name in ["a.txt", "b.exe"]]
+    admin_page.set_input_files("[data-upload] input[type=file]", files)
+    rows = admin_page.locator("[data-upload-list] li")
+    expect(rows.nth(0)).to_contain_text("Stored")
+    expect(rows.nth(0).get_by_role("link", name="a.txt")).to_have_attribute("href", "/requests/?a.txt=70000")
+    expect(rows.nth(1)).to_contain_text("No programs here")
+
+
+def test_a_file_over_the_limit_is_refused_before_it_is_sent(admin_page: Any) -> None:
+    """The row names the size and the limit; nothing travels."""
+    admin_page.goto("/dashboard/")
+    asked: list[str] = []
+    admin_page.on("request", lambda request: asked.append(request.url) if "/upload/" in request.url else None)
+    admin_page.eval_on_selector("[data-upload]", "form => { form.dataset.maxBytes = '10'; }")
+    file = {"name": "big.bin", "mimeType": "", "buffer": b"x" * 2000000}
+    admin_page.set_input_files("[data-upload] input[type=file]", [file])
+    expect(admin_page.locator("[data-upload-list] li")).to_contain_text("1.9 MB is over the limit of 25.0 MB")
+    assert asked == []
+
+
+def test_copy_takes_the_text_of_the_code_block(admin_page: Any) -> None:
+    """The copied text is the payload as shown."""
+    admin_page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    admin_page.goto("/dashboard/")
+    admin_page.click("[data-copy=payload]")
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Copied")
+    assert '"content": "你好"' in admin_page.evaluate("navigator.clipboard.readText()")
+
+
+def test_destruction_asks_in_a_dialog_that_repeats_the_verb_and_gives_the_focus_back(admin_page: Any) -> None:
+    """Cancel has the focus first; Escape closes and returns to the button."""
+    admin_page.goto("/dashboard/")
+    opener = admin_page.get_by_role("button", name="Revoke key").first
+    opener.click()
+    expect(admin_page.locator("#revoke")).to_be_visible()
+    expect(admin_page.locator("#revoke").get_by_role("button", name="Cancel")).to_be_focused()
+    admin_page.keyboard.press("Escape")
+    expect(opener).to_be_focused()
+
+
+def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+    """Navigation, theme, dialogs and toasts are real elements."""
+    page = sign_in(new_page(java_script_enabled=False))
+    page.goto("/flash/")
+    expect(page.locator("#toasts .toast")).to_contain_text("3 个工件已删除")
+    page.locator("#toasts").get_by_role("button", name="Undo").click()
+    expect(page.locator("#toasts .toast")).to_contain_text("Back to revision 40")
+    page.click("summary[aria-label='Account, language and theme']")
+    page.click("text=Dark")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.click("#nav >> text=Dashboard")
+    page.get_by_role("button", name="Revoke key").first.click()
+    expect(page.locator("#revoke")).to_be_visible()
+    assert page.locator("[data-copy]").first.is_hidden()
+
+
+def test_the_narrow_page_reaches_everything_through_the_drawer(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], shot: Callable[[Any, str], Any]
+) -> None:
+    """More opens the navigation; choosing a page closes it."""
+    page = sign_in(new_page(390))
+    page.goto("/dashboard/")
+    page.get_by_role("button", name="More").click()
+    expect(page.locator("#side")).to_be_visible()
+    page.wait_for_timeout(100)
+    page.click("#side summary")
+    shot(page, "drawer")
+    page.click("#nav >> text=Task routes")
+    expect(page.locator("#main h1")).to_have_text("Requests")
+    expect(page.locator("#side")).to_be_hidden()

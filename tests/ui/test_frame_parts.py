@@ -1,0 +1,193 @@
+"""The parts without a browser: drawings as numbers, times and sizes as people say them, htmx manners."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib import messages
+from django.contrib.messages.storage.base import Message
+from django.contrib.messages.storage.fallback import FallbackStorage
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.test import RequestFactory
+from django.utils import translation
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.templatetags import ui
+from capabilities.templatetags.drawing import Bar, Track, duration_text, spark_points, split_boxes, tick_step, waterfall
+from capabilities.templatetags.highlight import highlighted
+from capabilities.templatetags.moments import relative
+from routing_admin.middleware import HtmxPagesMiddleware
+
+NOW = datetime(2026, 11, 20, 14, 8, tzinfo=UTC)
+times = st.floats(0, 1e7, allow_nan=False)
+
+
+def number(share: str) -> float:
+    return float(share.removesuffix("%"))
+
+
+@given(st.lists(st.lists(times, min_size=2, max_size=8), min_size=1, max_size=6))
+def test_every_bar_of_a_waterfall_lies_inside_and_is_wide_enough_to_see(moments: list[list[float]]) -> None:
+    """Bars keep within 0 and 100 %, at least 0.4 % wide; waits only between bars; 24 + 42 pixels per row."""
+    tracks = [
+        Track("m", tuple(Bar(a, b) for a, b in zip(row[::2], row[1::2], strict=False))) for row in map(sorted, moments)
+    ]
+    drawn = waterfall(tracks)
+    assert drawn.height == 24 + 42 * len(tracks)
+    for row in drawn.rows:
+        assert all(number(box.x) + number(box.width) <= 100.02 and number(box.width) >= 0.4 for box in row.boxes)
+        assert all(number(line.start) <= number(line.end) <= 100 for line in row.waits)
+        assert len(row.waits) < len(row.boxes)
+
+
+@given(st.floats(1, 1e7))
+def test_the_time_axis_steps_by_one_two_or_five(total: float) -> None:
+    """Two to five steps of 1, 2 or 5 × 10ⁿ."""
+    step = tick_step(total)
+    assert f"{step:e}"[0] in "125"
+    assert 2 <= total / step <= 5.001
+
+
+def test_the_timeline_of_a_real_request_stands_where_the_design_says() -> None:
+    """The second candidate's first bar at 14 %, early light at 33.22 %, a label past 65 % ends at its place."""
+    tracks = [Track("gpt-4o", (Bar(1260, 1600, "warn"), Bar(1720, 2030, "warn"))), Track("late", (Bar(8000, 9000),))]
+    first, second = waterfall(tracks, 9000).rows
+    assert (first.x, first.y, first.boxes[0].y, first.boxes[0].x) == ("14.00%", 35, 41, "14.00%")
+    assert (first.waits[0].start, first.waits[0].end) == ("17.78%", "19.11%")
+    assert (second.anchor, second.x) == ("end", "100.00%")
+
+
+@given(st.lists(st.floats(0, 1e9), max_size=50))
+def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
+    """x from 0 to 100, y from 4 to 30; the largest value touches 4, zeros lie at 30."""
+    points = [tuple(map(float, point.split(","))) for point in spark_points(values).split()]
+    assert (points[0][0], points[-1][0]) == (0, 100)
+    assert all(4 <= y <= 30 for _, y in points)
+    assert not values or max(values) > 0 or {y for _, y in points} == {30}
+
+
+@given(st.dictionaries(st.sampled_from(["native", "converted", "described", "refused"]), st.integers(0, 500)))
+def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
+    """Parts and gaps together are 100 %, and nothing is drawn for nothing."""
+    boxes = split_boxes(counts)
+    assert len(boxes) == sum(count > 0 for count in counts.values())
+    if boxes:
+        assert number(boxes[-1].x) + number(boxes[-1].width) == pytest.approx(100, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1_258_291, "1.2 MB"), (1_048_575, "1.0 MB"), (None, "")],
+)
+def test_sizes_are_said_as_in_the_texts_models_read(count: int | None, said: str) -> None:
+    """0 is a size, unknown is nothing, 1024.0 KB is 1.0 MB."""
+    assert ui.size(count) == said
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "said"), [(0, "0 ms"), (35, "35 ms"), (1240, "1.24 s"), (34_100, "34.1 s"), (125_000, "2 min 5 s")]
+)
+def test_durations_are_said_in_the_unit_that_reads_best(milliseconds: float, said: str) -> None:
+    """Milliseconds below a tenth of a second, minutes from sixty seconds."""
+    assert duration_text(milliseconds) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "english", "chinese"),
+    [
+        (timedelta(seconds=5), "just now", "刚刚"),
+        (timedelta(minutes=1), "1 minute ago", "1 分钟前"),
+        (timedelta(minutes=3), "3 minutes ago", "3 分钟前"),
+        (timedelta(hours=2), "2 hours ago", "2 小时前"),
+        (timedelta(days=1), "yesterday 14:08", "昨天 14:08"),
+        (timedelta(days=9), "2026-11-11 14:08", "2026-11-11 14:08"),
+        (timedelta(minutes=-5), "in 5 minutes", "5 分钟后"),
+        (timedelta(days=-30), "in 30 days", "30 天后"),
+    ],
+)
+def test_times_are_said_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
+    """The exact time stands in the title; past yesterday the date itself."""
+    for language, said in (("en", english), ("zh-hans", chinese)):
+        with translation.override(language):
+            assert relative(NOW - before, NOW) == said
+    assert 'title="2026-11-20 14:08:00 UTC"' in ui.ago(NOW, NOW)
+
+
+@given(st.text())
+def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
+    """Without its own spans the result is the escaped text, character by character."""
+    plain = str(highlighted(text))
+    for mark in ("k", "s", "e"):
+        plain = plain.replace(f'<span class="{mark}">', "")
+    assert "<" not in plain.replace("</span>", "")
+
+
+def test_json_is_marked_by_part() -> None:
+    """Keys, strings and left-out bytes differ."""
+    marked = highlighted('{"a": "b", "data": "<12 bytes>"}')
+    assert '<span class="k">&quot;a&quot;</span>' in marked
+    assert '<span class="s">&quot;b&quot;</span>' in marked
+    assert '<span class="e">&quot;&lt;12 bytes&gt;&quot;</span>' in marked
+
+
+def test_a_capability_is_named_in_the_readers_language_with_its_id() -> None:
+    """English words equal the id and need none beside them; a custom capability is called by its id."""
+    assert "<code" not in ui.caps(["vision", "smell"])
+    with translation.override("zh-hans"):
+        assert '视觉理解 <code class="xs">vision</code>' in ui.caps(["vision"])
+
+
+def answered(response: HttpResponse, said: str = "", **headers: str) -> HttpResponse:
+    request: HttpRequest = RequestFactory().post(
+        "/routes/", headers={key.replace("_", "-"): headers[key] for key in headers}
+    )
+    request.session = {}  # type: ignore[assignment]
+    request._messages = FallbackStorage(request)  # type: ignore[attr-defined]
+    if said:
+        messages.success(request, said, extra_tags="undo:41")
+    answer: Callable[[HttpRequest], HttpResponse] = lambda _: response  # noqa: E731
+    return HtmxPagesMiddleware(answer)(request)
+
+
+@pytest.mark.urls("frame_urls")
+def test_messages_become_an_ascii_header_beside_other_events() -> None:
+    """The toast names text, level and where Undo posts to; a fragment's own event stays."""
+    answer = answered(HttpResponse("", headers={"HX-Trigger": "providers-changed"}), "已删除", HX_Request="true")
+    assert answer.headers["HX-Trigger"].isascii()
+    toast = {"text": "已删除", "level": "success", "undo": "/undo/41/"}
+    assert json.loads(answer.headers["HX-Trigger"]) == {"providers-changed": None, "toast": {"items": [toast]}}
+
+
+@pytest.mark.urls("frame_urls")
+def test_a_redirect_leaves_the_message_for_the_page_it_leads_to() -> None:
+    """Nothing is lost on the way."""
+    assert "HX-Trigger" not in answered(HttpResponseRedirect("/requests/"), "saved", HX_Request="true").headers
+
+
+@pytest.mark.urls("frame_urls")
+def test_a_redirect_to_sign_in_moves_the_whole_page_and_back() -> None:
+    """204 with HX-Redirect that remembers the page, not the fragment's address."""
+    answer = answered(
+        HttpResponseRedirect("/login/?next=/cell/3"), HX_Request="true", HX_Current_URL="http://x/matrix/?provider=a"
+    )
+    assert (answer.status_code, answer.headers["HX-Redirect"]) == (204, "/login/?next=/matrix/%3Fprovider%3Da")
+
+
+@pytest.mark.urls("frame_urls")
+def test_pages_are_kept_apart_from_fragments_and_out_of_caches() -> None:
+    """Vary, no-store and the headers nobody else sets."""
+    headers: Any = answered(HttpResponse("page")).headers
+    assert "HX-Request" in headers["Vary"]
+    assert headers["Cache-Control"] == "no-store, private"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+def test_a_message_without_a_revision_has_no_undo() -> None:
+    """Words, odd numbers and a missing URL give a plain toast."""
+    for tags in ("", "undo:", "undo:x", "undo:-1"):
+        assert ui.toast(Message(25, "saved", extra_tags=tags))["undo"] == ""

@@ -1,0 +1,246 @@
+"""Rules of the pages that reading decides: what templates may hold, budgets, contrast, translations."""
+
+from __future__ import annotations
+
+import ast
+import gettext
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.utils.translation.template import templatize
+
+ROOT = Path(settings.BASE_DIR)
+APPS = [ROOT / name for name in ("capabilities", "artifacts", "routing_admin")]
+TEMPLATES = sorted(
+    [*(ROOT / "templates").rglob("*.html"), *(path for app in APPS for path in app.rglob("templates/**/*.html"))]
+)
+CODE = sorted(path for app in APPS for path in app.rglob("*.py") if "migrations" not in path.parts)
+LOCALE = ROOT / "routing_admin" / "locale" / "zh_Hans" / "LC_MESSAGES"
+FORBIDDEN = {
+    "a style attribute": r"\sstyle\s*=",
+    "an event attribute": r"\son[a-z]+\s*=",
+    "hx-on": r"hx-on[:-]",
+    "an inline script": r"<script(?![^>]*\ssrc=)[^>]*>",
+    "an inline stylesheet": r"<style",
+    "text that is not escaped": r"\|\s*safe\b|\{% autoescape off",
+    "evaluated htmx values": r"""hx-(vals|headers)\s*=\s*["']\s*js:""",
+    "a foreign address": r"""(src|href|action|hx-(get|post))\s*=\s*["'](https?:)?//""",
+}
+TAG = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", re.DOTALL)
+TRANSLATED = re.compile(r"\{% blocktrans(?:late)?\b.*?\{% endblocktrans(?:late)? %\}", re.DOTALL)
+COMMENT = re.compile(r"\{% comment\b.*?\{% endcomment %\}|<!--.*?-->", re.DOTALL)
+CODE_ELEMENT = re.compile(
+    r"<(code|kbd|samp|pre|script)\b[^>]*>.*?</\1>|<[a-z]+ [^>]*\blang=\"[^\"]*\"[^>]*>[^<]*<", re.DOTALL
+)
+SPOKEN = re.compile(r"""\b(?:aria-label|title|placeholder|alt|label|hx-confirm)\s*=\s*"([^"]*)\"""")
+OWN_NAMES = {"routing_admin", "English", "routing", "admin"}
+WORD = re.compile(r"[A-Za-z\u4e00-\u9fff]{2,}")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
+def test_a_template_holds_nothing_the_content_policy_forbids(path: Path) -> None:
+    """No inline style, script or event, nothing unescaped, nothing foreign."""
+    source = path.read_text(encoding="utf-8")
+    assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, source, re.IGNORECASE)] == []
+
+
+def untranslated(source: str) -> set[str]:
+    """Words of a template that a person reads and that no translation tag holds."""
+    plain = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
+    spoken = " ".join(SPOKEN.findall(plain))
+    texts = re.sub(r"<[^>]*>", " ", CODE_ELEMENT.sub("<", plain))
+    return set(WORD.findall(re.sub(r"&#?\w+;", " ", f"{texts} {spoken}"))) - OWN_NAMES
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
+def test_every_word_of_a_template_is_translated(path: Path) -> None:
+    """Text nodes and spoken attributes come from translation tags or variables; code is code."""
+    assert untranslated(path.read_text(encoding="utf-8")) == set()
+
+
+def test_a_forgotten_translation_is_found() -> None:
+    """The rule above can fail: bare text, bare labels and bare titles are seen, code and own names are not."""
+    assert untranslated('<p title="Hello">{{ name }}</p><b>World</b><code>task:x</code> routing_admin') == {
+        "Hello",
+        "World",
+    }
+
+
+def test_the_stylesheets_and_our_own_script_stay_small() -> None:
+    """CSS ≤ 40 kB, own JavaScript ≤ 15 kB (KiB), as written, without packing."""
+    css = sum(path.stat().st_size for path in (ROOT / "static" / "css").glob("*.css"))
+    script = sum(path.stat().st_size for path in (ROOT / "static" / "js").glob("*.js"))
+    assert css <= 40_000
+    assert script <= 15 * 1024
+
+
+def test_our_script_evaluates_nothing_and_loads_nothing_foreign() -> None:
+    """No eval, no HTML from strings, no address outside."""
+    for path in (ROOT / "static" / "js").glob("*.js"):
+        assert not re.search(
+            r"\beval\(|new Function|innerHTML|insertAdjacentHTML|https?://", path.read_text(encoding="utf-8")
+        )
+
+
+# Contrast: every text colour on every ground it may stand on, in both themes.
+
+TOKENS = (ROOT / "static" / "css" / "tokens.css").read_text(encoding="utf-8")
+PAIRS = {name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", TOKENS)}
+GROUNDS = ("canvas", "paper", "well")
+MEANINGS = ("ok", "info", "warn", "bad")
+TEXT = [
+    *product(("text", "text-2", "text-3", "accent", "accent-2", *MEANINGS), GROUNDS),
+    *((name, f"{name}-soft") for name in MEANINGS),
+    *(("text", f"{name}-soft") for name in (*MEANINGS, "accent")),
+    ("accent-2", "accent-soft"),
+    ("on-accent", "accent"),
+    ("on-accent", "accent-2"),
+    ("canvas", "text"),
+]
+SHAPES = [*product(("edge", "accent", *(f"{name}-fill" for name in MEANINGS)), GROUNDS)]
+
+
+def luminance(colour: str) -> float:
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    channels = [int(digits[n : n + 2], 16) / 255 for n in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_text_is_readable_on_every_ground(theme: int) -> None:
+    """WCAG 1.4.3: at least 4.5 : 1."""
+    assert [(a, b) for a, b in TEXT if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 4.5] == []
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_the_edges_of_controls_and_the_fills_of_drawings_are_visible(theme: int) -> None:
+    """WCAG 1.4.11: at least 3 : 1."""
+    assert [(a, b) for a, b in SHAPES if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 3] == []
+
+
+# Translations.
+
+CALLS = {
+    "gettext": 0,
+    "_": 0,
+    "gettext_lazy": 0,
+    "gettext_noop": 0,
+    "ngettext": 0,
+    "ngettext_lazy": 0,
+    "pgettext": 1,
+    "pgettext_lazy": 1,
+}
+LITERAL = r"""u?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+IN_TEMPLATE = re.compile(rf"(?<!\w)(p?)n?gettext\({LITERAL}(?:\s*,\s*{LITERAL})?|(?<!\w)_\({LITERAL}")
+
+
+def strings_of_code(path: Path) -> Iterator[tuple[str | None, str]]:
+    """(context, text) of every translation call in a Python file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+            values = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            place = CALLS[node.func.id]
+            if len(values) > place and isinstance(values[place], str):
+                yield (str(values[0]) if place else None), values[place]
+
+
+def strings_of_template(path: Path) -> Iterator[tuple[str | None, str]]:
+    """(context, text) of every translation tag in a template."""
+    for match in IN_TEMPLATE.finditer(templatize(path.read_text(encoding="utf-8"), origin=str(path))):
+        with_context, first, second, short = match.groups()
+        if short or first:
+            yield (
+                (ast.literal_eval(first), ast.literal_eval(second))
+                if with_context
+                else (None, ast.literal_eval(short or first))
+            )
+
+
+def catalogue() -> tuple[dict[tuple[str | None, str], str], list[str]]:
+    """The .po file as (context, text) → translation, and its fuzzy entries."""
+    entries: dict[tuple[str | None, str], str] = {}
+    fuzzy: list[str] = []
+    for block in (LOCALE / "django.po").read_text(encoding="utf-8").split("\n\n"):
+        parts: dict[str, str] = {}
+        key = ""
+        for line in block.splitlines():
+            if match := re.match(r'(msg\w+(?:\[\d\])?) (".*")$', line):
+                key = match.group(1)
+                parts[key] = ast.literal_eval(match.group(2))
+            elif line.startswith('"'):
+                parts[key] += ast.literal_eval(line)
+        if parts.get("msgid"):
+            entries[parts.get("msgctxt"), parts["msgid"]] = parts.get("msgstr", parts.get("msgstr[0]", ""))
+            if re.search(r"^#,.*\bfuzzy\b", block, re.MULTILINE):
+                fuzzy.append(parts["msgid"])
+    return entries, fuzzy
+
+
+def test_every_string_of_code_and_templates_is_in_chinese() -> None:
+    """Nothing missing, nothing empty, nothing fuzzy.
+
+    After adding strings: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
+    """
+    entries, fuzzy = catalogue()
+    wanted = {found for path in CODE for found in strings_of_code(path)}
+    wanted |= {found for path in TEMPLATES for found in strings_of_template(path)}
+    assert len(wanted) > 100
+    assert sorted(text for context, text in wanted if not entries.get((context, text))) == []
+    assert fuzzy == []
+
+
+def test_a_translation_keeps_the_placeholders() -> None:
+    """Named placeholders and code elements appear in both languages."""
+    holes = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
+    wrong = [
+        text
+        for (_, text), said in catalogue()[0].items()
+        if said and set(holes.findall(text)) != set(holes.findall(said))
+    ]
+    assert wrong == []
+
+
+def test_the_compiled_translations_are_those_of_the_text_file() -> None:
+    """`compilemessages` was run after the last change."""
+    with (LOCALE / "django.mo").open("rb") as file:
+        compiled = gettext.GNUTranslations(file)
+    plurals = re.findall(
+        r'^msgid "(.*)"\nmsgid_plural', (LOCALE / "django.po").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for (context, text), said in catalogue()[0].items():
+        if text in plurals:
+            assert compiled.ngettext(text, text, 2) == said
+        else:
+            assert (compiled.pgettext(context, text) if context else compiled.gettext(text)) == said
+
+
+def test_chinese_sentences_follow_the_style() -> None:
+    """Full-width punctuation, a space between Chinese and Latin words, no exclamation, 您 and never 你."""
+    rules = [
+        r"[\u4e00-\u9fff][,;:!?]",
+        r"[\u4e00-\u9fff][A-Za-z0-9]",
+        r"[A-Za-z0-9][\u4e00-\u9fff]",
+        "[！!]",
+        "你",
+        "登陆|代理|令牌|功能|禁用|供应商",
+    ]
+    bad = [
+        said
+        for said in catalogue()[0].values()
+        if any(re.search(rule, re.sub(r"</?code>|%\(\w+\)s", "", said)) for rule in rules)
+    ]
+    assert bad == []
