@@ -94,7 +94,7 @@ class LocalCooldowns:
         """Count the failure and begin a cooldown where its effect says so."""
         with self._lock:
             self._free(provider, model)
-            if verdict.effect is Effect.NONE and failure.retry_after is None:
+            if verdict.effect is Effect.NONE:
                 return
             key: Key = (provider, None if verdict.scope is Scope.PROVIDER else model)
             state = self._states.setdefault(key, _State())

@@ -1,0 +1,191 @@
+"""Which provider origins may be called, however an address is written."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.origins import (
+    OriginPolicy,
+    check_addresses,
+    is_public,
+    origin_of,
+    policy_of,
+    refusal,
+)
+
+CLOSED = OriginPolicy()
+PUBLIC = [
+    "https://api.openai.com/v1",
+    "https://api.deepseek.com:443/chat/completions",
+    "https://8.8.8.8/v1",
+    "https://[2606:4700:4700::1111]/v1",
+    "echo://local",
+]
+PRIVATE = [
+    "127.0.0.1",
+    "10.0.0.1",
+    "172.16.3.4",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "0.0.0.0",
+    "168.63.129.16",
+    "192.0.0.192",
+    "192.88.99.1",
+    "224.0.0.1",
+    "255.255.255.255",
+]
+
+
+@pytest.mark.parametrize("url", PUBLIC)
+def test_public_https_origins_may_be_called(url):
+    """Public https is the default, and the embedded echo provider is on no network."""
+    assert refusal(url, CLOSED) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.openai.com/v1",
+        "https://localhost/v1",
+        "https://ollama:11434/v1",
+        "https://box.local/v1",
+        "https://api.openai.com:8443/v1",
+        "https://2130706433/",
+        "https://0x7f000001/",
+        "https://0177.0.0.1/",
+        "https://127.1/",
+        "https://0x7f.1/",
+        "https://[::1]/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://[::ffff:7f00:1]/",
+        "https://[64:ff9b::7f00:1]/",
+        "https://[64:ff9b:1::a00:1]/",
+        "https://[2002:7f00:1::]/",
+        "https://[::7f00:1]/",
+        "https://[fd00::1]/",
+        "https://[fe80::1]/",
+        "https://[ff02::1]/",
+        "https://127.0.0.1./",
+        "https://localhost./",
+        "https://256.1.1.1/",
+        "https://1.2.3.4.5/",
+        "https://[2001:0:7f00:1::]/",
+    ],
+)
+def test_everything_else_is_refused_and_the_sentence_names_the_setting(url):
+    """Plain http, odd ports, private names and every form of a private address."""
+    sentence = refusal(url, CLOSED)
+    assert sentence is not None
+    assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:key@api.openai.com/",
+        "https://api.openai.com/#x",
+        "https://api.openai.com\\@evil/",
+        "https:// a/",
+        "https://a\n.com/",
+        "https://ａｐｉ.openai.com/",
+        "https://1２7.0.0.1/",
+        "ftp://a.com/",
+        "https:///v1",
+        "",
+        "api.openai.com",
+        "https://%31%32%37.0.0.1/",
+        "https://a.com:99999/",
+        "https://[::1",
+        "file:///etc/passwd",
+        "https://127。0。0。1/",
+        "echo://elsewhere",
+    ],
+)
+def test_a_malformed_url_is_refused_even_when_everything_is_allowed(url):
+    """What cannot be read in one way only is not called."""
+    assert refusal(url, OriginPolicy(everything=True)) is not None
+
+
+def forms_of(address: ipaddress.IPv4Address) -> list[str]:
+    number, octets = int(address), address.packed
+    low = f"{number >> 16:x}:{number & 0xFFFF:x}"
+    return [
+        str(address),
+        str(number),
+        hex(number),
+        ".".join(f"0{octet:o}" for octet in octets),
+        ".".join(hex(octet) for octet in octets),
+        f"{octets[0]}.{number & 0xFFFFFF}",
+        f"{octets[0]}.{octets[1]}.{number & 0xFFFF}",
+        f"[::ffff:{address}]",
+        f"[::ffff:{low}]",
+        f"[64:ff9b::{low}]",
+        f"[64:ff9b:1::{low}]",
+        f"[2002:{low}::1]",
+        f"[::{low}]",
+    ]
+
+
+private_networks = st.sampled_from(
+    [
+        "127.0.0.0/8",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "169.254.0.0/16",
+        "100.64.0.0/10",
+        "0.0.0.0/8",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    ]
+).map(ipaddress.ip_network)
+
+
+@given(
+    private_networks.flatmap(lambda network: st.integers(0, network.num_addresses - 1).map(lambda n: network[n])),
+    st.data(),
+)
+def test_no_way_of_writing_a_private_address_passes(address, data):
+    """Decimal, hex, octal, short, v4-mapped, NAT64, 6to4 and compatible forms of any private address."""
+    host = data.draw(st.sampled_from(forms_of(address)))
+    assert refusal(f"https://{host}/v1", CLOSED) is not None
+    assert refusal(f"https://{host}:443/v1", CLOSED) is not None
+
+
+@given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
+def test_what_ipaddress_calls_private_is_never_public(address):
+    """Ours only ever adds to the standard library's word."""
+    if not address.is_global or address.is_multicast:
+        assert not is_public(str(address)) or getattr(address, "ipv4_mapped", None) is not None
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_a_name_that_resolves_to_a_private_address_is_refused(address):
+    """One such address among public ones is enough; the sentence names address and setting."""
+    sentence = check_addresses("https://evil.example/v1", ["8.8.8.8", address], CLOSED)
+    assert address in sentence
+    assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
+    assert check_addresses("https://evil.example/v1", ["8.8.8.8"], CLOSED) is None
+
+
+def test_a_listed_origin_may_be_called_and_only_that_one():
+    """Scheme, host and port must be the listed ones; a path in the list does not matter."""
+    policy = policy_of("http://localhost:11434/v1, https://10.0.0.5")
+    assert refusal("http://localhost:11434/api/chat", policy) is None
+    assert refusal("https://10.0.0.5/v1", policy) is None
+    assert check_addresses("http://localhost:11434/x", ["127.0.0.1"], policy) is None
+    for other in ("http://localhost:11435/", "https://localhost:11434/", "http://10.0.0.5/"):
+        assert refusal(other, policy) is not None
+    assert refusal("http://127.0.0.1:1/", policy_of("*")) is None
+
+
+def test_an_origin_is_written_one_way():
+    """Lower case, port always there, IPv6 in brackets."""
+    assert origin_of("HTTPS://API.Example.com/v1") == "https://api.example.com:443"
+    assert origin_of("http://[::1]:80/") == "http://[::1]:80"
+    assert origin_of("ftp://a") is None

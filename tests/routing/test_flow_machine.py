@@ -1,0 +1,92 @@
+"""A machine over routes, faults and time: walks, clock and outages in any order, against a plain model of the rules."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.chain import Done, Plan
+from routing_admin.core.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.fault_table import TABLE, Action, Effect
+from routing_admin.core.verdicts import Policy, Preset
+from tests.routing.walking import FakeUpstream, Stage, chain
+
+PROVIDERS = ("a", "b", "c", "d")
+STATELESS = sorted(set(Fault) - {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH, Fault.DEADLINE})
+
+
+class Walks(RuleBasedStateMachine):
+    """Providers fail and recover, time passes, routes are walked; attempts and calls obey the rules throughout."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.stage = Stage()
+        self.state: dict[str, Failure | None] = dict.fromkeys(PROVIDERS)
+        self.told: dict[str, float] = {}
+
+    @rule(provider=st.sampled_from(PROVIDERS), fault=st.sampled_from(STATELESS), wait=st.none() | st.floats(0.5, 900))
+    def breaks(self, provider: str, fault: Fault, wait: float | None) -> None:
+        named = wait if fault in (Fault.HTTP_429, Fault.HTTP_429_WAIT) else None
+        self.state[provider] = Failure(fault, "down", retry_after=named)
+
+    @rule(provider=st.sampled_from(PROVIDERS))
+    def recovers(self, provider: str) -> None:
+        self.state[provider] = None
+
+    @rule(seconds=st.floats(0, 700))
+    def time_passes(self, seconds: float) -> None:
+        self.stage.clock.now += seconds
+
+    @rule(names=st.lists(st.sampled_from(PROVIDERS), min_size=1, max_size=5), preset=st.sampled_from(Preset))
+    def walks(self, names: list[str], preset: Preset) -> None:
+        plan = Plan(chain(*names), policy=Policy(preset))
+        script = {name: [self.state[name] or "hello"] for name in PROVIDERS}
+        before = self.stage.clock.now
+        upstream = FakeUpstream(script)
+        end = self.stage.walk(plan, upstream)
+        self.attempts_are_the_chain_s_beginning(names, end)
+        self.the_end_is_what_the_last_attempt_says(names, end, preset)
+        self.nobody_told_to_wait_was_called(upstream, before)
+        self.learn(end)
+
+    def attempts_are_the_chain_s_beginning(self, names: list[str], end: object) -> None:
+        assert [attempt.provider for attempt in end.attempts] == names[: len(end.attempts)]  # type: ignore[attr-defined]
+        called = [attempt.provider for attempt in end.attempts if attempt.tries]  # type: ignore[attr-defined]
+        assert len(called) == len(set(called)), "a provider and model is asked as one candidate only"
+
+    def the_end_is_what_the_last_attempt_says(self, names: list[str], end: object, preset: Preset) -> None:
+        if isinstance(end, Done):
+            assert self.state[end.candidate.provider] is None
+            assert end.attempts[-1].outcome == "ok"
+        elif isinstance(end, UpstreamRefused):
+            assert Policy(preset).verdict(end.failure).action is Action.RAISE
+        else:
+            assert isinstance(end, AggregateRouterError)
+            assert len(end.attempts) == len(names)
+            assert all(attempt.outcome != "ok" for attempt in end.attempts)
+
+    def nobody_told_to_wait_was_called(self, upstream: FakeUpstream, before: float) -> None:
+        for provider in set(upstream.asked):
+            assert self.told.get(provider, 0) <= before + 1e-6, "a named wait was cut short"
+
+    def learn(self, end: object) -> None:
+        for attempt in end.attempts:  # type: ignore[attr-defined]
+            if not attempt.tries:
+                continue
+            self.told.pop(attempt.provider, None)
+            if attempt.outcome == Fault.HTTP_429_WAIT:
+                cooling = self.stage.surroundings.cooldowns.look(attempt.provider, "m")
+                assert cooling is not None, "a named wait begins a cooldown"
+                self.told[attempt.provider] = self.stage.clock.now + cooling.seconds
+
+    @invariant()
+    def only_faults_that_cool_are_reasons_to_leave_somebody_alone(self) -> None:
+        for provider in PROVIDERS:
+            cooling = self.stage.surroundings.cooldowns.look(provider, "m")
+            if cooling is not None:
+                assert TABLE[cooling.failure.fault].effect is not Effect.NONE
+                assert 0 < cooling.seconds <= 3600
+
+
+TestWalks = Walks.TestCase

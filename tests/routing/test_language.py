@@ -1,0 +1,76 @@
+"""Directives: which one, and where it stands."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from routing_admin.core.language import (
+    LANGUAGE_DIRECTIVES,
+    get_language_directive,
+    inject_directive,
+    match_language,
+    resolve_language,
+)
+
+messages = st.lists(
+    st.builds(
+        Message,
+        st.sampled_from([Role.SYSTEM, Role.USER, Role.ASSISTANT]),
+        st.lists(st.builds(TextPart, st.text(max_size=10)), max_size=2).map(tuple),
+    ),
+    max_size=5,
+).map(tuple)
+directives = st.sampled_from(sorted(LANGUAGE_DIRECTIVES.values()))
+
+
+@pytest.mark.requirement("MMR-P11")
+@pytest.mark.parametrize(
+    ("wanted", "default", "expected"),
+    [
+        ("zh-CN", "en", "zh"),
+        ("zh", None, "zh"),
+        ("fr", "zh-CN", "zh"),
+        (None, "zh", "zh"),
+        (None, None, "en"),
+        ("fr", "de", "en"),
+        ("EN-us", "zh", "en"),
+        ("", "zh", "zh"),
+        ("constructor", "zh", "zh"),
+    ],
+)
+def test_the_request_s_language_if_supported_else_the_default_s_else_english(wanted, default, expected):
+    """Exact match, then the primary subtag, then the default, then `en` (decision 12)."""
+    assert resolve_language(wanted, default) == expected
+    assert get_language_directive(wanted, default) == LANGUAGE_DIRECTIVES[expected]
+
+
+def test_a_language_can_be_added_with_its_directive():
+    """Languages are data."""
+    more = {**LANGUAGE_DIRECTIVES, "fr": "Répondez en français."}
+    assert match_language("fr-CA", more) == "fr"
+    assert get_language_directive("fr-CA", "zh", more) == "Répondez en français."
+
+
+@pytest.mark.requirement("MMR-P11")
+@given(messages, directives)
+def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(turns, directive):
+    """Before the first system prompt with one line break; a message of its own, in front, where there is none."""
+    before = ChatRequest(turns)
+    after = inject_directive(before, directive)
+    at = next((n for n, turn in enumerate(turns) if turn.role is Role.SYSTEM), None)
+    if at is None:
+        assert after.messages == (Message(Role.SYSTEM, (TextPart(directive),)), *turns)
+        return
+    assert after.messages[:at] + after.messages[at + 1 :] == turns[:at] + turns[at + 1 :]
+    assert after.messages[at].text.startswith(directive)
+    assert before.messages is turns
+
+
+@given(messages, directives)
+def test_the_directive_is_there_exactly_once_however_often_it_is_injected(turns, directive):
+    """Injecting again changes nothing."""
+    once = inject_directive(ChatRequest(turns), directive)
+    assert inject_directive(once, directive) == once
