@@ -107,8 +107,9 @@ def _tiles(base: int, tile: int) -> Family:
 
 FAMILIES: tuple[tuple[str, Family], ...] = (
     ("claude-opus-4-[7-9]*", _CLAUDE_HIGH),
-    ("claude-*-5", _CLAUDE_HIGH),
-    ("claude-*-5-2*", _CLAUDE_HIGH),
+    ("claude-*-4*", _CLAUDE),
+    ("claude-3*", _CLAUDE),
+    ("claude-*-5*", _CLAUDE_HIGH),
     ("claude*", _CLAUDE),
     ("gpt-4o-mini*", _tiles(2833, 5667)),
     ("gpt-4o*", _tiles(85, 170)),

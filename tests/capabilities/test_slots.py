@@ -1,0 +1,147 @@
+"""Slots and limits are data with a source and a date, and an administrator may change them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.limits import GET_ARTIFACT, MESSAGES, PROTOCOLS, TEMPLATES
+from capabilities.core.slots import (
+    GET_ARTIFACT_SLOTS,
+    MESSAGE_SLOTS,
+    SLOT_KINDS,
+    Slots,
+    ToolMedia,
+    check_limits,
+    from_json,
+    slot_key,
+    slots_for,
+    to_json,
+)
+from capabilities.core.vocabulary import Kind
+
+ALL = {**PROTOCOLS, **TEMPLATES, "messages": MESSAGES, "get_artifact": GET_ARTIFACT}
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_the_data_itself_has_no_problem(name: str) -> None:
+    """What we ship is written by the same rules that an administrator's changes are checked by."""
+    assert check_limits(ALL[name]) == ()
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+@pytest.mark.parametrize("template", [None, *TEMPLATES])
+def test_every_slot_says_where_its_numbers_come_from(protocol: str, template: str | None) -> None:
+    """Source and date stand in each slot, whatever changed it last."""
+    for slot in slots_for(protocol, template).by_kind.values():
+        assert slot.source
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", slot.checked_on)
+        assert slot.capabilities
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_kind_belongs_to_one_slot_name(kind: Kind) -> None:
+    """Documents and others share `file`; nothing is left out or named twice."""
+    assert [key for key, kinds in SLOT_KINDS.items() if kind in kinds] == [slot_key(kind)]
+
+
+def test_a_template_changes_only_what_it_names() -> None:
+    """Ollama takes no GIF, no URL and no file; all else stays OpenAI's."""
+    plain, ollama = slots_for("openai"), slots_for("openai", "ollama")
+    image, before = ollama.by_kind[Kind.IMAGE], plain.by_kind[Kind.IMAGE]
+    assert not image.carries("image/gif")
+    assert image.carries("image/png")
+    assert (image.takes_url, image.name, image.max_count) == (False, before.name, before.max_count)
+    assert ollama.get(Kind.DOCUMENT) is None
+    assert ollama.get(Kind.AUDIO) == plain.get(Kind.AUDIO)
+    assert ollama.tool_media is ToolMedia.HOIST
+
+
+def test_an_administrator_has_the_last_word() -> None:
+    """Overrides on a service beat protocol and template, slot by slot and field by field."""
+    slots = slots_for(
+        "openai",
+        "vllm",
+        {
+            "image": {"maxCount": 1},
+            "file": {"mimeTypes": ["application/pdf"]},
+            "audio": None,
+            "toolMedia": "text",
+            "maxRequestBytes": 1000,
+        },
+    )
+    assert slots.by_kind[Kind.IMAGE].max_count == 1
+    assert slots.by_kind[Kind.IMAGE].carries("image/png")
+    assert slots.by_kind[Kind.OTHER].carries("application/pdf")
+    assert slots.get(Kind.AUDIO) is None
+    assert (slots.tool_media, slots.max_request_bytes) == (ToolMedia.TEXT, 1000)
+
+
+def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_media() -> None:
+    """Nothing is guessed about a stranger."""
+    assert slots_for("openai", "nobody-knows") == slots_for("openai")
+    assert slots_for("telepathy").by_kind == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "field", "severity"),
+    [
+        ([], "limits", "error"),
+        ({"image": []}, "limits.image", "error"),
+        ({"image": {"maxBytes": "10 MB"}}, "limits.image.maxBytes", "error"),
+        ({"image": {"maxBytes": -1}}, "limits.image.maxBytes", "error"),
+        ({"image": {"maxBytes": True}}, "limits.image.maxBytes", "error"),
+        ({"image": {"mimeTypes": "image/png"}}, "limits.image.mimeTypes", "error"),
+        ({"image": {"capabilities": []}}, "limits.image.capabilities", "error"),
+        ({"image": {"takesUrl": 1}}, "limits.image.takesUrl", "error"),
+        ({"toolMedia": "throw away"}, "limits.toolMedia", "error"),
+        ({"toolMedia": []}, "limits.toolMedia", "error"),
+        ({"image": {"maxByte": 1}}, "limits.image.maxByte", "warning"),
+        ({"smell": {}}, "limits.smell", "warning"),
+    ],
+)
+def test_a_wrong_limit_is_told_with_its_path_and_changes_nothing(data: object, field: str, severity: str) -> None:
+    """A problem names its field; what is wrong is left as it was, never half applied."""
+    problems = check_limits(data)
+    assert [(problem.field, problem.severity) for problem in problems] == [(field, severity)]
+    assert slots_for("openai", None, data) == slots_for("openai")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+@pytest.mark.parametrize("template", [None, "ollama", "openrouter", "deepseek"])
+def test_slots_written_as_json_read_back_the_same(protocol: str, template: str | None) -> None:
+    """to_json is what an administrator edits, so it must lose nothing."""
+    slots = slots_for(protocol, template)
+    again, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
+    assert (again, problems) == (slots, ())
+
+
+@given(
+    data=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["image", "file", "maxBytes", "mimeTypes", "toolMedia", "name"]), inner, max_size=4
+            )
+        ),
+        max_leaves=10,
+    )
+)
+def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
+    """Any JSON gives slots and problems, never an exception."""
+    slots, problems = from_json(data)
+    assert isinstance(slots, Slots)
+    assert all(problem.message and problem.field.startswith("limits") for problem in problems)
+
+
+def test_the_seeds_tables_carry_every_type_and_any_size() -> None:
+    """Between agents and in get_artifact capability alone decides, without limits."""
+    for slots in (MESSAGE_SLOTS, GET_ARTIFACT_SLOTS):
+        for slot in slots.by_kind.values():
+            assert slot.carries("application/x-never-heard-of")
+            assert (slot.max_bytes, slot.max_count, slot.max_side, slot.min_bytes) == (None, None, None, 0)

@@ -1,0 +1,95 @@
+"""Token estimates follow the vendors' published formulas and say so; what is unknown stays unknown."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import FilePart
+from capabilities.core.tokens import FAMILIES, family_of, file_tokens, text_tokens
+from capabilities.core.vocabulary import Kind
+
+PUBLISHED = [
+    ("claude-sonnet-4-5", 1000, 1000, 1296),
+    ("claude-sonnet-4-5", 1920, 1080, 1560),
+    ("claude-sonnet-4-5", 3840, 2160, 1560),
+    ("claude-opus-4-7", 1920, 1080, 2691),
+    ("claude-opus-4-7", 3840, 2160, 4784),
+    ("gpt-4o", 1024, 1024, 765),
+    ("gpt-4o", 2048, 4096, 1105),
+    ("openai/gpt-4o-2024-08-06", 4096, 2048, 1105),
+    ("gemini-2.5-pro", 384, 384, 258),
+    ("gemini-2.5-pro", 1536, 768, 516),
+    ("gemini-3-pro", 330, 291, 1120),
+    ("qwen-vl-max", 280, 280, 100),
+    ("qwen-vl-max", 1, 1, 4),
+]
+
+
+@pytest.mark.parametrize(("model", "width", "height", "tokens"), PUBLISHED)
+def test_images_count_as_the_vendors_examples_do(model: str, width: int, height: int, tokens: int) -> None:
+    """Every published example comes out exactly."""
+    estimate = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
+    assert estimate is not None
+    assert estimate.tokens == tokens
+    assert estimate.rule
+
+
+def test_sound_film_and_pages_count_by_length() -> None:
+    """32 tokens a second of audio, 263 a second of video, 258 a page for Gemini 2.5."""
+    counted = [
+        file_tokens("gemini-2.5-flash", FilePart(Kind.AUDIO, seconds=2.5)),
+        file_tokens("gemini-2.5-flash", FilePart(Kind.VIDEO, seconds=10)),
+        file_tokens("gemini-2.5-flash", FilePart(Kind.DOCUMENT, pages=3)),
+    ]
+    assert [each and each.tokens for each in counted] == [80, 2630, 774]
+
+
+@pytest.mark.parametrize(
+    ("model", "file"),
+    [
+        ("my-own-model", FilePart(Kind.IMAGE, width=10, height=10)),
+        ("gpt-4o", FilePart(Kind.IMAGE)),
+        ("gpt-4o", FilePart(Kind.AUDIO, seconds=3)),
+        ("claude-3-opus", FilePart(Kind.DOCUMENT)),
+        ("gemini-2.5-pro", FilePart(Kind.OTHER, size=10)),
+    ],
+)
+def test_what_is_unknown_has_no_estimate(model: str, file: FilePart) -> None:
+    """A made-up number would be worse than none."""
+    assert file_tokens(model, file) is None
+
+
+def test_text_counts_a_token_a_chinese_character_and_a_quarter_for_others() -> None:
+    """The offline rule of thumb, rounded up."""
+    assert text_tokens("").tokens == 0
+    assert text_tokens("hello").tokens == 2
+    assert text_tokens("能力路由").tokens == 4
+    assert text_tokens("能力 ok").tokens == 3
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern, _ in FAMILIES])
+def test_no_pattern_hides_behind_an_earlier_one(pattern: str) -> None:
+    """Each row of the table is reached by some name."""
+    name = pattern.replace("[7-9]", "8").replace("[2-9]", "4").replace("[3-9]", "3").replace("*", "x")
+    assert family_of(name) is dict(FAMILIES)[pattern]
+
+
+@given(
+    model=st.sampled_from([pattern.replace("*", "-x") for pattern, family in FAMILIES if family.image]),
+    width=st.integers(1, 20_000),
+    height=st.integers(1, 20_000),
+)
+def test_any_image_has_a_positive_estimate_that_does_not_depend_on_its_orientation(
+    model: str, width: int, height: int
+) -> None:
+    """Turning an image changes nothing."""
+    upright = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
+    lying = file_tokens(model, FilePart(Kind.IMAGE, width=height, height=width))
+    if family_of(model) is None:
+        assert upright is None
+        return
+    assert upright == lying
+    assert upright is not None
+    assert upright.tokens > 0
