@@ -1,0 +1,340 @@
+"""get_artifact gives each service an artifact in the form it can read, and never its bytes as text."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from artifacts.core.artifact import StoredArtifact
+from artifacts.core.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.core.get_artifact import InMemory
+from capabilities.core.message import Blob, Converted, ConvertTo, Text, UnreadableError
+from capabilities.core.vocabulary import Capabilities, Kind
+
+DATA = bytes(range(64))
+
+
+class FakeServices:
+    """Services named by what they read: `text+vision` has text and vision; `down` fails, others are unknown."""
+
+    def get_capabilities(self, service_id: str) -> Capabilities | None:
+        if service_id == "down":
+            raise ConnectionError("no database")
+        return Capabilities(tuple(service_id.split("+"))) if service_id.startswith("text") else None
+
+
+class Gone:
+    """Content whose bytes are not to be had."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def blob(self) -> Blob:
+        raise UnreadableError(self.reason)
+
+    def text(self) -> Text | None:
+        raise UnreadableError(self.reason)
+
+    def converted(self, target: ConvertTo) -> Converted | None:
+        raise UnreadableError(self.reason)
+
+
+ROUTER = ArtifactContentRouter(FakeServices())
+
+
+def stored(kind: Kind, mime_type: str, filename: str | None, data: bytes = DATA, **more: object) -> StoredArtifact:
+    text = kind is Kind.TEXT
+    return StoredArtifact(
+        id="abc123",
+        mime_type=mime_type,
+        kind=kind,
+        is_binary=not text,
+        size=len(data),
+        filename=filename,
+        created_at="2026-11-20T12:00:00Z",
+        content=InMemory(data, kind),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def text_of(words: str) -> StoredArtifact:
+    return stored(Kind.TEXT, "text/plain", "notes.txt", words.encode())
+
+
+PNG = stored(Kind.IMAGE, "image/png", "screenshot.png")
+MP3 = stored(Kind.AUDIO, "audio/mpeg", "recording.mp3")
+MP4 = stored(Kind.VIDEO, "video/mp4", "clip.mp4")
+PDF = stored(Kind.DOCUMENT, "application/pdf", "report.pdf")
+BIN = stored(Kind.OTHER, "application/octet-stream", None)
+TXT = text_of("能力路由, as it is: YWJj")
+
+TABLE = """
+file  service         contentType  routing
+TXT   text            text         text
+TXT   text+vision     text         text
+TXT   text+file       text         text
+PNG   text            image        text
+PNG   text+file       image        text
+PNG   text+vision     image        image_url
+MP3   text            binary       text
+MP3   text+vision     binary       text
+MP3   text+audio      binary       file
+MP3   text+file       binary       file
+MP4   text+video      binary       file
+MP4   text+audio      binary       text
+MP4   text+file       binary       file
+PDF   text            binary       text
+PDF   text+vision     binary       text
+PDF   text+file       binary       file
+BIN   text            binary       text
+BIN   text+file       binary       file
+PNG   nobody-knows    image        text
+PNG   down            image        text
+PDF   nobody-knows    binary       text
+PDF   down            binary       text
+"""
+ARTIFACTS = {"TXT": TXT, "PNG": PNG, "MP3": MP3, "MP4": MP4, "PDF": PDF, "BIN": BIN}
+
+
+@pytest.mark.requirement(
+    "ABR-2.1", "ABR-2.2", "ABR-2.3", "ABR-2.4", "ABR-3.1", "ABR-3.4", "ABR-4.1", "ABR-4.2", "ABR-5.1", "ABR-8.4"
+)
+@pytest.mark.parametrize("row", [line.split() for line in TABLE.strip().splitlines()[1:]], ids=" ".join)
+def test_kind_and_service_decide_the_route(row: list[str]) -> None:
+    """The seed's table, with decision 1's audio and video; an unknown or failing service reads text only."""
+    name, service, content_type, routing = row
+    result = ROUTER.route_content(ARTIFACTS[name], service)
+    assert (result.content_type, result.routing) == (content_type, routing)
+
+
+@pytest.mark.requirement("ABR-3.2", "ABR-3.3", "ABR-7.1", "ABR-7.2", "ABR-7.3")
+def test_an_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
+    """Exactly CONTRACT §5, nothing else beside it."""
+    assert ROUTER.route_content(PNG, "text+vision").as_json() == {
+        "contentType": "image",
+        "routing": "image_url",
+        "imageUrl": {
+            "type": "image_url",
+            "image_url": {"url": "data:image/png;base64," + base64.b64encode(DATA).decode()},
+        },
+        "metadata": {
+            "id": "abc123",
+            "filename": "screenshot.png",
+            "mimeType": "image/png",
+            "size": 64,
+            "createdAt": "2026-11-20T12:00:00Z",
+            "binaryType": "image",
+        },
+    }
+
+
+@pytest.mark.requirement("ABR-7.4", "ABR-4.1")
+def test_a_document_for_a_file_model_is_a_file_object() -> None:
+    """Name, type and base64 in `file`; a nameless one is called by its id."""
+    result = ROUTER.route_content(PDF, "text+file").as_json()
+    assert result["file"] == {
+        "type": "file",
+        "file": {"filename": "report.pdf", "mimeType": "application/pdf", "data": base64.b64encode(DATA).decode()},
+    }
+    assert ROUTER.route_content(BIN, "text+file").as_json()["file"]["file"]["filename"] == "abc123"
+
+
+@pytest.mark.requirement("ABR-4.3", "ABR-4.4", "ABR-6.2", "ABR-6.4", "ABR-7.5")
+def test_a_model_that_cannot_read_it_is_told_name_type_size_and_what_to_do() -> None:
+    """The seed's text to the letter, with the size line of decision 2."""
+    result = ROUTER.route_content(PDF, "text", language="zh").as_json()
+    assert result["content"] == (
+        "[无法读取] report.pdf (artifact:abc123)\n"
+        "类型: PDF 文档\n"
+        "大小: 64 B\n"
+        "当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。"
+    )
+    assert not {"imageUrl", "file", "warnings"} & set(result)
+    assert ROUTER.generate_text_description(PDF, "zh") == result["content"]
+
+
+@pytest.mark.requirement("ABR-5.1", "ABR-5.2", "ABR-5.3")
+def test_text_comes_as_it_is_with_its_metadata() -> None:
+    """No encoding, no decoration, no binaryType."""
+    result = ROUTER.route_content(TXT, "text+vision+file").as_json()
+    assert result["content"] == "能力路由, as it is: YWJj"
+    assert "binaryType" not in result["metadata"]
+    assert set(result) == {"contentType", "routing", "content", "metadata"}
+
+
+def test_long_text_comes_in_pages_that_name_the_next_call() -> None:
+    """Following the notes' offsets gives the whole text once, without a gap or an overlap."""
+    whole = "".join(chr(0x4E00 + index % 500) for index in range(50_000))
+    first = ROUTER.route_content(text_of(whole), "text", language="en")
+    assert first.metadata["totalChars"] == 50_000
+    assert first.content is not None
+    assert "get_artifact(ref, offset=40000)" in first.content
+    assert first.content.endswith(whole[-4_000:])
+    pages, offset = [], 0
+    while offset < len(whole):
+        result = ROUTER.route_content(text_of(whole), "text", offset=offset, limit=20_000)
+        page, _, note = (result.content or "").partition("\n")
+        pages.append(page)
+        offset += len(page)
+        assert (f"offset={offset}" in note) == (offset < len(whole))
+    assert "".join(pages) == whole
+
+
+@pytest.mark.parametrize(("offset", "content"), [(3, "de"), (5, ""), (900, ""), (-1, "abcde")])
+def test_a_page_past_the_end_is_empty(offset: int, content: str) -> None:
+    """Offsets outside the text are no error."""
+    assert ROUTER.route_content(text_of("abcde"), "text", offset=offset).content == content
+
+
+@pytest.mark.requirement("ABR-8.4")
+@pytest.mark.parametrize(
+    ("service", "warnings"), [("text", ()), ("nobody-knows", ("unknown_service",)), ("down", ("capabilities_unknown",))]
+)
+def test_a_service_that_cannot_be_asked_is_warned_of(service: str, warnings: tuple[str, ...]) -> None:
+    """The answer is text all the same, and says why (CONTRACT §4)."""
+    result = ROUTER.route_content(PNG, service)
+    assert result.warnings == warnings
+    assert result.as_json().get("warnings", []) == list(warnings)
+    assert ROUTER.has_capability(service, "vision") is False
+
+
+@pytest.mark.parametrize("reason", ["artifact_missing", "artifact_corrupt"])
+@pytest.mark.parametrize("artifact", [PNG, PDF, TXT], ids=["image", "document", "text"])
+@pytest.mark.parametrize("known", [True, False], ids=["known beforehand", "found out while reading"])
+def test_bytes_that_cannot_be_read_are_told_with_a_warning(reason: str, artifact: StoredArtifact, known: bool) -> None:
+    """The seed's failed text and the warning; no exception, no half of a file (CONTRACT §4)."""
+    broken = replace(artifact, unreadable=reason) if known else replace(artifact, content=Gone(reason))
+    result = ROUTER.route_content(broken, "text+vision+file", language="zh").as_json()
+    assert (result["routing"], result["warnings"]) == ("text", [reason])
+    assert result["content"] == f"[文件处理失败: {artifact.filename}]\n错误: 无法读取文件内容\n请检查文件是否损坏"
+
+
+@pytest.mark.requirement("ABR-1.1", "ABR-1.2", "ABR-1.3", "ABR-1.4")
+@pytest.mark.parametrize(
+    ("mime_type", "filename", "kind"),
+    [
+        ("image/webp", "x.pdf", Kind.IMAGE),
+        ("application/octet-stream", "photo.JPG", Kind.IMAGE),
+        ("", "song.flac", Kind.AUDIO),
+        ("nonsense", "film.webm", Kind.VIDEO),
+        ("application/octet-stream", "letter.docx", Kind.DOCUMENT),
+        ("application/zip", "photo.jpg", Kind.OTHER),
+        ("application/octet-stream", "mystery", Kind.OTHER),
+        ("application/octet-stream", None, Kind.OTHER),
+    ],
+)
+def test_the_binary_type_comes_from_type_then_name(mime_type: str, filename: str | None, kind: Kind) -> None:
+    """Metadata decides: the MIME type first, then the extension."""
+    artifact = stored(Kind.OTHER, mime_type, filename)
+    assert ROUTER.detect_binary_type(artifact) is kind
+
+
+@pytest.mark.requirement("ABR-1.5", "ABR-8.2")
+def test_without_metadata_the_content_is_looked_at() -> None:
+    """A type found in the bytes is used, and written into the data URL."""
+    router = ArtifactContentRouter(FakeServices(), detect=lambda _: "image/gif")
+    assert router.detect_binary_type(BIN) is Kind.IMAGE
+    result = router.route_content(BIN, "text+vision").as_json()
+    assert result["imageUrl"]["image_url"]["url"].startswith("data:image/gif;base64,")
+    assert result["metadata"]["binaryType"] == "image"
+
+
+@pytest.mark.requirement("ABR-8.3")
+def test_a_detector_that_fails_leaves_an_unknown_binary_that_is_described() -> None:
+    """Whatever the detector trips over, the model gets words."""
+
+    def trips(_: StoredArtifact) -> str | None:
+        raise RuntimeError("hostile file")
+
+    result = ArtifactContentRouter(FakeServices(), detect=trips).route_content(BIN, "text+vision")
+    assert (result.content_type, result.routing, result.metadata["binaryType"]) == ("binary", "text", "other")
+
+
+@pytest.mark.requirement("ABR-8.3")
+def test_text_that_turns_out_not_to_be_text_is_described() -> None:
+    """Bytes that do not decode never reach the content field."""
+    result = ROUTER.route_content(stored(Kind.TEXT, "text/plain", "x.txt", b"\xff\xfe\x00\xff"), "text")
+    assert (result.content_type, result.routing) == ("binary", "text")
+    assert "[Unreadable] x.txt" in (result.content or "")
+
+
+def test_an_image_url_is_made_of_bytes_or_of_base64() -> None:
+    """Both give the same object (ABR-3.3)."""
+    encoded = base64.b64encode(DATA).decode()
+    assert ROUTER.format_image_url(DATA, "image/png") == ROUTER.format_image_url(encoded, "image/png")
+
+
+# -- laws ------------------------------------------------------------------------------------------------------------
+
+SERVICES = st.lists(st.sampled_from(["vision", "audio", "video", "file"]), unique=True).map(
+    lambda words: "+".join(["text", *words])
+) | st.sampled_from(["nobody-knows", "down"])
+BINARY = st.builds(
+    stored,
+    kind=st.sampled_from([Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER]),
+    mime_type=st.sampled_from(["image/png", "audio/wav", "application/pdf", "application/octet-stream", "", "x"]),
+    filename=st.none() | st.text(max_size=20),
+    data=st.binary(min_size=1, max_size=100),
+)
+
+
+@pytest.mark.requirement("ABR-P1", "ABR-INV2")
+@given(words=st.text(), service=SERVICES)
+def test_any_text_equals_the_content(words: str, service: str) -> None:
+    """Whatever the words and the service: routing text, content the very same string."""
+    result = ROUTER.route_content(text_of(words), service)
+    assert (result.content_type, result.routing, result.content) == ("text", "text", words)
+
+
+@pytest.mark.requirement("ABR-P2", "ABR-INV1", "ABR-6.1", "ABR-6.3")
+@given(artifact=BINARY, data=st.binary(min_size=16, max_size=100), service=SERVICES)
+def test_a_text_answer_holds_nothing_of_the_bytes(artifact: StoredArtifact, data: bytes, service: str) -> None:
+    """No run of 16 bytes or more of their base64, nor of the bytes themselves."""
+    result = ROUTER.route_content(replace(artifact, content=InMemory(data, artifact.kind), size=len(data)), service)
+    if result.routing != "text":
+        return
+    content = result.content or ""
+    encoded = base64.b64encode(data).decode()
+    assert not any(encoded[start : start + 22] in content for start in range(max(1, len(encoded) - 21)))
+    assert data.decode("latin-1") not in content
+
+
+@pytest.mark.requirement("ABR-INV4", "ABR-INV5", "ABR-7.1", "ABR-7.2")
+@given(artifact=BINARY, service=SERVICES, broken=st.sampled_from([None, "artifact_missing", "artifact_corrupt"]))
+def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: str, broken: str | None) -> None:
+    """Never an exception; exactly one of content, imageUrl and file, the one that routing names."""
+    result = ROUTER.route_content(replace(artifact, unreadable=broken), service).as_json()
+    assert result["contentType"] in ("image", "binary")
+    field = {"text": "content", "image_url": "imageUrl", "file": "file"}[result["routing"]]
+    assert {"content", "imageUrl", "file"} & set(result) == {field}
+    assert isinstance(result["metadata"]["id"], str)
+    assert isinstance(result[field], str if field == "content" else dict)
+
+
+@pytest.mark.requirement("ABR-INV3")
+@given(first=BINARY, second=BINARY, service=SERVICES)
+def test_the_same_kind_and_capability_give_the_same_route(
+    first: StoredArtifact, second: StoredArtifact, service: str
+) -> None:
+    """Names, sizes and bytes do not change the decision."""
+    if ROUTER.detect_binary_type(first) is ROUTER.detect_binary_type(second):
+        one, other = ROUTER.route_content(first, service), ROUTER.route_content(second, service)
+        assert isinstance(one, ContentRouteResult)
+        assert (one.content_type, one.routing) == (other.content_type, other.routing)
+
+
+@pytest.mark.requirement("ABR-3.1")
+@given(
+    data=st.binary(min_size=100, max_size=200),
+    mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
+)
+def test_any_bytes_held_as_an_image_reach_a_vision_model_whole(data: bytes, mime_type: str) -> None:
+    """The data URL names the type and decodes to the very bytes."""
+    result = ROUTER.route_content(stored(Kind.IMAGE, mime_type, "x", data), "text+vision").as_json()
+    head, _, encoded = result["imageUrl"]["image_url"]["url"].partition(",")
+    assert head == f"data:{mime_type};base64"
+    assert base64.b64decode(encoded) == data
