@@ -1,0 +1,74 @@
+"""An agent's runtime: its context, and the router that turns messages into what its model can take."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from capabilities.core import description
+from capabilities.core.adapter import AttachmentInfo
+from capabilities.core.agents import AgentDirectory, AgentProfile
+from capabilities.core.registry import LlmServiceConfig, LlmServiceRegistry
+from capabilities.core.router import AgentMessage, CapabilityRouter, Loaded
+from capabilities.core.runtime import AgentRuntime
+from capabilities.core.vocabulary import Capabilities
+
+PIXELS = bytes(range(64))
+VISION = Capabilities(("text", "vision"))
+REGISTRY = LlmServiceRegistry(
+    [
+        LlmServiceConfig("text-model", "Text", "https://a.example", "m1"),
+        LlmServiceConfig("vision-model", "Vision", "https://a.example", "m2", capabilities=VISION),
+    ]
+)
+WRITER = AgentProfile("writer", service_id="text-model")
+SEER = AgentProfile("seer", service_id="vision-model", capabilities=VISION)
+HOMELESS = AgentProfile("homeless")
+CAST = AgentDirectory([WRITER, SEER, HOMELESS])
+PICTURE = AgentMessage("What is this?", (AttachmentInfo("image", "artifact:a1", "a.png", 64, "image/png"),))
+
+
+def runtime(agent: AgentProfile) -> AgentRuntime:
+    return AgentRuntime(agent, REGISTRY, CAST, lambda _: Loaded(PIXELS, "image/png"), "zh")
+
+
+@pytest.mark.requirement("MCR-6.3", "MCR-4.3")
+def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
+    """From its runtime an agent reaches the router and sees what its model can do and who can help."""
+    own = runtime(WRITER)
+    assert isinstance(own.router, CapabilityRouter)
+    assert own.context["capabilities"] == {"input": ["text"], "output": ["text"]}
+    assert own.context["forwardTo"]["vision"] == ["seer"]
+
+
+@pytest.mark.requirement("MCR-4.4", "MCR-2.1", "MCR-2.2")
+def test_a_text_agent_is_told_whom_to_ask_and_that_agent_gets_the_image() -> None:
+    """The description names the seer and the reference; handed on by that reference, the image arrives whole."""
+    told = runtime(WRITER).receive(PICTURE)
+    assert not told.can_process
+    parsed = description.parse(told.text_description or "")
+    assert parsed is not None
+    assert (parsed.agents, parsed.artifact_ref) == (("seer",), "artifact:a1")
+
+    helper = CAST.get(parsed.agents[0])
+    assert helper is not None
+    handed_on = AgentMessage("", (AttachmentInfo("image", parsed.artifact_ref or ""),))
+    seen = runtime(helper).receive(handed_on)
+    assert seen.can_process
+    assert base64.b64encode(PIXELS).decode() in str(seen.processed_content)
+
+
+def test_an_agent_without_a_service_reads_text_and_is_never_named_to_itself() -> None:
+    """Nothing known is text only (MCR-1.5)."""
+    told = runtime(HOMELESS).receive(PICTURE)
+    assert told.processed_content == f"What is this?\n\n{told.text_description}"
+    parsed = description.parse(told.text_description or "")
+    assert parsed is not None
+    assert "homeless" not in parsed.agents
+
+
+def test_an_agent_outside_the_directory_still_sees_itself() -> None:
+    """An agent that has just expired is told what it can do."""
+    stranger = AgentProfile("stranger", capabilities=VISION)
+    assert runtime(stranger).context["capabilities"]["input"] == ["text", "vision"]
