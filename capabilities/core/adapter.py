@@ -78,7 +78,7 @@ class ContentAdapter:
         has_send_message: bool = True,
     ) -> None:
         self.registry = registry
-        self.agents = agents or AgentDirectory()
+        self.agents = AgentDirectory() if agents is None else agents
         self.language = language
         self.can_read = can_read
         self.agent_id = agent_id

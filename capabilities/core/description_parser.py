@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from capabilities.core.phrases import LANGUAGES, Words, read_back
 
-COUNT = r"(\d{1,3}(?:,\d{3})*)"
+COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
 PLACE = re.compile(r" \(artifact:[^ ]*$")
 """Where the reference begins: ids are written without spaces, so the last such place is not in a name."""
@@ -72,11 +73,9 @@ Found = tuple[ParsedDescription, int]
 
 
 def _at(lines: Sequence[str], position: int) -> Found | None:
-    for language, say in LANGUAGES.items():
-        for read in (_read_attachment, _read_unreadable, _read_failed, _read_truncated, _read_lead):
-            found = read(_Cursor(lines, position), language, say)
-            if found:
-                return found
+    for opening, language, read in READERS:
+        if lines[position].startswith(opening):
+            return read(_Cursor(lines, position), language, LANGUAGES[language])
     return None
 
 
@@ -160,14 +159,19 @@ def _read_failed(at: _Cursor, language: str, say: Words) -> Found | None:
     return ParsedDescription("failed", language, filename=name, artifact_ref=reference, unreadable=True), at.position
 
 
-def _read_truncated(at: _Cursor, language: str, say: Words) -> Found | None:
-    pattern = re.escape(say.truncated).replace(r"\{", "{").replace(r"\}", "}")
-    head = pattern.format(total=COUNT, start=COUNT, end=COUNT)
+@cache
+def _truncated_pattern(language: str) -> re.Pattern[str]:
+    say = LANGUAGES[language]
+    head = re.escape(say.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
     tail = re.escape(say.tail).replace(r"\{tail\}", COUNT)
-    call = re.escape(say.call).replace(r"\{offset\}", r"\d+")
+    call = re.escape(say.call).replace(r"\{offset\}", "[0-9]+")
     of, whole = (re.escape(text).replace(r"\{reference\}", "(.+)") for text in (say.call_of, say.whole))
+    return re.compile(f"{head}(?:{tail})?(?:({call})(?:{of})?|{whole})?")
+
+
+def _read_truncated(at: _Cursor, language: str, _: Words) -> Found | None:
     line = at.after("", "]")
-    match = re.fullmatch(f"{head}(?:{tail})?(?:({call})(?:{of})?|{whole})?", line) if line else None
+    match = _truncated_pattern(language).fullmatch(line) if line else None
     if match is None:
         return None
     total, start, end, shown = (int(number.replace(",", "")) if number else 0 for number in match.groups()[:4])
@@ -187,3 +191,17 @@ def _read_truncated(at: _Cursor, language: str, say: Words) -> Found | None:
 def _read_lead(at: _Cursor, language: str, say: Words) -> Found | None:
     name = at.name(say.lead, "):")
     return None if name is None else (ParsedDescription("lead", language, filename=name), at.position)
+
+
+READERS = tuple(
+    (opening, language, read)
+    for language, say in LANGUAGES.items()
+    for opening, read in (
+        (say.received, _read_attachment),
+        (say.unreadable, _read_unreadable),
+        (say.failed, _read_failed),
+        (say.truncated.partition("{")[0], _read_truncated),
+        (say.lead, _read_lead),
+    )
+)
+"""How each block begins, in which language, and who reads it; no opening begins another."""

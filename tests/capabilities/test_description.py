@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from capabilities.core import description
+from capabilities.core.description_parser import READERS
 from capabilities.core.friendly import FORMAT_OF, WHOLE, friendly_type
 from capabilities.core.phrases import hides, read_back, written
 from capabilities.core.vocabulary import Kind
@@ -488,3 +489,15 @@ def test_english_types_follow_the_glossary_and_unknown_ones_stay(mime_type: str,
 def test_every_kind_has_a_content_type() -> None:
     """The table is complete over Kind (MCR-3.3)."""
     assert {description.content_type_of(kind) for kind in Kind} == {"image", "audio", "video", "file"}
+
+
+def test_a_number_of_any_length_is_no_trouble() -> None:
+    """A forged note with more digits than a number can have is other text."""
+    assert description.parse_all("[已截断: 共 1" + ",000" * 2_000 + " 字符，此处为 0–1]") == ()
+
+
+def test_no_opening_of_a_block_begins_another() -> None:
+    """So the first line alone tells which reader takes a block."""
+    openings = [opening for opening, _, _ in READERS]
+    assert len(set(openings)) == len(openings) == 10
+    assert not [(a, b) for a in openings for b in openings if a != b and a.startswith(b)]
