@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from routing_admin import exports, snapshot
+from routing_admin import exports
 
 log = logging.getLogger(__name__)
 
@@ -21,9 +21,9 @@ def publish() -> None:
     directory = Path(settings.PUBLISH_DIR)
     for name in exports.FILES:
         try:
-            replace_file(directory / f"{name}.json", exports.export(snapshot.current().configuration, name).text)
+            replace_file(directory / f"{name.value}.json", exports.export(name).text)
         except OSError as problem:
-            log.error("ROUTING_ADMIN_PUBLISH_DIR: %s could not be written: %s", name, problem.strerror)
+            log.error("ROUTING_ADMIN_PUBLISH_DIR: %s could not be written: %s", name.value, problem.strerror)
 
 
 def replace_file(path: Path, text: str) -> None:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
@@ -80,7 +81,7 @@ def record(actor: Actor, act: Act, restores: int | None = None) -> int | None:
         actor_kind=actor.kind,
         actor=actor.name,
         message=act.message or act.action,
-        changes=[change.as_json() for change in changes],
+        changes=[asdict(change) for change in changes],
         snapshot=value,
         sha256=digest(value),
         restores=restores if restores is not None else act.details.get("restores"),

@@ -28,6 +28,8 @@ from routing_admin.core.configuration import Configuration, KeyKind, ProviderSpe
 from routing_admin.models import Installation, Revision
 
 POLL_SECONDS = 0.5
+ALLOWED_VARIABLES = ("LLM_API_KEY",)
+"""Variables that may hold a key beside `LLM_PROVIDER_*_API_KEY` (decision 13)."""
 
 
 class KeyFrom(StrEnum):
@@ -138,7 +140,7 @@ def key_state(
     if provider.key.kind is KeyKind.STORED:
         return stored_key_state(provider, stored.get(provider.key.fingerprint), refused)
     variable = provider.key.variable or override or ""
-    value = read(variable, os.environ) if variable else None
+    value = read(variable, os.environ, allowed=ALLOWED_VARIABLES) if variable else None
     if value:
         return KeyState(KeyFrom.ENVIRONMENT, value, variable, value[-4:], refused)
     where = f"set {variable} in the environment, or store a key" if variable else "store a key"

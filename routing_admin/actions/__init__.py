@@ -1,6 +1,16 @@
 """Every way to change routes, aliases, languages and the installation, to import, restore and undo."""
 
 from routing_admin.actions.history import restore, undo
+from routing_admin.actions.importing import import_configuration, preview_import
 from routing_admin.actions.routes import check_can_delete_route, delete_route, save_alias, save_route
 
-__all__ = ["check_can_delete_route", "delete_route", "restore", "save_alias", "save_route", "undo"]
+__all__ = [
+    "check_can_delete_route",
+    "delete_route",
+    "import_configuration",
+    "preview_import",
+    "restore",
+    "save_alias",
+    "save_route",
+    "undo",
+]

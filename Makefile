@@ -1,0 +1,59 @@
+# The commands of routing_admin. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench lock screenshots clean
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/run ## set up what is missing and serve at http://127.0.0.1:8000
+	@$(BIN)/python manage.py bootstrap
+	@exec $(BIN)/python manage.py serve
+
+test: $(VENV)/dev ## run every test this machine can run
+	$(BIN)/pytest -q -n 2 --dist loadfile $(ARGS)
+
+lint: $(VENV)/dev ## format, style, types, import contracts, templates, migrations, translations
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
+	$(BIN)/pytest -q -p no:cacheprovider tests/ui/test_templates.py tests/ui/test_translations.py
+
+format: $(VENV)/dev ## put the code in its one form
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/dev ## measure, and print a table
+	$(BIN)/python -m tests.bench
+
+screenshots: $(VENV)/dev ## make the pictures of the README anew from the demo
+	$(BIN)/python -m tests.ui.screenshots
+
+lock: ## resolve the dependencies anew (needs uv)
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.txt
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
+
+clean: ## remove the virtual environment and caches; data in var/ stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "Python is missing. Install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$$($(PYTHON) --version) is too old: Python 3.11 or newer is needed. Name another one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv is missing. Install it (Debian: apt-get install python3-venv)."; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run: requirements.txt | $(BIN)/python
+	@echo "Installing dependencies (once) …"
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/dev: requirements-dev.txt | $(BIN)/python
+	@echo "Installing dependencies for development (once) …"
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	@touch $@ $(VENV)/run

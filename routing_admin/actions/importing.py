@@ -1,0 +1,90 @@
+"""Importing both JSON files: what would change, and doing it as one revision."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from capabilities.core.origins import policy_of, refusal
+from capabilities.errors import ConflictError, InvalidError
+from capabilities.ports import Act, Actor, ports
+from capabilities.secrets import fingerprint_of, origin_of, store_key
+from routing_admin import rows
+from routing_admin.core.configuration import Configuration, KeyKind, KeySpec
+from routing_admin.core.diff import Change, diff
+from routing_admin.core.importing import Imported, import_files
+from routing_admin.core.key_checks import Surroundings
+from routing_admin.models import Revision
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an import would do to the configuration of `revision`; nothing is written."""
+
+    imported: Imported
+    before: Configuration
+    changes: tuple[Change, ...]
+    revision: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an import did: the revision it made (None when nothing changed) and what it was."""
+
+    revision: int | None
+    preview: Preview
+
+
+def surroundings() -> Surroundings:
+    """What validation knows of this machine: its variables, and which origins may be called."""
+    policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
+    return Surroundings(env=os.environ, refusal=lambda endpoint: refusal(endpoint, policy))
+
+
+def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Preview:
+    """What importing these files would change, and every problem in them."""
+    before = rows.read()
+    imported = import_files(before, files, prune=prune, around=surroundings(), fingerprint=fingerprint)
+    newest = Revision.objects.values_list("number", flat=True).first()
+    return Preview(imported, before, diff(before, imported.configuration), newest)
+
+
+def fingerprint(key: str) -> str:
+    """Names a key that has just been read, until it is stored for its provider's origin."""
+    return fingerprint_of(key, "")
+
+
+def import_configuration(
+    actor: Actor, files: Sequence[bytes | str], *, prune: bool = False, expected: int | None = None, message: str = ""
+) -> Applied:
+    """Imports the files as one revision. Raises `InvalidError` with every problem, `ConflictError` when `expected`
+    is not the newest revision any more; then nothing is written."""
+    act = Act("configuration.import", message=message or _("Import"))
+    with ports.ledger.change(actor, act):
+        preview = preview_import(files, prune=prune)
+        if expected is not None and expected != (preview.revision or 0):
+            raise ConflictError(_("The configuration was changed meanwhile. Look at the new difference, then apply."))
+        if not preview.imported.accepted:
+            raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
+        rows.write(with_keys(preview.imported.configuration, preview.imported.keys))
+    return Applied(act.revision, preview)
+
+
+def with_keys(configuration: Configuration, keys: Mapping[str, str]) -> Configuration:
+    """The configuration with the keys that came in the files stored, each for its provider's origin."""
+    stored = {
+        provider.name: store_key(keys[provider.name], provider.endpoint).fingerprint
+        for provider in configuration.providers
+        if provider.name in keys and origin_of(provider.endpoint)
+    }
+    providers = tuple(
+        replace(provider, key=KeySpec(KeyKind.STORED, fingerprint=stored[provider.name]))
+        if provider.name in stored
+        else provider
+        for provider in configuration.providers
+    )
+    return replace(configuration, providers=providers)

@@ -1,0 +1,10 @@
+"""The ASGI application that `manage.py serve` runs."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
+application = get_asgi_application()

@@ -1,0 +1,82 @@
+"""Makes an installation ready: tables, administrator, and on an empty database its first configuration.
+
+Safe to run as often as one likes: what is there stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import CommandParser
+
+from capabilities import actions as capability_actions
+from capabilities.models import Agent
+from capabilities.ports import SYSTEM
+from routing_admin import actions, commands, snapshot
+from routing_admin.databases import LOGS
+from routing_admin.demo import load as demo
+from routing_admin.models import Installation, Revision
+
+
+class Command(commands.Command):
+    """The first start, and every one after it."""
+
+    help = (
+        "Migrate, create the administrator, and load the demo into an empty database. Changes nothing the second time."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """With or without the demo."""
+        parser.add_argument("--demo", dest="demo", action="store_true", default=True, help="load the demo (default)")
+        parser.add_argument("--no-demo", dest="demo", action="store_false", help="start with an empty configuration")
+
+    def run(self, **options: Any) -> None:
+        """Migrations, administrator, configuration; then what a person needs to get in."""
+        call_command("migrate", verbosity=0, interactive=False)
+        call_command("migrate", database=LOGS, verbosity=0, interactive=False)
+        Installation.objects.get_or_create(id=1)
+        password = self.administrator()
+        key = self.configuration(demo_wanted=options["demo"])
+        self.stdout.write(f"routing_admin: {settings.PUBLIC_URL}")
+        if password:
+            self.stdout.write(f"  user       {settings.ADMIN_USER}\n  password   {password}   (shown this once)")
+        if key:
+            self.stdout.write(f"  agent key  {key}   (of {demo.KEYED_AGENT}, shown this once)")
+        else:
+            self.stdout.write("  An agent key: python manage.py issue_agent_key AGENT")
+
+    def administrator(self) -> str:
+        """Creates the first administrator; the password when it was generated or given just now, else empty."""
+        users = get_user_model().objects
+        if users.filter(is_staff=True).exists():
+            return ""
+        password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
+        users.create_superuser(settings.ADMIN_USER, password=password)
+        return "as set in ROUTING_ADMIN_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
+
+    def configuration(self, *, demo_wanted: bool) -> str:
+        """The first configuration of an empty database; the demo agent's key when one was issued."""
+        if Revision.objects.exists():
+            return ""
+        files = [
+            Path(os.environ[name]) for name in ("LLM_ROUTING_CONFIG", "LLM_SERVICES_CONFIG") if os.environ.get(name)
+        ]
+        if files:
+            actions.import_configuration(SYSTEM, [path.read_bytes() for path in files])
+            snapshot.refresh()
+            return ""
+        if os.environ.get("LLM_API_KEY"):
+            demo.load_single(os.environ, demo_too=demo_wanted)
+        elif demo_wanted:
+            demo.load()
+        if not demo_wanted:
+            return ""
+        agent = Agent.objects.get(agent_id=demo.KEYED_AGENT)
+        key, _row = capability_actions.issue_key(SYSTEM, agent, label="demo")
+        return key

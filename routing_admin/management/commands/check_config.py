@@ -1,0 +1,37 @@
+"""Says what is wrong with configuration files, or with what is stored."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from routing_admin import actions, commands, rows, snapshot
+from routing_admin.core.checks import check
+
+
+class Command(commands.Command):
+    """The check."""
+
+    help = "Check configuration files, or without FILE what is stored. Exit status 1 when there is an error."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The files, none for what is stored."""
+        parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
+
+    def run(self, **options: Any) -> None:
+        """A line per problem; the number of errors decides the exit status."""
+        files = [path.read_bytes() for path in options["files"]]
+        problems = list(actions.preview_import(files).imported.problems) if files else check(rows.read())
+        for problem in problems:
+            self.stderr.write(f"{problem.severity}: {commands.line_of(problem)}")
+        if not files:
+            for state in snapshot.current().keys.values():
+                if state.reason:
+                    self.stderr.write(f"warning: {state.reason}")
+        errors = sum(problem.severity == "error" for problem in problems)
+        self.stdout.write("No errors." if not errors else f"{errors} errors.")
+        if errors:
+            sys.exit(1)

@@ -1,0 +1,41 @@
+"""Writes one of the two configuration files, without any key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from routing_admin import commands, exports
+from routing_admin.core.exporting import Mode
+from routing_admin.core.importing import FileFormat
+from routing_admin.publishing import replace_file
+
+
+class Command(commands.Command):
+    """The export."""
+
+    help = "Write llm-routing.json or llmservices.json. Provider keys appear only as ${LLM_PROVIDER_{NAME}_API_KEY}."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which file, for whom, and where to."""
+        parser.add_argument("file", choices=[name.value for name in FileFormat])
+        parser.add_argument(
+            "--for",
+            dest="mode",
+            choices=[mode.value for mode in Mode],
+            default=Mode.FULL.value,
+            help="full: everything (default); seed: for the seeds' own programs; gateway: pointing here",
+        )
+        parser.add_argument("--output", type=Path, help="write to this file instead of standard output")
+
+    def run(self, **options: Any) -> None:
+        """The file on stdout or in its place; what it could not say on stderr."""
+        made = exports.export(FileFormat(options["file"]), Mode(options["mode"]))
+        for sentence in made.left_out:
+            self.stderr.write(sentence)
+        if options["output"]:
+            replace_file(options["output"], made.text)
+        else:
+            self.stdout.write(made.text, ending="")

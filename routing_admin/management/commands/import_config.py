@@ -1,0 +1,49 @@
+"""Imports llm-routing.json and llmservices.json, after saying in words what changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from capabilities.errors import InvalidError
+from routing_admin import actions, commands
+from routing_admin.actions.importing import Preview
+from routing_admin.core.diff import sentence
+
+
+class Command(commands.Command):
+    """The import."""
+
+    help = "Import llm-routing.json and/or llmservices.json. A bad file changes nothing; every problem is listed."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The files, and whether to write."""
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+        parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+        parser.add_argument("--prune", action="store_true", help="remove what the files do not mention")
+
+    def run(self, **options: Any) -> None:
+        """The difference in words, then the import."""
+        texts = [path.read_bytes() for path in options["files"]]
+        if options["dry_run"]:
+            preview = actions.preview_import(texts, prune=options["prune"])
+            if not preview.imported.accepted:
+                raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
+            self.tell(preview)
+            self.stdout.write("Nothing was written (dry run).")
+            return
+        applied = actions.import_configuration(commands.command_actor(), texts, prune=options["prune"])
+        self.tell(applied.preview)
+        made = f"Imported as revision {applied.revision}." if applied.revision else "Nothing changed."
+        self.stdout.write(made)
+
+    def tell(self, preview: Preview) -> None:
+        """Warnings, changes and unknown fields, a line each."""
+        for problem in preview.imported.problems:
+            self.stderr.write(f"warning: {commands.line_of(problem)}")
+        for change in preview.changes:
+            self.stdout.write(sentence(change))
+        for path in preview.imported.kept_unknown:
+            self.stdout.write(f"Kept without being understood: {path}")

@@ -1,0 +1,48 @@
+"""Issues a key for an agent and prints it, and only that, on stdout."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.utils import timezone
+
+from capabilities import actions
+from capabilities.access import DEFAULT_SCOPES, SCOPES
+from capabilities.errors import NotFoundError
+from capabilities.models import Agent
+from routing_admin import commands
+
+
+class Command(commands.Command):
+    """The issue of a key."""
+
+    help = "Issue a key for an agent; it is shown this once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose key, what it may do, and until when."""
+        parser.add_argument("agent", help="the agent's id")
+        parser.add_argument(
+            "--scope",
+            action="append",
+            metavar="SCOPE",
+            help=f"may be given several times; default: {' '.join(DEFAULT_SCOPES)}; there are: {' '.join(SCOPES)}",
+        )
+        parser.add_argument("--expires", type=float, metavar="DAYS", help="days until the key ends; default: never")
+
+    def run(self, **options: Any) -> None:
+        """The key on stdout."""
+        agent = Agent.objects.filter(agent_id=options["agent"]).first()
+        if agent is None:
+            known = ", ".join(Agent.objects.values_list("agent_id", flat=True)) or "none yet"
+            raise NotFoundError(f"There is no agent {options['agent']}. There are: {known}.")
+        expires = timezone.now() + timedelta(days=options["expires"]) if options["expires"] else None
+        key, _row = actions.issue_key(
+            commands.command_actor(),
+            agent,
+            scopes=options["scope"] or DEFAULT_SCOPES,
+            label="command",
+            expires_at=expires,
+        )
+        self.stdout.write(key)

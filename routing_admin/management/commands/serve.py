@@ -1,0 +1,41 @@
+"""Serves the installation: ASGI, any number of processes, an orderly end on SIGTERM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import uvicorn
+from django.conf import settings
+from django.core.management.base import CommandParser
+
+from routing_admin import commands
+
+DRAIN_SECONDS = 30
+"""How long requests in flight may take to finish after SIGTERM."""
+
+
+class Command(commands.Command):
+    """The server."""
+
+    help = "Serve the installation until SIGTERM or Ctrl-C; requests in flight are finished first."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Where to listen, and with how many processes."""
+        parser.add_argument("--host", default=settings.HOST, help=f"address to listen on (default {settings.HOST})")
+        parser.add_argument("--port", type=int, default=settings.PORT, help=f"port (default {settings.PORT})")
+        parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
+
+    def run(self, **options: Any) -> None:
+        """Runs until it is told to stop."""
+        uvicorn.run(
+            "routing_admin.asgi:application",
+            host=options["host"],
+            port=options["port"],
+            workers=options["workers"],
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=settings.TRUSTED_PROXIES > 0,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+            lifespan="auto",
+        )
