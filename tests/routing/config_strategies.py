@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 SEED_TASKS = ["planning", "design", "chapter_generation", "a.b", "constructor", "__proto__", "规划", "with space"]
 
-words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(lambda text: text.strip())
+words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(
+    lambda text: text.strip()
+)
 scalars = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6) | st.text(max_size=8)
 json_values = st.recursive(
     scalars,
@@ -84,9 +86,7 @@ def route_entries(draw: st.DrawFn, providers: list[str], *, own: bool = True) ->
 
 
 @st.composite
-def routing_files(
-    draw: st.DrawFn, *, own: bool = True, keys: st.SearchStrategy[str] = key_fields
-) -> dict[str, Any]:
+def routing_files(draw: st.DrawFn, *, own: bool = True, keys: st.SearchStrategy[str] = key_fields) -> dict[str, Any]:
     """A valid `llm-routing.json`; `own` adds our optional keys, odd but legal ways of writing, and unknown fields."""
     entries = st.lists(
         provider_entries(own=own, keys=keys), min_size=1, max_size=4, unique_by=lambda item: item["providerName"]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing_admin.core.config import ConfigLoader, RoutingConfig
-from routing_admin.core.importing import import_values
 from routing_admin.core.configuration import EMPTY
+from routing_admin.core.importing import import_values
 from routing_admin.core.problems_text import InvalidConfigurationError, errors
 
 EXAMPLE = Path(__file__).parent / "examples" / "llm-routing.json"
