@@ -182,6 +182,6 @@ def _row(index: int, track: Track, total: float) -> Row:
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
     """The timeline of a request; `total` in milliseconds, by default the end of the last bar."""
     ends = [bar.end for track in tracks for bar in track.bars]
-    whole = total if total and total > 0 else max(ends, default=1.0) or 1.0
+    whole = max(1.0, total or max(ends, default=0.0))
     rows = tuple(_row(index, track, whole) for index, track in enumerate(tracks))
     return Waterfall(HEAD_HEIGHT + ROW_HEIGHT * len(rows), _ticks(whole), rows)

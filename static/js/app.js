@@ -1,4 +1,4 @@
-/* The parts that need a hand: upload, the chain's order, the capability matrix. Each works as a plain form without this. */
+/* Upload, the chain's order, the capability matrix: each works as a plain form without this. */
 (function () {
   "use strict";
 
@@ -45,9 +45,8 @@
     const shown = rowFor(form, file);
     const limit = Number(form.dataset.maxBytes);
     if (limit && file.size > limit) return finish(shown, form, form.dataset.tooLarge.replace("{size}", mega(file.size)));
-    const body = new FormData();
-    body.append("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
-    body.append("file", file, file.name);
+    const body = new FormData(form);
+    body.set("file", file, file.name);
     const request = new XMLHttpRequest();
     request.upload.addEventListener("progress", (event) => {
       shown.bar.value = (100 * event.loaded) / event.total;
@@ -69,7 +68,7 @@
   }
 
   const sendAll = (form, files) => [...files].forEach((file) => send(form, file));
-  const uploadOf = (event) => event.target.closest?.("[data-upload]");
+  const uploadOf = (event) => event.target.closest("[data-upload]");
 
   document.addEventListener("change", (event) => {
     const form = uploadOf(event);
@@ -156,7 +155,8 @@
 
   /* The matrix: one tab stop; arrows go to the nearest control, Home and End to the ends of the row. */
 
-  const stops = (row) => $$(".cell, th a, th button, td button", row).filter((stop) => stop.offsetParent);
+  const STOPS = ".cell, th a, th button, td button";
+  const stops = (row) => $$(STOPS, row).filter((stop) => stop.offsetParent);
   const middle = (element) => {
     const { left, width } = element.getBoundingClientRect();
     return left + width / 2;
@@ -184,12 +184,12 @@
   }
 
   function rove(grid, current) {
-    for (const stop of $$(".cell, th a, th button, td button", grid)) stop.tabIndex = stop === current ? 0 : -1;
+    for (const stop of $$(STOPS, grid)) stop.tabIndex = stop === current ? 0 : -1;
   }
 
   document.addEventListener("keydown", (event) => {
     const grid = event.target.closest?.("[data-grid]");
-    if (!grid || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!grid || event.ctrlKey || event.metaKey || event.altKey) return;
     const next = target(grid, event.target, event.key);
     if (!next) return;
     event.preventDefault();

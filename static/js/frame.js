@@ -1,4 +1,4 @@
-/* What every page needs: toasts, copying, theme, keys. Nothing here is needed to use the pages; it makes them quicker. */
+/* What makes every page quicker, and none depends on: toasts, copying, theme, keys. */
 (function () {
   "use strict";
 
@@ -134,13 +134,11 @@
   const composing = (event) => event.isComposing || event.keyCode === 229;
   const typing = (element) => element.matches("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
 
-  document.addEventListener("keydown", (event) => {
-    if (composing(event)) event.stopPropagation();
-  }, true);
-
-  document.addEventListener("input", (event) => {
-    if (event.isComposing) event.stopPropagation();
-  }, true);
+  for (const kind of ["keydown", "input"]) {
+    document.addEventListener(kind, (event) => {
+      if (composing(event)) event.stopPropagation();
+    }, true);
+  }
 
   document.addEventListener("compositionend", (event) => {
     event.target.dispatchEvent(new Event("input", { bubbles: true }));
@@ -169,7 +167,7 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.target.closest?.("details.menu[open]")?.removeAttribute("open");
-    if (composing(event) || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     if (shortcut(event.key) === true) event.preventDefault();
   });
 
@@ -184,8 +182,8 @@
   });
 
   document.addEventListener("keydown", (event) => {
-    if (composing(event) || !event.target.matches("[data-find]")) return;
-    if (event.key === "Escape") $("#find").hidePopover();
+    if (!event.target.matches("[data-find]")) return;
+    if (event.key === "Escape") event.target.blur();
     if (event.key === "Enter") $("#find .nav a:not([hidden])")?.click();
   });
 

@@ -87,11 +87,6 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
     admin_page.fill("[data-find]", "task")
     expect(admin_page.locator("#find .nav a:visible")).to_have_count(1)
     admin_page.keyboard.press("Escape")
-    print(
-        "ACTIVE",
-        admin_page.evaluate("document.activeElement.outerHTML.slice(0,200)"),
-        admin_page.locator("#find").is_visible(),
-    )
     admin_page.keyboard.press("g")
     admin_page.keyboard.press("r")
     expect(admin_page.locator("#main h1")).to_have_text("Requests")
