@@ -1,0 +1,35 @@
+"""Every requirement of the seeds is named by at least one test."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+MCR = (
+    "1.1 1.2 1.3 1.4 1.5 2.1 2.2 2.3 2.4 2.5 2.6 3.1 3.2 3.3 3.4 3.5 3.6 4.1 4.2 4.3 4.4 5.1 5.2 5.3 5.4 5.5 "
+    "6.1 6.2 6.3 6.4 P1 P2 P3 P4 P5 P6 P7 E1 E2 E3 E4"
+)
+ABR = (
+    "1.1 1.2 1.3 1.4 1.5 2.1 2.2 2.3 2.4 3.1 3.2 3.3 3.4 4.1 4.2 4.3 4.4 5.1 5.2 5.3 6.1 6.2 6.3 6.4 7.1 7.2 7.3 "
+    "7.4 7.5 8.1 8.2 8.3 8.4 INV1 INV2 INV3 INV4 INV5 P1 P2 P3"
+)
+MMR = "P1 P2 P3 P4 P5 P6 P7 P8 P9 P10 P11 E1 E2 E3 E4 E5"
+REQUIREMENTS = frozenset(
+    f"{prefix}-{number}" for prefix, numbers in (("MCR", MCR), ("ABR", ABR), ("MMR", MMR)) for number in numbers.split()
+)
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """The ids in every `@pytest.mark.requirement(…)` of a test file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
+            yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
+
+
+def test_every_requirement_is_named_by_a_test_and_every_name_is_a_requirement() -> None:
+    """Law: a requirement without a test is not met, and a mark with a misspelt id proves nothing."""
+    found = {name for path in HERE.rglob("test_*.py") for name in named(ast.parse(path.read_text(encoding="utf-8")))}
+    assert sorted(REQUIREMENTS - found) == []
+    assert sorted(found - REQUIREMENTS) == []
