@@ -501,3 +501,18 @@ def test_no_opening_of_a_block_begins_another() -> None:
     openings = [opening for opening, _, _ in READERS]
     assert len(set(openings)) == len(openings) == 10
     assert not [(a, b) for a in openings for b in openings if a != b and a.startswith(b)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("\u202egnp.exe", r"\u{202e}gnp.exe"),
+        ("a\u200b\ufeff\u2066b", r"a\u{200b}\u{feff}\u{2066}b"),
+        ("a\nb\tc", r"a\u{a}b\u{9}c"),
+        (r"C:\u{a}\users", r"C:\u{5c}u{a}\users"),
+    ],
+)
+def test_what_could_hide_break_or_reorder_a_line_is_shown_by_its_number(name: str, shown: str) -> None:
+    """Bidi and zero-width marks cannot make one name look like another; a name that looks escaped is told apart."""
+    assert written(name) == shown
+    assert read_back(shown) == name

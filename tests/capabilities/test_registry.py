@@ -212,6 +212,7 @@ def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
     with caplog.at_level(logging.WARNING):
         loaded = registry(service(capabilities=raw))
     assert loaded.get_capabilities("old") == TEXT_ONLY
+    assert [entry.declared for entry in loaded] == [False]
     assert [(problem.field, problem.severity) for problem in loaded.problems] == [(field, "warning")]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert field in caplog.text
