@@ -15,6 +15,7 @@ from typing import Any
 from routing_admin.core.configuration import Configuration, KeyKind, KeySpec
 from routing_admin.core.configuration_json import to_json
 from routing_admin.core.exporting import routing_value, services_value
+from routing_admin.core.file_form import same_json
 from routing_admin.core.json_path import child, write_document
 
 
@@ -98,11 +99,17 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
 
 def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) -> Iterator[Change]:
     """The changes of one field; objects are followed down, lists are told whole, since order is their meaning."""
-    if before == after and type(before) is type(after):
+    if same_json(before, after):
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*before, *after)):
-            yield from _field_changes(kind, name, child(field, key), before.get(key), after.get(key))
+            where = child(field, key)
+            if key not in before:
+                yield Change(Action.ADDED, kind, name, where, None, after[key])
+            elif key not in after:
+                yield Change(Action.REMOVED, kind, name, where, before[key], None)
+            else:
+                yield from _field_changes(kind, name, where, before[key], after[key])
         return
     action = Action.ADDED if before in (None, "", {}) else Action.REMOVED if after in (None, "", {}) else Action.CHANGED
     yield Change(action, kind, name, field, before, after)

@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from capabilities.core.env import NOT_NEEDED
+
 T = TypeVar("T")
 
 SECRET_FIELDS = ("apiKey",)
 
 
 def leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
-    """What `raw` says and `canonical` does not; of a key field only the empty text, never a key."""
+    """What `raw` says and `canonical` does not; of a key field only the empty text that means none, never a key."""
     kept = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
-    return {key: item for key, item in kept.items() if key not in SECRET_FIELDS or item == ""}
+    return {
+        key: item
+        for key, item in kept.items()
+        if key not in SECRET_FIELDS or (item, canonical[key]) == ("", NOT_NEEDED)
+    }
 
 
 def written(
