@@ -65,7 +65,7 @@ def sniff(head: bytes) -> str | None:
             handle = _handles.mime = library.Magic(mime=True)
         return str(handle.from_buffer(sample))
     except Exception:  # a hostile file must not stop an upload; our own table has spoken already (ABR-8.3)
-        log.warning("libmagic failed on a file of which %d bytes were looked at", len(sample), exc_info=True)
+        log.warning("libmagic failed on a file of which %d bytes were looked at", len(sample))
         return None
 
 

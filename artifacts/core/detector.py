@@ -219,9 +219,16 @@ def _proved(
 ) -> Detection:
     """A signature proved the type; it stands against any metadata."""
     reason = "bytes" if claimed is None else "agrees" if claimed == mime else "overruled"
-    final = Evidence("verdict", mime, reason)
-    kind = kind_of(mime)
-    return Detection(mime, kind, True, None, declared, detected, reason == "overruled", (*notes, final))
+    mismatch = reason == "overruled" and (declared is not None or not _same_media_container(claimed, mime))
+    return Detection(
+        mime, kind_of(mime), True, None, declared, detected, mismatch, (*notes, Evidence("verdict", mime, reason))
+    )
+
+
+def _same_media_container(named: str | None, mime: str) -> bool:
+    """Whether an extension such as `.mp4` is right about the container and only says nothing of what is in it."""
+    families = (FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf"))
+    return any((named or "").startswith(family) and mime.startswith(family) for family in families)
 
 
 def _text_stands(text: TextFound, claimed: str | None, match: Match | None) -> bool:

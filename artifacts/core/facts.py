@@ -82,7 +82,8 @@ def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
 
 def _heif(_: ReadAt, head: bytes) -> Size | None:
     """The largest of the image extents in the header: tiles and thumbnails are smaller."""
-    sizes, at = [], head.find(b"ispe")
+    sizes: list[Size] = []
+    at = head.find(b"ispe")
     while at >= 0 and len(sizes) < 64:
         sizes.append((be(head, at + 8, 4), be(head, at + 12, 4)))
         at = head.find(b"ispe", at + 4)

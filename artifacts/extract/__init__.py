@@ -1,0 +1,96 @@
+"""Text, other forms and facts out of hostile files, decoded in a separate short-lived process (DECISIONS: documents).
+
+The web process hands an open file to `python -m artifacts.extract`, which has limits on memory, processor time and
+output, no network, no secrets in its environment and no Django. Whatever happens there (a bomb, a crash, a time-out)
+comes back as None or as facts with a `reason`, never as an exception.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from artifacts.core.extensions import ODF, OOXML
+from artifacts.extract.process import run
+from capabilities.core.message import Converted, ConvertTo, Text, blob_of
+
+MAX_CHARS = 2_000_000
+MAX_IMAGE_BYTES = 20 * 1024 * 1024
+THUMBNAIL_SIDE = 256
+
+READERS = {
+    "application/pdf": "pdf",
+    f"{OOXML}wordprocessingml.document": "docx",
+    "application/vnd.ms-word.document.macroenabled.12": "docx",
+    f"{OOXML}spreadsheetml.sheet": "xlsx",
+    "application/vnd.ms-excel.sheet.macroenabled.12": "xlsx",
+    f"{OOXML}presentationml.presentation": "pptx",
+    f"{OOXML}presentationml.slideshow": "pptx",
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12": "pptx",
+    f"{ODF}text": "odt",
+    f"{ODF}spreadsheet": "ods",
+    f"{ODF}presentation": "odp",
+    "application/epub+zip": "epub",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+}
+"""Type → the reader that takes its text; every other type has no text to extract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What can be counted or measured: None where unknown. `reason` says why nothing was: `failed`, `timeout` …"""
+
+    pages: int | None = None
+    seconds: float | None = None
+    width: int | None = None
+    height: int | None = None
+    encrypted: bool | None = None
+    reason: str = ""
+
+
+def can_extract(mime_type: str) -> bool:
+    """Whether `extract_text` knows a way for that (cleaned) type."""
+    return mime_type in READERS
+
+
+def extract_text(path: Path, mime_type: str, max_chars: int = MAX_CHARS) -> Text | None:
+    """The text of a document with `[page n]`, `[sheet: name]` or `[slide n]` marks; None when there is none to have.
+
+    `source` is the reader's name; `note` is a `[truncated: …]` line when the document holds more than was taken.
+    """
+    reader = READERS.get(mime_type)
+    if reader is None:
+        return None
+    result = run(path, "text", {"reader": reader, "max_chars": max_chars}, max_output=4 * max_chars + 4096)
+    words = result.payload.decode("utf-8", "replace")
+    return None if result.reason or not words.strip() else Text(words, reader, str(result.header.get("note", "")))
+
+
+def convert_image(path: Path, target: ConvertTo) -> Converted | None:
+    """The image in one of the target's types and within its limits, upright; None when that cannot be had."""
+    limit = min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES)
+    options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
+    result = run(path, "image", options, max_output=limit + 4096)
+    if result.reason:
+        return None
+    width, height, mime = (result.header.get(name) for name in ("width", "height", "mime_type"))
+    if not isinstance(width, int) or not isinstance(height, int) or not isinstance(mime, str):
+        return None
+    return Converted(blob_of(result.payload), mime, width, height)
+
+
+def thumbnail(path: Path) -> bytes | None:
+    """A PNG of the image, at most 256 pixels a side; None when it cannot be decoded."""
+    options = {"mime_types": ["image/png"], "max_bytes": MAX_IMAGE_BYTES, "max_side": THUMBNAIL_SIDE}
+    result = run(path, "image", options, max_output=MAX_IMAGE_BYTES + 4096)
+    return None if result.reason else result.payload
+
+
+def facts(path: Path, mime_type: str) -> Facts:
+    """Pages of a PDF and whether it is encrypted, seconds of sound or video, pixels of an image."""
+    result = run(path, "facts", {"mime_type": mime_type}, max_output=4096)
+    if result.reason:
+        return Facts(reason=result.reason)
+    known = {name: result.header.get(name) for name in ("pages", "seconds", "width", "height", "encrypted")}
+    return Facts(**known)  # type: ignore[arg-type]

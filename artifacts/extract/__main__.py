@@ -1,0 +1,42 @@
+"""The child's side: `python -m artifacts.extract OPERATION OPTIONS < file`, answer on standard output.
+
+The answer is one line of JSON with the number of bytes that follow, then those bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import BinaryIO
+
+if __name__ == "__main__" and not __package__:
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from artifacts.extract.confine import confine
+from artifacts.extract.words import RefusedError
+
+OPERATIONS = {"text": "documents", "image": "images", "facts": "measures"}
+"""Operation → the module whose `answer(file, options)` performs it; imported after the limits are on."""
+
+
+def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
+    """Performs one operation and writes its answer; every failure is an answer with a `reason`."""
+    operation, options = arguments[0], json.loads(arguments[1])
+    payload = b""
+    try:
+        header, payload = import_module(f"artifacts.extract.{OPERATIONS[operation]}").answer(source, options)
+    except RefusedError as refusal:
+        header = {"reason": str(refusal)}
+    except MemoryError:
+        header = {"reason": "too_large"}
+    except Exception:  # a parser fed a hostile file may raise anything; the parent needs one word
+        header = {"reason": "failed"}
+    sink.write(json.dumps({**header, "bytes": len(payload)}).encode() + b"\n" + payload)
+    sink.flush()
+
+
+if __name__ == "__main__":
+    confine()
+    main(sys.argv[1:], sys.stdin.buffer, sys.stdout.buffer)

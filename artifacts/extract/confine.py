@@ -1,0 +1,40 @@
+"""What the extraction process may not do, put on before any parser is imported or any byte is read."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from contextlib import suppress
+
+MEMORY_BYTES = 1 << 30
+CPU_SECONDS = 20
+LIMITS = (
+    ("RLIMIT_AS", MEMORY_BYTES),
+    ("RLIMIT_CPU", CPU_SECONDS),
+    ("RLIMIT_CORE", 0),
+    ("RLIMIT_FSIZE", 0),
+    ("RLIMIT_NOFILE", 64),
+)
+FORBIDDEN = (
+    *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil.", "ctypes."),
+    *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.putenv"),
+)
+"""Beginnings of audit events that end in a refusal: no network, no other program, no change to a file."""
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+def confine() -> None:
+    """Limits memory, processor seconds, files and output size, and refuses network, programs and writing."""
+    for name, value in LIMITS:
+        with suppress(ValueError, OSError):  # macOS knows no limit on address space
+            resource.setrlimit(getattr(resource, name), (value, value))
+    sys.addaudithook(_refuse)
+
+
+def _refuse(event: str, args: tuple[object, ...]) -> None:
+    """Raises `PermissionError` for what this process has no business doing."""
+    writing = event == "open" and isinstance(args[2], int) and args[2] & _WRITING
+    if writing or event.startswith(FORBIDDEN):
+        raise PermissionError(f"{event} is not allowed in the extraction process")

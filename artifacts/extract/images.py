@@ -1,0 +1,97 @@
+"""Images in another form: upright, within a number of bytes and pixels, without metadata. Only in the child process."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from PIL import Image, ImageFile, ImageOps
+
+from artifacts.extract.words import RefusedError
+
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "PPM", "TGA", "PCX", "JPEG2000", "QOI")
+"""Pillow's decoders that may see an upload; no EPS, no FITS, no PSD (security reference §1.5)."""
+
+MAX_PIXELS = 64_000_000
+QUALITIES = (90, 80, 65, 50)
+SHRINKS = 5
+PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000"})
+
+
+def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
+    """The first frame in one of the wanted types and within the limits."""
+    image, photo = _open(source, options.get("max_side"))
+    wanted = [mime for mime in options["mime_types"] if mime in _ENCODERS]
+    limit = int(options["max_bytes"])
+    for mime, data, size in _tries(image, _ordered(wanted, photo, _has_alpha(image))):
+        if len(data) <= limit:
+            return {"mime_type": mime, "width": size[0], "height": size[1]}, data
+    raise RefusedError("too_large" if wanted else "unsupported")
+
+
+def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool]:
+    """The image upright and small enough, and whether it is a photograph by its format."""
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        image: Image.Image = Image.open(source, formats=FORMATS)
+    if image.width * image.height > MAX_PIXELS:
+        raise RefusedError("too_large")
+    photo = image.format in PHOTOS
+    if max_side and photo:
+        image.draft("RGB", (max_side, max_side))
+    image = ImageOps.exif_transpose(image)
+    image = image.convert("RGBA" if _has_alpha(image) else "L" if image.mode in ("1", "L") else "RGB")
+    if max_side and max(image.size) > max_side:
+        image.thumbnail((max_side, max_side), Image.Resampling.LANCZOS, reducing_gap=2.0)
+    return image, photo
+
+
+def _has_alpha(image: Image.Image) -> bool:
+    return image.mode in ("RGBA", "LA", "PA", "RGBa") or "transparency" in image.info
+
+
+def _ordered(wanted: list[str], photo: bool, alpha: bool) -> list[str]:
+    """Photographs as JPEG, drawings and what is transparent as PNG, where the target takes them."""
+    first = "image/jpeg" if photo and not alpha else "image/png"
+    return sorted(wanted, key=lambda mime: mime != first)
+
+
+def _tries(image: Image.Image, wanted: list[str]) -> Iterator[tuple[str, bytes, tuple[int, int]]]:
+    """Each wanted type, then the same image smaller and smaller."""
+    for _ in range(SHRINKS):
+        for mime in wanted:
+            for data in _ENCODERS[mime](image):
+                yield mime, data, image.size
+        image = image.resize((max(image.width * 2 // 3, 1), max(image.height * 2 // 3, 1)), Image.Resampling.LANCZOS)
+
+
+def _png(image: Image.Image) -> Iterator[bytes]:
+    yield _saved(image, "PNG", optimize=False)
+
+
+def _jpeg(image: Image.Image) -> Iterator[bytes]:
+    flat = image
+    if image.mode == "RGBA":
+        flat = Image.new("RGB", image.size, "white")
+        flat.paste(image, mask=image.getchannel("A"))
+    for quality in QUALITIES:
+        yield _saved(flat, "JPEG", quality=quality)
+
+
+def _webp(image: Image.Image) -> Iterator[bytes]:
+    for quality in QUALITIES:
+        yield _saved(image, "WEBP", quality=quality)
+
+
+def _saved(image: Image.Image, name: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, name, **options)
+    return buffer.getvalue()
+
+
+_ENCODERS = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp}
+"""What we can write."""

@@ -1,0 +1,95 @@
+"""The parent's side: starts the extraction process, feeds it a file, takes a bounded answer within a time limit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TIMEOUT_SECONDS = 30.0
+AT_ONCE = threading.BoundedSemaphore(2)
+"""Two decoders at a time; a burst of uploads waits instead of taking all memory."""
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came back: a small JSON header and bytes; or a `reason` why nothing did.
+
+    Reasons: `timeout`, `busy`, `too_large`, `crashed`, or the child's own word (`encrypted`, `unsupported`, `failed`).
+    """
+
+    header: Mapping[str, object] = field(default_factory=dict)
+    payload: bytes = b""
+    reason: str = ""
+
+
+def run(
+    path: Path,
+    operation: str,
+    options: Mapping[str, object],
+    *,
+    max_output: int,
+    timeout: float = TIMEOUT_SECONDS,
+) -> Result:
+    """One operation on one file; never raises. At most `max_output` bytes are taken, `timeout` in seconds."""
+    if not AT_ONCE.acquire(timeout=timeout):
+        return Result(reason="busy")
+    try:
+        with path.open("rb") as source:
+            return _run(source.fileno(), operation, options, max_output, timeout)
+    except (OSError, ValueError):
+        return Result(reason="failed")
+    finally:
+        AT_ONCE.release()
+
+
+def _run(source: int, operation: str, options: Mapping[str, object], max_output: int, timeout: float) -> Result:
+    command = [sys.executable, "-s", "-E", "-B", "-W", "ignore", str(ROOT / "artifacts" / "extract" / "__main__.py")]
+    # nosec: our own interpreter and module, no shell, arguments are ours
+    child = subprocess.Popen(  # noqa: S603
+        [*command, operation, json.dumps(dict(options))],
+        stdin=source,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"LANG": "C.UTF-8"},
+        cwd=ROOT,
+        close_fds=True,
+    )
+    timed_out = threading.Event()
+
+    def stop() -> None:
+        timed_out.set()
+        child.kill()
+
+    timer = threading.Timer(timeout, stop)
+    timer.start()
+    try:
+        assert child.stdout is not None  # noqa: S101 - a pipe was asked for
+        output = child.stdout.read(max_output + 1)
+    finally:
+        timer.cancel()
+        child.kill()
+        child.wait()
+        if child.stdout:
+            child.stdout.close()
+    return Result(reason="timeout") if timed_out.is_set() else _parse(output, max_output)
+
+
+def _parse(output: bytes, max_output: int) -> Result:
+    """The first line is the header with the payload's length, the rest the payload."""
+    if len(output) > max_output:
+        return Result(reason="too_large")
+    line, _, payload = output.partition(b"\n")
+    try:
+        header = json.loads(line)
+    except ValueError:
+        return Result(reason="crashed")
+    if not isinstance(header, dict) or header.get("bytes") != len(payload):
+        return Result(reason="crashed")
+    return Result(header, payload, str(header.get("reason", "")))

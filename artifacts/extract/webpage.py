@@ -1,0 +1,81 @@
+"""Text of web pages and of books made of them: what is shown, not how it is marked up."""
+
+from __future__ import annotations
+
+import zipfile
+from html.parser import HTMLParser
+from typing import BinaryIO
+
+from artifacts.core.encodings import decode_blocks, find_text
+from artifacts.extract.office import Progress
+from artifacts.extract.words import STEP, Words, entry_blocks, open_zip
+
+HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
+BLOCKS = frozenset(
+    {"address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "footer", "form", "h1"}
+    | {"h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "title"}
+    | {"tr", "ul"}
+)
+
+
+class Shown(HTMLParser):
+    """Collects what a reader would see."""
+
+    def __init__(self, words: Words) -> None:
+        super().__init__(convert_charrefs=True)
+        self._words, self._hidden, self._line = words, "", True
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A hidden element hides until it ends; the title is shown."""
+        if tag in HIDDEN and not self._hidden:
+            self._hidden = tag
+        if tag in BLOCKS:
+            self._break()
+        elif tag in ("td", "th") and not self._line:
+            self._words.add("\t")
+
+    def handle_endtag(self, tag: str) -> None:
+        """The end of what hides, or of a line."""
+        if tag == self._hidden:
+            self._hidden = ""
+        if tag in BLOCKS:
+            self._break()
+
+    def handle_data(self, data: str) -> None:
+        """Words, their blanks run together."""
+        shown = " ".join(data.split())
+        if self._hidden or not shown:
+            return
+        before = " " if data[:1].isspace() and not self._line else ""
+        self._words.add(before + shown + (" " if data[-1:].isspace() else ""))
+        self._line = False
+
+    def _break(self) -> None:
+        if not self._line:
+            self._words.add("\n")
+            self._line = True
+
+
+def html(source: BinaryIO, words: Words, progress: Progress) -> None:
+    """One page, in whatever encoding it is."""
+    head = source.read(STEP)
+    found = find_text(head, whole=len(head) < STEP)
+    source.seek(0)
+    page = Shown(words)
+    for text in decode_blocks(iter(lambda: source.read(STEP), b""), found.encoding if found else None):
+        page.feed(text)
+    page.close()
+
+
+def epub(source: BinaryIO, words: Words, progress: Progress) -> None:
+    """Each chapter in the order of the package."""
+    package: zipfile.ZipFile = open_zip(source)
+    chapters = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
+    for number, name in enumerate(chapters, 1):
+        progress.at("chapters", number, len(chapters))
+        words.add(f"[chapter {number}]\n")
+        page = Shown(words)
+        for text in decode_blocks(entry_blocks(package, name), "utf-8"):
+            page.feed(text)
+        page.close()
+        words.add("\n\n")

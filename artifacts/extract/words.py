@@ -1,0 +1,90 @@
+"""Collecting text up to a limit, and reading XML and zip entries without trusting either."""
+
+from __future__ import annotations
+
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import BinaryIO
+from xml.parsers import expat
+
+BUDGET_SECONDS = 15.0
+"""After so long a reader stops and says where; the process itself is stopped later."""
+
+MAX_ENTRY_BYTES = 64 * 1024 * 1024
+MAX_ENTRIES = 5_000
+STEP = 64 * 1024
+
+
+class RefusedError(Exception):
+    """This file gives nothing, for the reason in its text: `encrypted`, `unsupported`, `failed`."""
+
+
+class EnoughError(Exception):
+    """The limit on text or time is reached; what was collected stands."""
+
+
+class Words:
+    """Text as it is collected, at most `max_chars` characters and `BUDGET_SECONDS` seconds."""
+
+    def __init__(self, max_chars: int) -> None:
+        self._parts: list[str] = []
+        self._left = max_chars
+        self._until = time.monotonic() + BUDGET_SECONDS
+        self.full = False
+
+    def add(self, words: str) -> None:
+        """Takes more text; `EnoughError` when that was too much or too late."""
+        self._parts.append(words[: self._left])
+        self._left -= len(words)
+        if self._left < 0 or time.monotonic() > self._until:
+            self.full = True
+            raise EnoughError
+
+    def text(self) -> str:
+        """All of it, blank ends of lines and runs of empty lines removed."""
+        lines = [line.rstrip().replace(" \t", "\t") for line in "".join(self._parts).split("\n")]
+        kept = [line for index, line in enumerate(lines) if line or (index and lines[index - 1])]
+        return "\n".join(kept).strip("\n")
+
+
+Start = Callable[[str, Mapping[str, str]], None]
+End = Callable[[str], None]
+
+
+def read_xml(blocks: Iterator[bytes], start: Start, end: End, words: Callable[[str], None]) -> None:
+    """Feeds XML to three functions, names without their prefix; a document that declares entities is refused."""
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+
+    def refuse(*_: object) -> None:
+        raise RefusedError("failed")
+
+    parser.EntityDeclHandler = refuse
+    parser.StartElementHandler = lambda name, attributes: start(name.rpartition(":")[2], attributes)
+    parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
+    parser.CharacterDataHandler = words
+    for block in blocks:
+        parser.Parse(block, False)
+    parser.Parse(b"", True)
+
+
+def open_zip(source: BinaryIO) -> zipfile.ZipFile:
+    """The package; refused when it has too many entries or is encrypted."""
+    package = zipfile.ZipFile(source)
+    if len(package.infolist()) > MAX_ENTRIES:
+        raise RefusedError("too_large")
+    if any(entry.flag_bits & 1 for entry in package.infolist()):
+        raise RefusedError("encrypted")
+    return package
+
+
+def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    """One entry, block by block; refused past `MAX_ENTRY_BYTES`, whatever size it announces."""
+    taken = 0
+    with package.open(name) as entry:
+        while block := entry.read(STEP):
+            taken += len(block)
+            if taken > MAX_ENTRY_BYTES:
+                raise RefusedError("too_large")
+            yield block
