@@ -132,7 +132,7 @@ def tick_step(total: float) -> float:
     """1, 2 or 5 × 10ⁿ milliseconds, so that two to five steps fit into `total`."""
     if total <= 0:
         return 1.0
-    scale = 10 ** math.floor(math.log10(total / 5))
+    scale = 10.0 ** math.floor(math.log10(total / 5))
     return next(step * scale for step in (1.0, 2.0, 5.0, 10.0) if total / (step * scale) <= 5)
 
 
@@ -175,8 +175,8 @@ def _row(index: int, track: Track, total: float) -> Row:
     ]
     start = percent(track.bars[0].start, total) if track.bars else 0.0
     anchor = "end" if start > 65 else "start"
-    x = f"{100.0 if anchor == 'end' else start:.2f}%"
-    return Row(track.label, x, top + 11, anchor, tuple(boxes), tuple(waits))
+    place = f"{100.0 if anchor == 'end' else start:.2f}%"
+    return Row(track.label, place, top + 11, anchor, tuple(boxes), tuple(waits))
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:

@@ -137,7 +137,7 @@ def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any
     """A form field: label, control, hint and error, tied together by ids; a check box becomes a switch."""
     is_switch = isinstance(bound.field.widget, CheckboxInput)
     own = bound.field.widget.attrs.get("class", "")
-    attrs = {"class": f"{'switch' if is_switch else 'input'} {own}".strip()}
+    attrs: dict[str, str | bool] = {"class": f"{'switch' if is_switch else 'input'} {own}".strip()}
     if is_switch:
         attrs["role"] = "switch"
     if isinstance(bound.field.widget, Textarea):

@@ -163,13 +163,17 @@ def test_a_candidate_is_dragged_to_any_place(admin_page: Any) -> None:
 
 def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: Any) -> None:
     """One tab stop; Space switches; what the server refuses returns to what it was."""
-    admin_page.expected_complaints.append("409")
+    admin_page.expected_complaints.append("503")
     admin_page.goto("/dashboard/")
     admin_page.focus("#xt")
     for key in ["ArrowDown", "ArrowRight", "End", "ArrowUp"]:
         admin_page.keyboard.press(key)
     expect(admin_page.locator("#xa")).to_be_focused()
     assert admin_page.locator("[data-grid] [tabindex='0']").count() == 1
+    with admin_page.expect_response("**/refuse/**"):
+        admin_page.keyboard.press("Space")
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("(503)")
+    expect(admin_page.locator("#xa")).not_to_be_checked()
     admin_page.keyboard.press("Home")
     expect(admin_page.locator("[data-grid] a").first).to_be_focused()
 
