@@ -105,10 +105,10 @@ class Upstream:
             return _streamed(protocol.decode(*_served(request, protocol)))
         head = await self._head(request, timeouts, proxy)
         if isinstance(head, Failure):
-            return head
+            return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
         kind = head.headers.get("content-type", "")
         if head.status != 200 or (kind and "event-stream" not in kind):
-            return _streamed(await _whole(head, protocol, timeouts))
+            return await _unstreamed(head, protocol, timeouts)
         events = events_of(head, protocol.decoder(), timeouts, deadline)
         return await begun(events, lambda failed: clean(failed, request))
 
@@ -133,6 +133,16 @@ def _served(request: UpstreamRequest, protocol: WireProtocol) -> tuple[int, Mapp
 async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Answer | Failure:
     body = await read_body(head, timeouts)
     return body if isinstance(body, Failure) else protocol.decode(head.status, head.headers, body)
+
+
+async def _unstreamed(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Stream | Failure:
+    """What came instead of a stream: an error, or a whole answer from a provider that does not stream."""
+    body = await read_body(head, timeouts)
+    if isinstance(body, Failure):
+        return body
+    if head.status == 200 and not body:
+        return failure(Fault.STREAM_EMPTY, 200)
+    return _streamed(protocol.decode(head.status, head.headers, body))
 
 
 def _streamed(outcome: Answer | Failure) -> Stream | Failure:

@@ -30,6 +30,7 @@ SENTENCES = {
     Fault.SLOW_BODY: "The provider's answer came too slowly.",
     Fault.TOO_LARGE: "The provider's answer is larger than is read.",
     Fault.REDIRECT: "The provider answered with a redirect, and redirects are not followed. Correct its endpoint.",
+    Fault.STREAM_EMPTY: "The provider's stream ended without a word.",
     Fault.STREAM_STALL: "The provider's stream fell silent.",
     Fault.STREAM_BROKEN: "The provider's stream broke.",
     Fault.EMPTY_CONTENT: "The provider's answer says nothing.",
@@ -53,10 +54,18 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 def fault_of(error: BaseException) -> Fault:
     """What a failure to connect, send or get headers is."""
     causes = list(chain_of(error))
+    if _within_handshake(causes):
+        return Fault.TLS_ERROR
     for fault, kinds in ORDER:
         if any(isinstance(cause, kinds) for cause in causes):
             return fault
     return Fault.RESET_BEFORE_HEADERS
+
+
+def _within_handshake(causes: list[BaseException]) -> bool:
+    """A connection that was accepted and then lost while it was still being made: only encrypting is in between."""
+    connecting = any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
+    return connecting and any(isinstance(cause, ConnectionResetError | ConnectionAbortedError) for cause in causes)
 
 
 ORDER: tuple[tuple[Fault, tuple[type[BaseException], ...]], ...] = (

@@ -78,14 +78,14 @@ async def _beginning(events: AsyncGenerator[StreamEvent, None]) -> list[StreamEv
             return head if thought or event.finish_reason in FINISHED_EMPTY else failure(Fault.EMPTY_CONTENT, 200)
         if _is_content(event):
             return head
-    return Failure(Fault.STREAM_EMPTY, "The provider's stream ended without a word.", 200)
+    return failure(Fault.STREAM_EMPTY, 200)
 
 
 def before_content(failed: Failure) -> Failure:
     """A failure before the first content is one that another candidate can make good."""
     kinder = {
         Fault.STREAM_TRUNCATED: Fault.STREAM_EMPTY,
-        Fault.STREAM_BROKEN: Fault.TRUNCATED_BODY,
+        Fault.STREAM_BROKEN: Fault.RESET_BEFORE_HEADERS,
         Fault.STREAM_STALL: Fault.TTFT_TIMEOUT,
     }
     return replace(failed, fault=kinder.get(failed.fault, failed.fault))
@@ -103,8 +103,8 @@ async def events_of(
 ) -> AsyncGenerator[StreamEvent, None]:
     """Events of a streamed response; `deadline` in the loop's time. Ends after a `Finish` or a `Failure`.
 
-    Before the first content every byte is a sign of life; after it only events are, so that keep-alive comments
-    cannot hold a dead stream open.
+    Before the first content every whole line is a sign of life, keep-alive comments included; after it only events
+    are, so that comments cannot hold a dead stream open.
     """
     clock = asyncio.get_running_loop().time
     blocks = _blocks(head)
@@ -123,7 +123,7 @@ async def events_of(
                 yield found
                 return
             events = decoder.close() if found is None else decoder.feed(found)
-            if events or not content:
+            if events or (not content and found is not None and b"\n" in found):
                 alive = clock()
             for event in events:
                 content = content or _is_content(event)

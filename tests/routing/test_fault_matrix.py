@@ -1,0 +1,123 @@
+"""The fault matrix: every play of the lab, plain and streamed, over real sockets; what is done and what is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from capabilities.core.wire import Answer, Failure, Fault, Finish
+from routing_admin.core.chain import Candidate, Done
+from routing_admin.core.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.fault_table import AFTER_CONTENT, Action
+from routing_admin.core.verdicts import Policy, caller_of
+from tests.lab import PLAYS, Lab
+from tests.routing.outside import QUICK, Journey, protocol
+
+ADJUSTED = (Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH)
+COMMENTS = "comments_forever"
+"""Keep-alive comments count as life before the first content, so only the total time ends such a stream."""
+BYTES_DIFFER = frozenset(
+    {
+        *("ok", "http_400", "http_401", "http_403", "http_429", "http_500", "http_529", "wait", "gemini_retry"),
+        *("gemini_bad_key", "quota", "context_length", "parameter", "policy", "capability", "error_in_200"),
+        *("empty_choices", "empty_content", "other_object", "reasoning_only", "length", "filtered", "tool_call"),
+        *("error_event_first", "error_event_mid", "stream_empty", "no_finish", "no_done", "bad_event", "bad_events"),
+        *("reset_mid_body", "stall", "bytes"),
+    }
+)
+CASES = [
+    pytest.param(name, play, stream, id=f"{name}-{play.name}-{'stream' if stream else 'plain'}")
+    for name in ("openai", "anthropic", "gemini")
+    for play in PLAYS.values()
+    for stream in (False, True)
+    if name in play.needs and (name == "openai" or play.name in BYTES_DIFFER)
+]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+def expected_fault(play_name: str, stream: bool) -> Fault | None:
+    play = PLAYS[play_name]
+    if play_name == COMMENTS and stream:
+        return Fault.DEADLINE
+    return play.stream if stream else play.plain
+
+
+def tries_of(fault: Fault) -> int:
+    """How often the failing candidate is called before it is left."""
+    if fault in ADJUSTED:
+        return 2
+    return 3 if Policy().verdict(Failure(fault)).action is Action.RETRY else 1
+
+
+@pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
+@pytest.mark.parametrize(("name", "play", "stream"), CASES)
+async def test_every_fault_has_one_outcome(lab, name, play, stream):
+    """The fault really happens; it has its class, its tries, its action; the caller sees what the table says."""
+    lab.requests.clear()
+    fault = expected_fault(play.name, stream)
+    urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
+    journey = Journey(urls, protocol(name), stream)
+    timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK
+    end = await journey.walk(
+        Candidate(0, "bad", f"fault:{play.name}"), Candidate(1, "good", "lab-model"), timeouts=timeouts
+    )
+    played = lab.played_for("bad")
+    assert set(played) == {play.name}, "the fault itself was played"
+    if fault is None:
+        assert isinstance(end, Done)
+        assert [attempt.outcome for attempt in end.attempts] == ["ok"]
+        assert isinstance(end.answer, Answer) or isinstance(journey.events[-1], Finish)
+        return
+    if fault in AFTER_CONTENT or (fault is Fault.DEADLINE and play.name != COMMENTS):
+        assert isinstance(end, Done)
+        broken = journey.events[-1]
+        assert isinstance(broken, Failure)
+        assert (broken.fault, lab.played_for("good")) == (fault, []), "after content nobody else is asked"
+        return
+    attempt = end.attempts[0]
+    assert (attempt.outcome, len(played)) == (fault.value, tries_of(fault))
+    assert attempt.retry_attempts == tries_of(fault) - 1
+    assert attempt.error
+    assert "sk-secret" not in attempt.error
+    if fault is Fault.DEADLINE:
+        assert isinstance(end, AggregateRouterError)
+        assert end.status == 504
+    elif Policy().verdict(Failure(fault)).action is Action.RAISE:
+        assert isinstance(end, UpstreamRefused)
+        assert (end.status, end.code) == caller_of(end.failure)
+        assert lab.played_for("good") == []
+    else:
+        assert isinstance(end, Done)
+        assert [one.outcome for one in end.attempts] == [fault.value, "ok"]
+        assert lab.played_for("good") == ["ok"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize("fault", [Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.DNS_ERROR, Fault.TLS_CERT_ERROR])
+async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answers(lab, fault, stream):
+    """Refused, silent, unknown, unencrypted and uncertified addresses are told apart."""
+    lab.requests.clear()
+    urls = {"bad": lab.broken_url(fault.value), "good": lab.url("openai", "good")}
+    journey = Journey(urls, protocol("openai"), stream)
+    timeouts = replace(QUICK, connect=0.3, first_content=2)
+    end = await journey.walk(Candidate(0, "bad", "m"), Candidate(1, "good", "m"), timeouts=timeouts)
+    assert [attempt.outcome for attempt in end.attempts] == [fault.value, "ok"]
+    assert end.attempts[0].retry_attempts == tries_of(fault) - 1
+    assert lab.played_for("good") == ["ok"]
+
+
+def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
+    """What no byte can show (no key, a refused origin, an address out of reach) is shown elsewhere."""
+    shown = {play.plain for play in PLAYS.values()} | {play.stream for play in PLAYS.values()}
+    elsewhere = {
+        *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),
+        *(Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR),
+    }
+    assert set(Fault) - shown <= elsewhere
