@@ -115,16 +115,23 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
 )
 """The slots of the four protocols; a provider's own ways stand in `TEMPLATES`."""
 
+VIDEO_URL: Limits = _dated(
+    "the video_url part that several compatible servers take",
+    video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
+)
+"""The slot of a provider whose compatibility options say that it takes videos."""
+
 _MEASURED = "measured request ceilings of hosted models, 2026-09-19"
 
 TEMPLATES: Mapping[str, Limits] = MappingProxyType(
     {
         "openai": _dated("OpenAI: images and vision"),
         "mistral": _dated(
-            "Mistral: vision, audio and document chunks",
-            image={"mimeTypes": PHOTOS},
-            audio={"mimeTypes": ["audio/wav", "audio/mpeg", "audio/flac", "audio/ogg"]},
-            file={"name": "document_url", "takesUrl": True},
+            "Mistral: vision, audio and document chunks, in tool results, too",
+            toolMedia="native",
+            image={"inToolResult": True},
+            audio={"mimeTypes": ["audio/wav", "audio/mpeg", "audio/flac", "audio/ogg"], "inToolResult": True},
+            file={"name": "document_url", "takesUrl": True, "inToolResult": True},
         ),
         "openrouter": _dated(
             "OpenRouter: multimodal inputs",
@@ -174,7 +181,14 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
             },
             file=None,
         ),
-        "minimax": _dated(_MEASURED, maxRequestBytes=128 * MIB, image={"maxBytes": 10 * MIB * 3 // 4}),
+        "zhipu": _dated("Zhipu: chat completions", **dict(VIDEO_URL), file=None),
+        "ark": _dated("Volcengine Ark: chat completions", **dict(VIDEO_URL), file=None),
+        "moonshot": _dated("Moonshot: chat completions", file=None),
+        "qianfan": _dated("Baidu Qianfan: chat completions", file=None),
+        "hunyuan": _dated("Tencent Hunyuan: chat completions", file=None),
+        "siliconflow": _dated("SiliconFlow: chat completions", file=None),
+        "lmstudio": _dated("LM Studio: OpenAI compatibility", image={"takesUrl": False}, file=None),
+        "minimax": _dated(_MEASURED, maxRequestBytes=128 * MIB, image={"maxBytes": 10 * MIB * 3 // 4}, file=None),
         "fireworks": _dated(_MEASURED, image={"maxCount": 60}),
         "deepinfra": _dated(_MEASURED, image={"maxCount": 8}),
         "nvidia": _dated(_MEASURED, maxRequestBytes=25 * MIB),

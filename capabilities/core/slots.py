@@ -10,6 +10,7 @@ from typing import Any
 
 from capabilities.core import limits
 from capabilities.core.problems import Problem
+from capabilities.core.quirks import quirk
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 
 
@@ -213,13 +214,50 @@ def _changed(slot: Slot | None, key: str, kind: Kind, data: object) -> Slot | No
     return replace(base, **given)
 
 
-def slots_for(protocol: str, template: str | None = None, overrides: Mapping[str, Any] | None = None) -> Slots:
+def slots_for(
+    protocol: str,
+    template: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    quirks: Mapping[str, Any] | None = None,
+) -> Slots:
     """The slots of a service: its protocol's, changed by its provider's template, then by the administrator.
 
     `template` is the preset's or host's name, unknown ones change nothing; an unknown protocol has no slot at all.
+    `quirks` are the compatibility options in effect: what they cannot write down is no slot, whoever allowed it.
     """
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
-    return with_limits(with_limits(slots, limits.TEMPLATES.get(template or "", {})), overrides or {})
+    slots = with_limits(with_limits(slots, limits.TEMPLATES.get(template or "", {})), overrides or {})
+    return slots if quirks is None else within_quirks(slots, quirks)
+
+
+def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
+    """What a provider's compatibility options leave of its slots; a video slot appears where they can write one."""
+    tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
+    if slots.name != "openai":
+        return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
+    if quirk(quirks, "string_content_only"):
+        return replace(slots, by_kind=MappingProxyType({}), tool_media=tool_media)
+    gone = {
+        *([Kind.DOCUMENT, Kind.OTHER] if quirk(quirks, "file_part") == "none" else []),
+        *([Kind.VIDEO] if quirk(quirks, "video_part") == "none" else []),
+    }
+    start = with_limits(slots, limits.VIDEO_URL) if slots.get(Kind.VIDEO) is None else slots
+    by_url = {
+        Kind.IMAGE: not quirk(quirks, "no_remote_image_urls"),
+        Kind.AUDIO: quirk(quirks, "input_audio_shape") == "audio_url",
+        Kind.VIDEO: True,
+    }
+    stays = tool_media is ToolMedia.NATIVE
+    kept = {
+        kind: replace(
+            slot,
+            takes_url=slot.takes_url and by_url.get(kind, bool(quirk(quirks, "file_urls"))),
+            in_tool_result=stays,
+        )
+        for kind, slot in start.by_kind.items()
+        if kind not in gone
+    }
+    return replace(slots, by_kind=MappingProxyType(kept), tool_media=tool_media)
 
 
 def to_json(slots: Slots) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.limits import GET_ARTIFACT, MESSAGES, PROTOCOLS, TEMPLATES
+from capabilities.core.presets import PRESETS, Preset
 from capabilities.core.slots import (
     GET_ARTIFACT_SLOTS,
     MESSAGE_SLOTS,
@@ -137,6 +138,43 @@ def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
     slots, problems = from_json(data)
     assert isinstance(slots, Slots)
     assert all(problem.message and problem.field.startswith("limits") for problem in problems)
+
+
+@pytest.mark.parametrize("preset", [each for each in PRESETS if each.protocol == "openai"], ids=lambda each: each.name)
+def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(preset: Preset) -> None:
+    """Slots and quirks are two tables about one provider: where they disagreed, a file would be lost on the wire."""
+    plain = slots_for("openai", preset.slots)
+    bounded = slots_for("openai", preset.slots, None, preset.quirks)
+    assert preset.slots in TEMPLATES
+    assert set(bounded.by_kind) == set(plain.by_kind)
+    assert bounded.tool_media is plain.tool_media
+    for kind, slot in bounded.by_kind.items():
+        assert (slot.takes_url, slot.in_tool_result) == (
+            plain.by_kind[kind].takes_url,
+            plain.by_kind[kind].in_tool_result,
+        )
+
+
+@pytest.mark.parametrize(
+    ("quirks", "kinds"),
+    [
+        ({"string_content_only": True}, set()),
+        ({"file_part": "none"}, {Kind.IMAGE, Kind.AUDIO}),
+        ({"video_part": "video_url"}, {Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER}),
+    ],
+)
+def test_what_the_compatibility_options_cannot_write_is_no_slot(quirks: dict[str, object], kinds: set[Kind]) -> None:
+    """Not even an administrator's override opens a slot that nobody would fill."""
+    assert set(slots_for("openai", None, {"file": {"maxCount": 3}}, quirks).by_kind) == kinds
+
+
+def test_options_decide_about_urls_and_tool_results() -> None:
+    """A URL the provider does not fetch, and media it does not take from tools, are described or moved."""
+    slots = slots_for("openai", None, None, {"no_remote_image_urls": True, "tool_media": "native"})
+    assert not slots.by_kind[Kind.IMAGE].takes_url
+    assert slots.by_kind[Kind.IMAGE].in_tool_result
+    assert slots_for("anthropic", None, None, {}) == slots_for("anthropic")
+    assert slots_for("anthropic", None, None, {"tool_media": "text"}).tool_media is ToolMedia.TEXT
 
 
 def test_the_seeds_tables_carry_every_type_and_any_size() -> None:
