@@ -1,0 +1,238 @@
+"""The tool get_artifact: references that are checked, answers that read back to their file, definitions for agents."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from artifacts.core.artifact import StoredArtifact, artifact_id
+from artifacts.core.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.core.detector import BinaryDetector
+from artifacts.core.get_artifact import ArtifactNotFound, BadBase64Error, InMemory, get_artifact, read_tool_result
+from artifacts.core.tools import TEXTS, tool_definitions
+from capabilities.core.message import FilePart
+from capabilities.core.registry import LlmServiceRegistry
+from capabilities.core.vocabulary import Kind
+
+SERVICES = LlmServiceRegistry.from_document(
+    {
+        "services": [
+            {
+                "id": name,
+                "name": name,
+                "baseURL": "https://example.org/v1",
+                "model": name,
+                "apiKey": "",
+                "description": "",
+                "capabilityTags": [],
+                "capabilities": {"input": words, "output": ["text"]},
+            }
+            for name, words in (("eyes", ["text", "vision"]), ("reader", ["text", "file"]), ("plain", ["text"]))
+        ]
+    }
+)
+ROUTER = ArtifactContentRouter(SERVICES)
+
+
+class FakeStore:
+    """A store with what it was given; it keeps the references it was asked for."""
+
+    def __init__(self, *artifacts: StoredArtifact) -> None:
+        self.artifacts = {artifact.ref: artifact for artifact in artifacts}
+        self.asked: list[str] = []
+
+    def get_artifact(self, ref: str) -> StoredArtifact | None:
+        self.asked.append(ref)
+        return self.artifacts.get(ref)
+
+
+PNG = StoredArtifact(
+    "pic_1", "image/png", Kind.IMAGE, True, 8, "plan.png", content=InMemory(b"\x89PNG\r\n\x1a\n", Kind.IMAGE)
+)
+PDF = StoredArtifact(
+    "doc-2", "application/pdf", Kind.DOCUMENT, True, 5, "report.pdf", content=InMemory(b"%PDF-", Kind.DOCUMENT)
+)
+
+
+@pytest.mark.requirement("ABR-2.1", "ABR-7.1")
+@pytest.mark.parametrize("ref", ["artifact:pic_1", "pic_1"])
+def test_an_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
+    """The reference that agents hand on, and the bare id."""
+    found = get_artifact(FakeStore(PNG), ROUTER, ref, "eyes")
+    assert isinstance(found, ContentRouteResult)
+    assert found.routing == "image_url"
+
+
+@pytest.mark.requirement("ABR-8.1")
+def test_a_missing_artifact_is_an_error_that_names_its_reference() -> None:
+    """Exactly CONTRACT §5, in the language of the request."""
+    found = get_artifact(FakeStore(), ROUTER, "artifact:gone", "eyes", language="zh")
+    assert found.as_json() == {
+        "error": "artifact_not_found",
+        "ref": "artifact:gone",
+        "message": "工件不存在或已被删除",
+    }
+
+
+BAD_REFS = [
+    "artifact:../x",
+    "",
+    "artifact:",
+    "../../etc/passwd",
+    "a/b",
+    "a b",
+    "a\n",
+    "é",
+    "a" * 129,
+    "artifact:artifact:a",
+]
+
+
+@pytest.mark.parametrize("ref", BAD_REFS)
+def test_a_reference_that_cannot_be_one_never_touches_the_store(ref: str) -> None:
+    """Decision 14: it is simply not found."""
+    store = FakeStore(PNG)
+    assert isinstance(get_artifact(store, ROUTER, ref, "eyes"), ArtifactNotFound)
+    assert store.asked == []
+
+
+@given(ref=st.text(max_size=140))
+def test_only_harmless_ids_pass_the_check(ref: str) -> None:
+    """Whatever comes in, what passes is made of letters, digits, underscore and hyphen."""
+    found = artifact_id(ref)
+    assert found is None or (found.replace("-", "a").replace("_", "a").isalnum() and found.isascii())
+
+
+# -- the way back -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("artifact", "service"), [(PNG, "eyes"), (PDF, "reader")], ids=["image", "file"])
+@pytest.mark.parametrize("status", [{}, {"status": "success"}], ids=["plain", "with status"])
+def test_a_result_in_a_tool_message_is_read_as_its_file(
+    artifact: StoredArtifact, service: str, status: dict[str, str]
+) -> None:
+    """CONTRACT §6: same kind, type, name, id and bytes, and marked to be led by its name."""
+    text = json.dumps({**status, **ROUTER.route_content(artifact, service).as_json()})
+    part = read_tool_result(text)
+    assert part == FilePart(artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, led=True)
+    assert part.content is not None
+    assert artifact.content is not None
+    assert list(part.content.blob().blocks()) == list(artifact.content.blob().blocks())
+
+
+def test_the_seeds_short_form_is_read_by_its_id() -> None:
+    """Without data the part has the reference and no content; whoever holds the store fills it in."""
+    metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
+    short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
+    part = read_tool_result(json.dumps(short))
+    assert part == FilePart(Kind.IMAGE, "image/png", "plan.png", 8, "pic_1", led=True)
+    assert part.content is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello",
+        "{}",
+        "[1]",
+        '{"routing"',
+        '{"routing": "image_url"}',
+        '{"contentType": "image", "routing": ["image_url"]}',
+        '{"contentType": "text", "routing": "text", "content": "x", "metadata": {"id": "a"}}',
+        '{"contentType": "image", "routing": "image_url", "imageUrl": 3, "metadata": []}',
+        '{"contentType": "binary", "routing": "file", "file": {"file": {}}, "metadata": {"id": "../x"}}',
+        '{"contentType": "image", "routing": "text", "content": "described", "metadata": {"id": "a"}}',
+        '{"routing": ' + "[" * 100_000,
+    ],
+)
+def test_every_other_text_stays_a_text(text: str) -> None:
+    """Words, other JSON, descriptions and half of a result are left as they are."""
+    assert read_tool_result(text) is None
+
+
+def test_base64_that_does_not_decode_is_an_error_without_the_data() -> None:
+    """It becomes a 400; the message says where, and holds none of it."""
+    inner = {"type": "file", "file": {"filename": "a.pdf", "mimeType": "application/pdf", "data": "%%%SECRET%%%"}}
+    text = json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {"id": "a"}})
+    with pytest.raises(BadBase64Error, match=r"file\.data") as caught:
+        read_tool_result(text)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_text_in_a_file_slot_is_read_as_text() -> None:
+    """Its words can then be delivered to any model."""
+    data = base64.b64encode("名称,数量".encode()).decode()
+    inner = {"type": "file", "file": {"filename": "t.csv", "mimeType": "text/csv", "data": data}}
+    part = read_tool_result(json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {}}))
+    assert part is not None
+    assert part.kind is Kind.TEXT
+    assert part.content is not None
+    words = part.content.text()
+    assert words is not None
+    assert words.text == "名称,数量"
+
+
+@given(
+    data=st.binary(max_size=60), filename=st.none() | st.text(max_size=20), service=st.sampled_from(["eyes", "reader"])
+)
+def test_whatever_get_artifact_sends_reads_back(data: bytes, filename: str | None, service: str) -> None:
+    """For any bytes and name the file found is the file sent."""
+    kind, mime_type = (Kind.IMAGE, "image/png") if service == "eyes" else (Kind.DOCUMENT, "application/pdf")
+    sent = StoredArtifact("a1", mime_type, kind, True, len(data), filename, content=InMemory(data, kind))
+    part = read_tool_result(json.dumps(ROUTER.route_content(sent, service).as_json(), ensure_ascii=False))
+    assert part is not None
+    assert (part.kind, part.mime_type, part.size, part.artifact_id) == (kind, mime_type, len(data), "a1")
+    assert part.content is not None
+    assert b"".join(part.content.blob().blocks()) == data
+
+
+# -- with the detector ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ABR-P3", "ABR-3.1", "ABR-1.4")
+@given(
+    data=st.binary(min_size=100, max_size=300),
+    mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
+)
+def test_any_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
+    """Bytes that prove nothing leave the declared type standing; clean text and other signatures are left out."""
+    assume(_proves_nothing(data))
+    seen = BinaryDetector().detect(data, declared_mime=mime_type)
+    held = StoredArtifact("a1", seen.mime_type, seen.kind, seen.is_binary, len(data), content=InMemory(data, seen.kind))
+    result = ROUTER.route_content(held, "eyes").as_json()
+    assert result["routing"] == "image_url"
+    assert result["imageUrl"]["type"] == "image_url"
+    assert result["imageUrl"]["image_url"]["url"].startswith(f"data:{mime_type};base64,")
+
+
+def _proves_nothing(data: bytes) -> bool:
+    """Whether the bytes are neither text nor anything the detector knows without a declaration."""
+    return BinaryDetector().detect(data).mime_type == "application/octet-stream"
+
+
+# -- tool definitions -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", ["en", "zh", None, "fr"])
+def test_the_tools_are_ready_for_a_chat_request(language: str | None) -> None:
+    """OpenAI's function form, each parameter described, get_artifact and find_capable_agents among them."""
+    tools = tool_definitions(language)
+    names = [tool["function"]["name"] for tool in tools]
+    assert {"get_artifact", "find_capable_agents"} <= set(names)
+    for tool in tools:
+        function = tool["function"]
+        assert tool["type"] == "function"
+        assert function["description"]
+        assert set(function["parameters"]["required"]) <= set(function["parameters"]["properties"])
+        assert all(each["description"] for each in function["parameters"]["properties"].values())
+    json.dumps(tools)
+
+
+def test_both_languages_describe_the_same_tools() -> None:
+    """Nothing is said in one language only."""
+    assert set(TEXTS["en"]) == set(TEXTS["zh"])

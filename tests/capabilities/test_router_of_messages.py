@@ -1,0 +1,224 @@
+"""CapabilityRouter: a message between agents, each attachment by the capability it takes and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.adapter import AttachmentInfo, ContentAdapter
+from capabilities.core.agents import AgentDirectory, AgentProfile
+from capabilities.core.description import parse_all
+from capabilities.core.message import UnreadableError
+from capabilities.core.registry import LlmServiceRegistry
+from capabilities.core.router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
+from capabilities.core.vocabulary import Capabilities
+
+WORDS = ("vision", "audio", "video", "file")
+DATA = bytes(range(48))
+B64 = base64.b64encode(DATA).decode()
+
+
+def services() -> LlmServiceRegistry:
+    """A service for every set of capabilities, called by them: `text+vision`."""
+    ids = [
+        "+".join(["text", *(word for bit, word in enumerate(WORDS) if number >> bit & 1)])
+        for number in range(2 ** len(WORDS))
+    ]
+    return LlmServiceRegistry.from_document(
+        {
+            "services": [
+                {
+                    "id": each,
+                    "name": each,
+                    "baseURL": "https://example.org/v1",
+                    "model": each,
+                    "apiKey": "",
+                    "description": "",
+                    "capabilityTags": [],
+                    "capabilities": {"input": each.split("+"), "output": ["text"]},
+                }
+                for each in ids
+            ]
+        }
+    )
+
+
+REGISTRY = services()
+AGENTS = AgentDirectory([AgentProfile("vision-agent", capabilities=Capabilities(("text", "vision")))])
+
+
+def load(attachment: AttachmentInfo) -> Loaded:
+    if attachment.artifact_ref == "artifact:gone":
+        raise UnreadableError("artifact_missing")
+    return Loaded(DATA)
+
+
+def router(language: str = "zh") -> CapabilityRouter:
+    return CapabilityRouter(REGISTRY, ContentAdapter(REGISTRY, AGENTS, language), load)
+
+
+IMAGE = AttachmentInfo("image", "artifact:a1", "screenshot.png", 48, "image/png")
+WAV = AttachmentInfo("audio", "artifact:a2", "talk.wav", 48, "audio/wav")
+FLAC = AttachmentInfo("audio", "artifact:a3", "song.flac", 48, "audio/flac")
+VIDEO = AttachmentInfo("video", "artifact:a4", "clip.mp4", 48, "video/mp4")
+FILE = AttachmentInfo("file", "artifact:a5", "report.pdf", 48, "application/pdf")
+TEXT_FILE = AttachmentInfo("file", "artifact:a6", "notes.txt", 48, "text/plain")
+UNKNOWN = AttachmentInfo(None, "artifact:a7")
+
+PARTS = {
+    "image": (IMAGE, "vision", {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{B64}"}}),
+    "wav": (WAV, "audio", {"type": "input_audio", "input_audio": {"data": B64, "format": "wav"}}),
+    "flac": (
+        FLAC,
+        "audio",
+        {"type": "file", "file": {"filename": "song.flac", "file_data": f"data:audio/flac;base64,{B64}"}},
+    ),
+    "video": (
+        VIDEO,
+        "video",
+        {"type": "file", "file": {"filename": "clip.mp4", "file_data": f"data:video/mp4;base64,{B64}"}},
+    ),
+    "file": (
+        FILE,
+        "file",
+        {"type": "file", "file": {"filename": "report.pdf", "file_data": f"data:application/pdf;base64,{B64}"}},
+    ),
+    "text file": (
+        TEXT_FILE,
+        "file",
+        {"type": "file", "file": {"filename": "notes.txt", "file_data": f"data:text/plain;base64,{B64}"}},
+    ),
+    "unknown": (
+        UNKNOWN,
+        "file",
+        {"type": "file", "file": {"filename": "a7", "file_data": f"data:application/octet-stream;base64,{B64}"}},
+    ),
+}
+
+
+@pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5")
+@pytest.mark.parametrize("name", list(PARTS))
+def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
+    """Text first, then OpenAI's part of that kind; nothing is described."""
+    attachment, capability, part = PARTS[name]
+    result = router().route_content(AgentMessage("请看", (attachment,)), f"text+{capability}")
+    assert result == RoutingResult(True, [{"type": "text", "text": "请看"}, part])
+    assert "textDescription" not in result.as_json()
+
+
+@pytest.mark.requirement("MCR-2.2", "MCR-2.4", "MCR-2.6")
+@pytest.mark.parametrize("name", list(PARTS))
+def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> None:
+    """Reference and metadata in words, no data; its bytes are not even loaded."""
+    attachment, capability, _ = PARTS[name]
+    service = "+".join(["text", *(word for word in WORDS if word != capability)])
+
+    def refuse(_: AttachmentInfo) -> Loaded:
+        raise AssertionError("read what nobody will see")
+
+    strict = CapabilityRouter(REGISTRY, ContentAdapter(REGISTRY, AGENTS, "zh"), refuse)
+    result = strict.route_content(AgentMessage("请看", (attachment,)), service)
+    assert not result.can_process
+    assert result.unsupported_attachments == (attachment,)
+    assert result.processed_content == f"请看\n\n{result.text_description}"
+    (block,) = parse_all(result.text_description or "")
+    assert (block.artifact_ref, block.filename, block.mime_type) == (
+        attachment.artifact_ref,
+        attachment.filename,
+        attachment.mime_type,
+    )
+
+
+def test_the_description_is_the_seeds_to_the_letter() -> None:
+    """Seed 000's example, with who can take it."""
+    image = AttachmentInfo("image", "artifact:abc123-def456", "screenshot.png", 1258291, "image/png")
+    result = router().route_content(AgentMessage("", (image,)), "text")
+    assert result.processed_content == (
+        "【收到附件】\n类型: 图片\n文件名: screenshot.png\n工件ID: artifact:abc123-def456\n文件大小: 1.2 MB\n"
+        "MIME类型: image/png\n\n当前模型不支持直接处理此类型内容。\n"
+        "如需处理此图片，可以使用 send_message 工具将其转发给具备视觉理解能力的智能体。\n建议转发给: vision-agent"
+    )
+
+
+def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
+    """OpenAI parts, text first with the descriptions in it; blocks are joined by a blank line (CONTRACT §4)."""
+    result = router().route_content(AgentMessage("look", (FILE, IMAGE, WAV)), "text+vision").as_json()
+    text, image = result["processedContent"]
+    assert text["text"] == f"look\n\n{result['textDescription']}"
+    assert image["type"] == "image_url"
+    assert [each["artifactRef"] for each in result["unsupportedAttachments"]] == ["artifact:a5", "artifact:a2"]
+    assert len(parse_all(result["textDescription"])) == 2
+    json.dumps(result)
+
+
+def test_a_message_without_attachments_is_its_text() -> None:
+    """A string in, the same string out."""
+    assert router().route_content(AgentMessage("hello"), "text") == RoutingResult(True, "hello")
+    assert router().route_content(AgentMessage(), "nobody-knows") == RoutingResult(True, "")
+
+
+@pytest.mark.requirement("MCR-E3", "MCR-1.5")
+def test_an_unknown_service_reads_text_only() -> None:
+    """Nothing is assumed about a service nobody knows."""
+    assert not router().route_content(AgentMessage("", (IMAGE,)), "nobody-knows").can_process
+
+
+@pytest.mark.requirement("MCR-E4")
+def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> None:
+    """Supported, yet not there: the message goes on with that sentence."""
+    gone = AttachmentInfo("image", "artifact:gone", "plan.png", 48, "image/png")
+    result = router().route_content(AgentMessage("look", (gone, IMAGE)), "text+vision")
+    assert not result.can_process
+    assert result.unsupported_attachments == (gone,)
+    assert result.text_description == (
+        "[文件处理失败: plan.png]\n错误: 无法读取文件内容\n请检查文件是否损坏\n工件ID: artifact:gone"
+    )
+    assert [part["type"] for part in result.processed_content if isinstance(part, dict)] == ["text", "image_url"]
+
+
+def test_the_required_capabilities_of_a_message_are_named_once_each() -> None:
+    """text, then each attachment's in order; an unknown type needs file (decision 1)."""
+    ask = router().get_required_capabilities
+    assert ask(AgentMessage("hello")) == ["text"]
+    assert ask(AgentMessage("", (IMAGE, IMAGE))) == ["text", "vision"]
+    assert ask(AgentMessage("x", (UNKNOWN, WAV, VIDEO, FILE))) == ["text", "file", "audio", "video"]
+
+
+ATTACHMENTS = st.lists(
+    st.builds(
+        AttachmentInfo,
+        type=st.sampled_from(["image", "audio", "video", "file", "document", "hologram", None]),
+        artifact_ref=st.sampled_from(["artifact:a1", "artifact:b2"]),
+        filename=st.none() | st.text(max_size=20),
+        size=st.none() | st.integers(0, 10**10),
+        mime_type=st.sampled_from([None, "image/png", "audio/wav", "application/pdf", "text/plain"]),
+    ),
+    max_size=5,
+).map(tuple)
+SERVICE = st.sampled_from([each.id for each in REGISTRY])
+
+
+@pytest.mark.requirement("MCR-P2", "MCR-P3")
+@given(text=st.text(max_size=20), attachments=ATTACHMENTS, service=SERVICE, language=st.sampled_from(["en", "zh"]))
+def test_data_is_included_exactly_where_the_capability_is(
+    text: str, attachments: tuple[AttachmentInfo, ...], service: str, language: str
+) -> None:
+    """Supported: one part with the data each. Unsupported: one description each, and no data anywhere in words."""
+    result = router(language).route_content(AgentMessage(text, attachments), service)
+    supported = [each for each in attachments if REGISTRY.has_capability(service, each.capability)]
+    lacking = tuple(each for each in attachments if each not in supported)
+    assert result.can_process == (not lacking)
+    assert result.unsupported_attachments == lacking
+    content = result.processed_content
+    parts = [] if isinstance(content, str) else [part for part in content if part["type"] != "text"]
+    words = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    assert isinstance(content, str) == (not supported)
+    assert len(parts) == len(supported)
+    assert all(B64 in json.dumps(part) for part in parts)
+    assert B64[:22] not in words
+    assert len(parse_all(result.text_description or "")) == len(lacking)
+    assert text in words
