@@ -1,12 +1,57 @@
-"""Takes secrets out of text before anybody sees it."""
+"""Takes secrets out of text before anybody sees it, and cuts a provider's sentence to what can be shown."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-SECRETS = re.compile(r"\b(sk-|AIza|ra_|Bearer\s+)[A-Za-z0-9_.~+/=-]{8,}")
+MASK = "…"
+MESSAGE_BYTES = 2048
+"""The most UTF-8 bytes of a provider's message that are kept."""
+READ_CHARACTERS = 65_536
+"""How much of a message is looked at: what comes later is never shown."""
+SHORTEST_KNOWN = 4
+"""A known secret shorter than this is no secret, and would blot out half of every sentence."""
+
+_VALUE = r"[A-Za-z0-9_.~+/=*-]"
+_PREFIXES = r"sk-|ra_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|r8_|fw_|tvly-|ghp_"
+_NAMES = r"x-api-key|x-goog-api-key|api[-_]?key|access[-_]?token|client[-_]?secret|password"
+
+_PATTERNS = (
+    re.compile(rf"(?<![A-Za-z])({_PREFIXES}){_VALUE}{{6,}}"),
+    re.compile(rf"(?i)((?:bearer\s+)+){_VALUE}+"),
+    re.compile(r"(?i)([?&](?:key|token|sig|signature|api[-_]?key|access[-_]?token)=)[^&\s\"'<>#]+"),
+    re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
+    re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}"),  # Zhipu: 32 hex digits, a dot, a secret
+)
+_BLOB = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
-def redact(text: str) -> str:
-    """The text with everything that looks like a key replaced by its prefix and an ellipsis."""
-    return SECRETS.sub(r"\1…", text)
+def redact(text: str, known: Collection[str] = ()) -> str:
+    """The text with everything that looks like a key, and every `known` secret, replaced by an ellipsis.
+
+    The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more.
+    """
+    for secret in sorted(known, key=len, reverse=True):
+        if len(secret) >= SHORTEST_KNOWN:
+            text = text.replace(secret, MASK)
+    while (cleaned := _once(text)) != text:
+        text = cleaned
+    return text
+
+
+def _once(text: str) -> str:
+    for pattern in _PATTERNS:
+        text = pattern.sub(rf"\g<1>{MASK}", text)
+    return text
+
+
+def brief(text: str, known: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
+    """A provider's message as one line of at most `limit` UTF-8 bytes: no secrets, no base64, no control characters."""
+    text = _CONTROL.sub(" ", text[:READ_CHARACTERS])
+    text = _BLOB.sub(lambda found: f"<{len(found[0])} characters>", redact(text, known)).strip()
+    data = text.encode("utf-8", "replace")
+    if len(data) <= limit:
+        return data.decode()
+    return data[: limit - len(MASK.encode())].decode("utf-8", "ignore") + MASK

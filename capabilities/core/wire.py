@@ -265,7 +265,9 @@ class StreamDecoder(Protocol):
 class WireProtocol(Protocol):
     """One vendor's bytes; `openai`, `anthropic`, `gemini` and `echo` are the four there are."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Which of the four it is."""
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request (no `FilePart` left in it); what it cannot say is in `dropped_params`."""

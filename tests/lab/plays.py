@@ -491,7 +491,7 @@ def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[
 
 @_stream("error_event_first", "an error event before content: `status` (529)", Fault.HTTP_529, "40")
 async def error_event_first(scene: Scene) -> None:
-    status = int(scene.number("status", 503 if scene.heard.protocol == "gemini" else 529))
+    status = int(scene.number("status", 529))
     event = scene.vendor.error_event(status, KINDS.get(status, "api_error"), "Overloaded")
     await scene.stream([*scene.frames().head, event])
 

@@ -1,0 +1,17 @@
+"""What the bytes look like: one module per vendor's protocol, independent of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from capabilities.core.protocols.anthropic import Anthropic
+from capabilities.core.protocols.echo import Echo
+from capabilities.core.protocols.gemini import Gemini
+from capabilities.core.protocols.openai import OpenAI
+from capabilities.core.wire import WireProtocol
+
+PROTOCOLS: Mapping[str, WireProtocol] = MappingProxyType(
+    {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini(), "echo": Echo()}
+)
+"""The four protocols there are, by name."""

@@ -1,0 +1,17 @@
+"""A tool call's arguments: JSON text on one side, an object on the other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def object_of(arguments: str) -> dict[str, Any]:
+    """The arguments as an object; what is none is kept under `_raw`."""
+    if not arguments.strip():
+        return {}
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"_raw": arguments}

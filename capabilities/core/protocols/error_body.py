@@ -1,0 +1,137 @@
+"""What an error says, read from every shape providers wrap errors in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.protocols.retry_after import sane
+
+PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s\Z")
+_BASE_RESP = "base_resp"  # MiniMax puts its status here, with HTTP 200
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBody:
+    """An error in one shape: `words` is what classification reads, `status` the HTTP status named inside.
+
+    `code` is the provider's most telling word; `param` the parameter it blames; `retry_after` in seconds.
+    """
+
+    message: str = ""
+    code: str | None = None
+    kind: str | None = None
+    param: str | None = None
+    status: int | None = None
+    reasons: tuple[str, ...] = ()
+    retry_after: float | None = None
+
+    @property
+    def words(self) -> str:
+        """Code, type, reasons and message, one a line."""
+        return "\n".join(word for word in (self.code, self.kind, *self.reasons, self.message) if word)
+
+
+def parse_error(body: bytes) -> ErrorBody:
+    """The error in these bytes: JSON in any known shape, a web page by its title, else the text itself."""
+    text = body[:1_000_000].decode("utf-8", "replace").strip()
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        title = _TITLE.search(text)
+        page = text[:1] == "<"
+        return ErrorBody(message=title[1].strip() if title else "the body is a web page" if page else text)
+    return error_of(value)
+
+
+def error_of(value: Any) -> ErrorBody:
+    """The error in a JSON value."""
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        value = value[0]  # Gemini wraps an error in a list of one
+    if not isinstance(value, Mapping):
+        return ErrorBody(message=value if isinstance(value, str) else "")
+    if isinstance(value.get(_BASE_RESP), Mapping):
+        return _minimax(value[_BASE_RESP])
+    inner = value.get("error")
+    if isinstance(inner, str):
+        return ErrorBody(message=_text(value.get("message")) or inner, code=inner)
+    if isinstance(inner, Mapping):
+        return _openai_like(inner)
+    if "detail" in value:
+        return _fastapi(value["detail"])
+    return _openai_like(value)
+
+
+def _openai_like(error: Mapping[str, Any]) -> ErrorBody:
+    code = error.get("code", error.get("error_code"))
+    details = [item for item in _list(error.get("details")) if isinstance(item, Mapping)]
+    extra = error.get("metadata")
+    raw = _text(extra.get("raw")) if isinstance(extra, Mapping) else ""
+    message = _text(error.get("message")) or _text(error.get("msg")) or _text(error.get("error_msg"))
+    inner = error.get("details")
+    words = (_text(inner.get("error_code")),) if isinstance(inner, Mapping) else tuple(_reasons(details))
+    return ErrorBody(
+        message=f"{message}: {raw}" if raw and raw not in message else message,
+        code=str(code) if isinstance(code, str | int) else None,
+        kind=_text(error.get("type")) or _text(error.get("status")) or None,
+        param=_text(error.get("param")) or None,
+        status=_status(code),
+        reasons=tuple(word for word in words if word),
+        retry_after=_delay(details),
+    )
+
+
+def _minimax(base: Mapping[str, Any]) -> ErrorBody:
+    code = base.get("status_code")
+    known = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 2013: 400}
+    kinds = {1026: "content_filter", 1027: "content_filter", 1039: "context_length_exceeded"}
+    status = known.get(code, 400 if code in kinds else 500) if isinstance(code, int) else 500
+    return ErrorBody(_text(base.get("status_msg")), str(code), kinds.get(code or 0), None, status)
+
+
+def _fastapi(detail: Any) -> ErrorBody:
+    if isinstance(detail, str):
+        return ErrorBody(message=detail)
+    if isinstance(detail, Mapping):
+        return _openai_like(detail)
+    first = next((item for item in _list(detail) if isinstance(item, Mapping)), {})
+    place = [str(step) for step in _list(first.get("loc")) if step != "body"]
+    message = f"{'.'.join(place)}: {_text(first.get('msg'))}" if place else _text(first.get("msg"))
+    return ErrorBody(message, kind=_text(first.get("type")) or None, param=place[0] if len(place) == 1 else None)
+
+
+def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Gemini's reasons and quota names."""
+    for item in details:
+        yield _text(item.get("reason"))
+        for violation in _list(item.get("violations")):
+            if isinstance(violation, Mapping):
+                yield _text(violation.get("quotaId"))
+
+
+def _delay(details: list[Mapping[str, Any]]) -> float | None:
+    """Gemini's RetryInfo, such as "34s"."""
+    for item in details:
+        found = _DELAY.match(_text(item.get("retryDelay")))
+        if found:
+            return sane(float(found[1]))
+    return None
+
+
+def _status(code: Any) -> int | None:
+    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
+        code = int(code)
+    return code if isinstance(code, int) and not isinstance(code, bool) and 400 <= code <= 599 else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,221 @@
+"""Which fault an error is: one table of words, one of statuses, shared by all protocols."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, parse_error
+from capabilities.core.protocols.retry_after import retry_after
+from capabilities.core.redact import brief
+from capabilities.core.wire import Failure, Fault
+
+SHORT_WAIT_SECONDS = 5.0
+"""A 429 that names a longer wait is `http_429_wait` (decision 6)."""
+
+
+def _words(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+CAPABILITY = _words(
+    r"does not support (image|vision|audio|video|pdf|file)",
+    r"(image|audio|video|file|pdf|document)s? (input|content)s? (is|are) not (supported|enabled)",
+    r"no endpoints found that support",
+    r"content must be a string",
+    r"multimodal_not_enabled",
+    r"unknown variant .?(image_url|input_audio|video_url|file)",
+    r"unknown part type",
+    r"unsupported chat content part",
+    r"(image|audio|video|file) (input|modality) .{0,20}not (supported|enabled)",
+    r"not a (multimodal|vision) model",
+    r"at most 0 (image|audio|video)",
+)
+POLICY = _words(
+    r"^(content_filter|content_policy_violation|content_policy|data_inspection_failed|ResponsibleAIPolicyViolation)$",
+    r"SensitiveContentDetected",
+    r"content exists risk",
+    r"content management policy",
+    r"blocked by (our )?(content|safety|usage) (policy|filter|policies)",
+    r"不安全或敏感|敏感内容|内容安全",
+)
+BAD_KEY = _words(r"^API_KEY_(INVALID|EXPIRED)$", r"api key not valid")
+QUOTA = _words(
+    r"^(insufficient_quota|credit_balance_exhausted|billing_hard_limit_reached|exceeded_current_quota_error)$",
+    r"^(organization|project)_(spend|usage)_limit_exceeded$",
+    r"^(Arrearage|AccountOverdueError|InsufficientBalance)$",
+    r"credit balance is too low",
+    r"insufficient (balance|credit|funds)",
+    r"PerDay",
+    r"余额不足|欠费",
+)
+CONTEXT = _words(
+    r"context_length_exceeded|exceed_context_size|context_window_exceeded",
+    r"maximum context length",
+    r"prompt is too long",
+    r"(input|prompt).{0,40}(too long|exceeds?).{0,60}(token|context|length|maximum)",
+    r"exceeds? the (model'?s )?(maximum )?context",
+    r"input token count",
+    r"range of input length should be",
+)
+PARAMETER = _words(
+    r"unsupported_parameter|unsupported_value|unknown_parameter|extra_forbidden",
+    r"extra inputs are not permitted",
+    r"unsupported parameter",
+    r"unrecognized request argument",
+    r"unknown (name|field|parameter)",
+    r"does not support the (\w+) parameter",
+)
+_NAMED = re.compile(
+    r"unrecognized request arguments? supplied: (?P<a>\w+)"
+    r"|(?:unsupported|unknown|unexpected) (?:parameter|name|field|argument):? ['\"`](?P<b>\w+)['\"`]"
+    r"|^(?P<c>\w+): extra inputs are not permitted"
+    r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter",
+    re.IGNORECASE | re.MULTILINE,
+)
+_KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
+REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
+"""Statuses in which providers wrap what is really wrong with the request."""
+
+RULES: tuple[tuple[re.Pattern[str], frozenset[int] | None, Fault], ...] = (
+    (CAPABILITY, None, Fault.CAPABILITY_MISMATCH),
+    (BAD_KEY, frozenset({400}), Fault.HTTP_401),
+    (QUOTA, frozenset({400, 403, 429}), Fault.HTTP_429_QUOTA),
+    (POLICY, frozenset({400, 403, 422}), Fault.CONTENT_POLICY),
+    (CONTEXT, REQUEST_FAULTS, Fault.CONTEXT_LENGTH),
+    (PARAMETER, frozenset({400, 422}), Fault.UNSUPPORTED_PARAMETER),
+)
+"""Words, the statuses in which they count (None: all), the fault; the first one that fits decides."""
+
+BY_STATUS: Mapping[int, Fault] = MappingProxyType(
+    {
+        **{code: Fault(f"http_{code}") for code in (400, 401, 402, 403, 404, 408, 409, 413, 415, 422, 425, 429)},
+        **{code: Fault(f"http_{code}") for code in (500, 501, 502, 503, 504, 529)},
+        505: Fault.HTTP_501,
+        **dict.fromkeys(range(520, 528), Fault.HTTP_52X),
+    }
+)
+
+STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
+    {
+        "invalid_request_error": 400,
+        "invalid_argument": 400,
+        "failed_precondition": 400,
+        "content_filter": 400,
+        "context_length_exceeded": 400,
+        "authentication_error": 401,
+        "invalid_api_key": 401,
+        "unauthenticated": 401,
+        "billing_error": 402,
+        "permission_error": 403,
+        "permission_denied": 403,
+        "not_found_error": 404,
+        "not_found": 404,
+        "model_not_found": 404,
+        "request_too_large": 413,
+        "insufficient_quota": 429,
+        "rate_limit_error": 429,
+        "rate_limit_exceeded": 429,
+        "resource_exhausted": 429,
+        "requests": 429,
+        "tokens": 429,
+        "api_error": 500,
+        "server_error": 500,
+        "internal": 500,
+        "internal_server_error": 500,
+        "unavailable": 503,
+        "service_unavailable": 503,
+        "timeout_error": 504,
+        "deadline_exceeded": 504,
+        "overloaded_error": 529,
+    }
+)
+
+
+def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Failure:
+    """The failure behind a response that is no 2xx: redirect, words, then status; `now` as in `retry_after`."""
+    if 300 <= status < 400:
+        place = next((value for name, value in headers.items() if name.lower() == "location"), "")
+        return Failure(Fault.REDIRECT, brief(f"redirected to {place}" if place else "redirected"), status)
+    error = parse_error(body)
+    waits = retry_after(headers, now)
+    return classified(error, status, waits if waits is not None else error.retry_after)
+
+
+def failure_inside(value: Any, status: int = 200) -> Failure:
+    """The failure that an error inside a good response or a stream means, by the code it carries.
+
+    An error that names no status counts as the provider's own (500).
+    """
+    error = error_of(value)
+    words = [word.lower() for word in (error.code, error.kind) if word]
+    named = error.status or next((STATUS_OF_WORD[word] for word in words if word in STATUS_OF_WORD), None)
+    failure = classified(error, named or 500, error.retry_after)
+    return failure if named else _with_status(failure, status)
+
+
+def _with_status(failure: Failure, status: int) -> Failure:
+    return Failure(failure.fault, failure.message, status, failure.code, failure.param, failure.retry_after)
+
+
+def classified(error: ErrorBody, status: int, waits: float | None) -> Failure:
+    """The failure for an error body and the status it came with, or names."""
+    fault = _by_words(error, status) or by_status(status)
+    param = _param(error, fault)
+    if fault is Fault.UNSUPPORTED_PARAMETER and param is None:
+        fault = by_status(status)  # nothing that could be left out and tried again
+    if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
+        fault = Fault.HTTP_429_WAIT
+    message = brief(error.message) or f"HTTP {status}"
+    code = brief(error.code or error.kind or "", limit=200) or None
+    return Failure(fault, message, status, code, param, waits)
+
+
+def by_status(status: int) -> Fault:
+    """The fault of a status alone."""
+    if status in BY_STATUS:
+        return BY_STATUS[status]
+    return {4: Fault.HTTP_4XX, 5: Fault.HTTP_5XX}.get(status // 100, Fault.HTTP_OTHER)
+
+
+def _by_words(error: ErrorBody, status: int) -> Fault | None:
+    lines = error.words.splitlines()
+    for pattern, statuses, fault in RULES:
+        if (statuses is None or status in statuses) and any(pattern.search(line) for line in lines):
+            return fault
+    return None
+
+
+def _param(error: ErrorBody, fault: Fault) -> str | None:
+    """For a refused parameter its name, for a refused kind of content the capability, else what was blamed."""
+    if fault is Fault.CAPABILITY_MISMATCH:
+        return next((name for name, words in _KINDS if re.search(words, error.words, re.IGNORECASE)), None)
+    if fault is not Fault.UNSUPPORTED_PARAMETER:
+        return brief(error.param, limit=200) if error.param else None
+    if error.param and PARAM.match(error.param):
+        return error.param
+    found = _NAMED.search(error.message)
+    return next((name for name in found.groups() if name), None) if found else None
+
+
+def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
+    """The JSON value of a 200 response; a web page or other content is `bad_content_type`, broken JSON `bad_json`."""
+    kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    start = body.lstrip()[:1]
+    if start == b"<":
+        return Failure(Fault.BAD_CONTENT_TYPE, brief(f"a web page came: {parse_error(body).message}"), 200)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':
+            return Failure(Fault.BAD_CONTENT_TYPE, brief(f"{kind or 'plain text'} came where JSON was due"), 200)
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        return Failure(Fault.BAD_JSON, f"the body is no JSON: {reason}", 200)
+
+
+def bad_shape(why: str) -> Failure:
+    """A 200 response whose JSON is not an answer of this protocol."""
+    return Failure(Fault.BAD_SHAPE, why, 200)

@@ -1,0 +1,53 @@
+"""Files inside a payload: where their data goes, and the words that stand for one that has no place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from capabilities.core.message import Message, NativePart, Part, TextPart
+from capabilities.core.wire import MediaData
+
+AUDIO_FORMATS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+    "audio/flac": "flac",
+    "audio/ogg": "ogg",
+    "audio/aac": "aac",
+    "audio/aiff": "aiff",
+    "audio/mp4": "m4a",
+    "audio/x-m4a": "m4a",
+    "audio/webm": "webm",
+}
+"""OpenAI's `format` word for an audio type."""
+
+
+def bare(part: NativePart) -> MediaData | str:
+    """The file's base64 alone; empty where there are no bytes."""
+    return MediaData(part.blob) if part.blob is not None else ""
+
+
+def address(part: NativePart) -> MediaData | str:
+    """The file as a URL: its web address, else a data URL."""
+    if part.blob is None:
+        return part.url or ""
+    return MediaData(part.blob, f"data:{part.mime_type};base64,")
+
+
+def placeholder(part: NativePart) -> str:
+    """A line for a file that its protocol has no place for; delivery describes it before it comes so far."""
+    name = f" {part.filename}" if part.filename else ""
+    where = f": {part.url}" if part.url else ""
+    return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{where}]"
+
+
+def words_of(parts: Iterable[Part]) -> str:
+    """The words among these parts, one a line."""
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def natives_of(message: Message) -> list[NativePart]:
+    """The files of a message, in order."""
+    return [part for part in message.parts if isinstance(part, NativePart)]

@@ -1,0 +1,179 @@
+"""What all streamed answers have in common: when content began, how it ended, what broke it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser
+from capabilities.core.redact import brief
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, ToolCallDelta, Usage
+
+BAD_EVENTS = 3
+"""So many malformed events break a stream; fewer are skipped."""
+BODY_BYTES = 64 * 1024 * 1024
+"""The most that is collected of a body that is no event stream."""
+
+
+class MalformedEventError(Exception):
+    """An event that is no JSON or not of its protocol's shape."""
+
+
+class Reader(Protocol):
+    """One protocol's reading of events; `finish` is set once the provider said why it stopped.
+
+    `finished` turns true when nothing more is to be waited for (the count has come, or the goodbye).
+    """
+
+    finish: Finish | None
+    finished: bool
+
+    def read(self, event: SseEvent) -> list[Delta | Failure]:
+        """What the event adds; raises `MalformedEventError`."""
+
+
+class EventStream:
+    """The `StreamDecoder` of every protocol that streams server-sent events.
+
+    A stream that is cut after `Finish` was due is whole all the same: call `close` on every end, also after a reset
+    or a stall, and take its `Finish` where it gives one. `bad_events` counts skipped ones.
+    """
+
+    def __init__(self, reader: Reader, whole: Callable[[bytes], Answer | Failure]) -> None:
+        self.bad_events = 0
+        self._reader = reader
+        self._whole = whole
+        self._parser = SseParser()
+        self._raw = bytearray()
+        self._said = False
+        self._spoke = False
+        self._over = False
+
+    def feed(self, block: bytes) -> list[StreamEvent]:
+        """Events completed by this block."""
+        if self._over:
+            return []
+        try:
+            events = self._parser.feed(block)
+        except EventTooLargeError:
+            return [self._end(Failure(Fault.TOO_LARGE, "one event of the stream is too large", 200))]
+        if not self._parser.started:
+            return self._collect(block)
+        self._raw.clear()
+        return self._take(events)
+
+    def close(self) -> list[StreamEvent]:
+        """What is owed at the end of the body."""
+        if self._over:
+            return []
+        last = self._parser.close()
+        if not self._parser.started and self._raw.strip():
+            self._over = True
+            return _events(self._whole(bytes(self._raw)))
+        out = self._take(last)
+        return out if self._over else [*out, self._end(self._ending())]
+
+    def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
+        out: list[StreamEvent] = []
+        for event in events:
+            if not self._over:
+                out += self._one(event)
+        return out
+
+    def _one(self, event: SseEvent) -> list[StreamEvent]:
+        try:
+            found = self._reader.read(event)
+        except MalformedEventError as error:
+            self.bad_events += 1
+            if self.bad_events < BAD_EVENTS:
+                return []
+            return [self._end(Failure(Fault.STREAM_BROKEN, f"{self.bad_events} malformed events: {error}", 200))]
+        out: list[StreamEvent] = []
+        for item in found:
+            if isinstance(item, Failure):
+                return [*out, self._end(self._broken(item) if self._said else item)]
+            self._note(item)
+            out.append(item)
+        return [*out, self._end(self._ending())] if self._reader.finished else out
+
+    def _note(self, delta: Delta) -> None:
+        self._said = self._said or bool(delta.text or delta.refusal or delta.tool_calls)
+        self._spoke = self._spoke or self._said or bool(delta.reasoning)
+
+    def _ending(self) -> Finish | Failure:
+        """How a stream that ends here ends."""
+        finish = self._reader.finish
+        if finish is None and self._said:
+            return Failure(Fault.STREAM_TRUNCATED, "the stream ended without saying that the answer is whole", 200)
+        if finish is None:
+            return Failure(Fault.STREAM_EMPTY, "the stream ended before any content", 200)
+        if finish.finish_reason == "stop" and not self._spoke:
+            return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
+        return finish
+
+    def _broken(self, failure: Failure) -> Failure:
+        """An error after content: what had been said stands, nobody else may go on."""
+        return replace(failure, fault=Fault.STREAM_BROKEN)
+
+    def _end(self, event: Finish | Failure) -> StreamEvent:
+        self._over = True
+        return event
+
+    def _collect(self, block: bytes) -> list[StreamEvent]:
+        """Keeps a body that is no event stream so far; a web page is known by its first character."""
+        self._raw += block
+        if self._raw.lstrip()[:1] == b"<" or len(self._raw) > BODY_BYTES:
+            self._over = True
+            large = Failure(Fault.TOO_LARGE, "the body is too large", 200)
+            return [large] if len(self._raw) > BODY_BYTES else _events(self._whole(bytes(self._raw)))
+        return []
+
+
+def _events(outcome: Answer | Failure) -> list[StreamEvent]:
+    """A whole answer that came where a stream was asked for, as events."""
+    if isinstance(outcome, Failure):
+        return [outcome]
+    calls = tuple(
+        ToolCallDelta(index, call.id, call.name, call.arguments, call.signature)
+        for index, call in enumerate(outcome.tool_calls)
+    )
+    delta = Delta(outcome.text, outcome.reasoning or "", outcome.refusal or "", calls)
+    finish = Finish(outcome.finish_reason, outcome.usage, outcome.model, outcome.id)
+    return [delta, finish] if delta != Delta() else [finish]
+
+
+def json_event(event: SseEvent) -> dict[str, Any]:
+    """The event's JSON object; raises `MalformedEventError`."""
+    try:
+        value = json.loads(event.data)
+    except (ValueError, RecursionError):
+        raise MalformedEventError(f"no JSON: {brief(event.data, limit=80)}") from None
+    if not isinstance(value, dict):
+        raise MalformedEventError("no object")
+    return value
+
+
+def count(value: Any, *path: str) -> int | None:
+    """The whole number at that path of an object; None where there is none."""
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def total_of(*numbers: int | None) -> int | None:
+    """The sum of the counts that are known; None when none is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def merged_usage(earlier: Usage, later: Usage) -> Usage:
+    """The later count where it says something, else the earlier one."""
+
+    def pick(name: str) -> int | None:
+        new: int | None = getattr(later, name)
+        old: int | None = getattr(earlier, name)
+        return old if new is None else new
+
+    return Usage(*(pick(name) for name in Usage.__slots__))

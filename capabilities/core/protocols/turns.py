@@ -1,0 +1,83 @@
+"""Turns of two speakers: what Anthropic and Gemini make of a message list in which anybody may follow anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from capabilities.core.message import Message, Role
+
+
+@dataclass(slots=True)
+class Turn:
+    """One speaker's turn: results of tools come first, then everything else."""
+
+    speaker: str
+    results: list[Any] = field(default_factory=list)
+    blocks: list[Any] = field(default_factory=list)
+
+    @property
+    def content(self) -> list[Any]:
+        """All of the turn in order."""
+        return [*self.results, *self.blocks]
+
+
+class Conversation:
+    """Collects turns, merging those of one speaker; what does not fit a turn waits for the user's next one."""
+
+    def __init__(self, user: str, model: str) -> None:
+        self._user, self._model = user, model
+        self._turns: list[Turn] = []
+        self._waiting: list[Any] = []
+
+    def model(self, blocks: Sequence[Any]) -> None:
+        """The model speaks."""
+        if blocks:
+            self._release()
+            self._turn(self._model).blocks.extend(blocks)
+
+    def user(self, blocks: Sequence[Any]) -> None:
+        """The user speaks; what waited comes first."""
+        if blocks:
+            self._turn(self._user).blocks.extend([*self._taken(), *blocks])
+
+    def result(self, block: Any) -> None:
+        """A tool answers, in the user's turn."""
+        self._turn(self._user).results.append(block)
+
+    def later(self, blocks: Sequence[Any]) -> None:
+        """Keeps blocks for the user's next turn."""
+        self._waiting.extend(blocks)
+
+    def turns(self, opening: Any) -> list[Turn]:
+        """All turns; `opening` is said by the user where a model would have begun, or nobody spoke."""
+        self._release()
+        if not self._turns or self._turns[0].speaker != self._user:
+            return [Turn(self._user, blocks=[opening]), *self._turns]
+        return self._turns
+
+    def _taken(self) -> list[Any]:
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def _release(self) -> None:
+        """What still waits gets a turn of its own."""
+        if self._waiting:
+            self._turn(self._user).blocks.extend(self._taken())
+
+    def _turn(self, speaker: str) -> Turn:
+        if not self._turns or self._turns[-1].speaker != speaker:
+            self._turns.append(Turn(speaker))
+        return self._turns[-1]
+
+
+def leading_system(messages: Sequence[Message]) -> tuple[list[str], Sequence[Message]]:
+    """The texts of the system messages at the head, and the messages after them."""
+    texts: list[str] = []
+    for index, message in enumerate(messages):
+        if message.role is not Role.SYSTEM:
+            return texts, messages[index:]
+        if message.text:
+            texts.append(message.text)
+    return texts, ()

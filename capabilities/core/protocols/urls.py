@@ -1,0 +1,12 @@
+"""Where a call goes: the endpoint as it is when it ends in the call, else with the call appended (decision 9)."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit, urlunsplit
+
+
+def call_url(endpoint: str, call: str) -> str:
+    """The call's full URL; the endpoint's query stays, `/v1` is never inserted."""
+    parts = urlsplit(endpoint.strip())
+    path = parts.path.rstrip("/")
+    return urlunsplit(parts._replace(path=path if path.endswith(call) else path + call, fragment=""))

@@ -1,0 +1,136 @@
+"""Compatibility options: in which ways a provider differs from its protocol, as data (wire-protocols reference §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Quirk:
+    """One option: its allowed words (empty: true or false; for `kind` text and list anything of that form).
+
+    `default` holds unless `by_protocol` says otherwise for a protocol; `protocols` are those that know the option.
+    """
+
+    name: str
+    meaning: str
+    default: Any
+    values: tuple[str, ...] = ()
+    kind: str = "flag"
+    protocols: tuple[str, ...] = ("openai",)
+    by_protocol: Mapping[str, Any] = field(default_factory=dict)
+
+
+ALL = ("openai", "anthropic", "gemini")
+
+
+def _choice(name: str, meaning: str, *values: str, **more: Any) -> Quirk:
+    return Quirk(name, meaning, values[0], values, "choice", **more)
+
+
+QUIRKS: Mapping[str, Quirk] = MappingProxyType(
+    {
+        quirk.name: quirk
+        for quirk in (
+            Quirk("image_url_as_string", "Images stand as a plain URL text instead of an object.", False),
+            Quirk("no_remote_image_urls", "Images are sent as data only; a web address is written as text.", False),
+            _choice(
+                "max_tokens_field",
+                "The name under which the longest answer is sent.",
+                "max_tokens",
+                "max_completion_tokens",
+            ),
+            Quirk("drop_params", "Parameters that are left out of every call.", (), kind="list", protocols=ALL),
+            _choice("system_role", "How system messages are sent.", "system", "developer", "first_user"),
+            Quirk("string_content_only", "Every message is one text; no media can be sent.", False),
+            _choice("input_audio_shape", "How audio is written.", "object", "string", "audio_url"),
+            _choice("file_part", "How documents are written.", "openai_file", "document_url", "none"),
+            Quirk("file_urls", "Documents may be given by their web address.", False),
+            _choice("video_part", "How videos are written.", "none", "video_url"),
+            Quirk(
+                "tool_media",
+                "Media in a tool result stays there, moves to a user message after it, or becomes a line of text.",
+                "hoist",
+                ("native", "hoist", "text"),
+                "choice",
+                ALL,
+                MappingProxyType({"anthropic": "native", "gemini": "native"}),
+            ),
+            _choice(
+                "structured",
+                "How an answer in JSON is asked for.",
+                "json_schema",
+                "json_object",
+                "prompt",
+                protocols=ALL,
+            ),
+            _choice("replay_reasoning", "What earlier reasoning becomes in the history.", "drop", "keep", "empty"),
+            _choice("reasoning_field", "The name under which reasoning is sent.", "reasoning_content", "reasoning"),
+            Quirk("stream_usage", "A stream is asked to count its tokens.", True),
+            Quirk(
+                "sampling",
+                "Temperature and top_p are sent.",
+                True,
+                protocols=ALL,
+                by_protocol=MappingProxyType({"anthropic": False}),
+            ),
+            Quirk(
+                "anthropic_version",
+                "The version of the interface that is asked for.",
+                "2023-06-01",
+                kind="text",
+                protocols=("anthropic",),
+            ),
+        )
+    }
+)
+"""Every compatibility option there is, by name."""
+
+
+def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
+    """The option's value in effect; an absent, null or invalid one is the protocol's default."""
+    known = QUIRKS[name]
+    value = quirks.get(name)
+    if value is None or not _fits(known, value):
+        return known.by_protocol.get(protocol, known.default)
+    return tuple(value) if known.kind == "list" else value
+
+
+def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
+    """What is wrong with options as they were written; an unknown one is a warning, since it does nothing."""
+    if not isinstance(quirks, Mapping):
+        return (Problem(path, f"{path} must be an object such as {{'system_role': 'developer'}}.", "type"),)
+    found = [_check(f"{path}.{name}", str(name), value) for name, value in quirks.items()]
+    return tuple(problem for problem in found if problem is not None)
+
+
+def _check(here: str, name: str, value: object) -> Problem | None:
+    known = QUIRKS.get(name)
+    if known is None:
+        return Problem(
+            here, f"{here} is not known and has no effect; known are {', '.join(QUIRKS)}.", "enum", "warning"
+        )
+    if value is None or _fits(known, value):
+        return None
+    constraint = "enum" if known.kind == "choice" and isinstance(value, str) else "type"
+    return Problem(here, f"{here} must be {_wanted(known)}.", constraint)
+
+
+def _wanted(known: Quirk) -> str:
+    words = {"flag": "true or false", "list": "a list of parameter names", "text": "a text that is not empty"}
+    return words.get(known.kind) or f"one of {', '.join(known.values)}"
+
+
+def _fits(known: Quirk, value: object) -> bool:
+    if known.kind == "flag":
+        return isinstance(value, bool)
+    if known.kind == "list":
+        return isinstance(value, list | tuple) and all(isinstance(word, str) and word for word in value)
+    if known.kind == "text":
+        return isinstance(value, str) and value != "" and value.isascii() and value.isprintable()
+    return isinstance(value, str) and value in known.values
