@@ -37,6 +37,7 @@ class Journey:
     chat: ChatRequest = HELLO
     upstream: Upstream = field(default_factory=lambda: Upstream(OriginPolicy(everything=True)))
     stage: Stage = field(default_factory=Stage)
+    keep: bool = False
     events: list[StreamEvent] = field(default_factory=list)
 
     def encode(self, call: Call) -> UpstreamRequest:
@@ -62,7 +63,8 @@ class Journey:
         except RouterError as error:
             return error
         finally:
-            await self.upstream.close()
+            if not self.keep:
+                await self.upstream.close()
 
     async def _sleep(self, seconds: float) -> None:
         self.stage.waits.append(seconds)

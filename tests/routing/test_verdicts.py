@@ -10,8 +10,8 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fault_table import RESILIENT_NEXT, TABLE, Action, Effect
 from routing_admin.core.verdicts import GROUPS, Policy, Preset, caller_of, explain, word_problem, words_of
 
-RETRIED = "429 500 502 503 504 408 409 425 5xx".split()
-RAISED = "400 401 403 404 413 415 422 4xx".split()
+RETRIED = ["429", "500", "502", "503", "504", "408", "409", "425", "5xx"]
+RAISED = ["400", "401", "403", "404", "413", "415", "422", "4xx"]
 
 
 def test_the_table_is_complete_over_the_faults():
@@ -61,7 +61,7 @@ def test_the_most_exact_word_of_a_route_wins(fault, status, action):
     failure = Failure(fault, status=status)
     words = words_of(failure)
     other = next(one for one in Action if one is not action)
-    policy = Policy(on_error={word: other for word in words[1:]} | {words[0]: action})
+    policy = Policy(on_error=dict.fromkeys(words[1:], other) | {words[0]: action})
     assert policy.decided(failure) is action
     assert all(word_problem(word) is None for word in words)
 

@@ -1,0 +1,21 @@
+"""The document and the table are one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capabilities.core.wire import Fault
+from routing_admin.core.fault_document import document
+
+PATH = Path(__file__).parents[2] / "docs" / "faults.md"
+
+
+def test_the_fault_document_is_what_the_table_says():
+    """docs/faults.md is up to date: `python -m routing_admin.core.fault_document > docs/faults.md` writes it."""
+    assert PATH.read_text(encoding="utf-8") == document()
+
+
+def test_every_fault_is_in_the_document():
+    """One line a fault."""
+    text = document()
+    assert all(f"| `{fault}` |" in text for fault in Fault)
