@@ -23,7 +23,7 @@ lint: $(VENV)/dev ## format, style, types, import contracts, templates, migratio
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
-	$(BIN)/pytest -q -p no:cacheprovider tests/ui/test_templates.py tests/ui/test_translations.py
+	$(BIN)/pytest -q -p no:cacheprovider tests/ui/test_frame_rules.py
 
 format: $(VENV)/dev ## put the code in its one form
 	$(BIN)/ruff format .

@@ -94,7 +94,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "routing_admin.context.page",
             ],
-            "builtins": ["template_partials.templatetags.partials"],
+            "builtins": ["template_partials.templatetags.partials", "capabilities.templatetags.ui"],
         },
     }
 ]

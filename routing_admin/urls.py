@@ -18,3 +18,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("capabilities.urls")),
     path("", include("artifacts.urls")),
 ]
+
+handler500 = "routing_admin.views.errors.server_error"
