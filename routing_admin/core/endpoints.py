@@ -1,4 +1,4 @@
-"""What an endpoint says of itself: its protocol, its call, its base, its origin, and a name for who is there.
+"""What an endpoint says of itself: its call, its base, its origin, and a name for who is there.
 
 An endpoint whose path ends in its protocol's call is used as it is, else the call is appended; `/v1` is never
 inserted, since some end in `/v3` or `/v4` (decision 9).
@@ -10,24 +10,14 @@ import re
 from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
+from capabilities.core.presets import preset_for_host
+
 CALLS = {"openai": "/chat/completions", "anthropic": "/messages"}
 GEMINI_HOST = "generativelanguage.googleapis.com"
 GEMINI_OPENAI_PATH = "/v1beta/openai/chat/completions"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 HOST_NOISE = frozenset({"api", "www", "com", "cn", "net", "org", "ai", "io", "dev", "co"})
 WORD = re.compile(r"[a-z0-9]+")
-
-
-def protocol_of(endpoint: str) -> str:
-    """The protocol where none is given: path `/messages` → anthropic, Google's host → gemini, else openai."""
-    parts = split(endpoint)
-    if parts.scheme == "echo":
-        return "echo"
-    if parts.path.rstrip("/").endswith(CALLS["anthropic"]):
-        return "anthropic"
-    if parts.hostname == GEMINI_HOST and not parts.path.startswith("/v1beta/openai"):
-        return "gemini"
-    return "openai"
 
 
 def base_of(endpoint: str) -> str:
@@ -55,10 +45,10 @@ def same_origin(one: str, other: str) -> bool:
 
 
 def provider_name(endpoint: str, taken: Collection[str]) -> str:
-    """A new provider's name: of its host, with words of its path and then numbers added while it is taken."""
+    """A new provider's name: its preset's or of its host, words of the path and then numbers added while taken."""
     parts = split(endpoint)
-    host = [word for word in WORD.findall((parts.hostname or "").lower()) if word not in HOST_NOISE]
-    name = "-".join(host[-2:] if len(host) > 2 and not host[-1].isdigit() else host) or "provider"
+    preset = preset_for_host(parts.hostname or "")
+    name = preset.name if preset else _host_name(parts.hostname or "")
     if name not in taken:
         return name
     for word in WORD.findall(parts.path.lower()):
@@ -69,6 +59,11 @@ def provider_name(endpoint: str, taken: Collection[str]) -> str:
     while f"{name}-{number}" in taken:
         number += 1
     return f"{name}-{number}"
+
+
+def _host_name(host: str) -> str:
+    words = [word for word in WORD.findall(host.lower()) if word not in HOST_NOISE]
+    return "-".join(words[-2:] if len(words) > 2 and not words[-1].isdigit() else words) or "provider"
 
 
 def split(url: str) -> SplitResult:

@@ -19,7 +19,7 @@ from routing_admin.core.endpoints import same_origin
 from routing_admin.core.file_form import merged
 from routing_admin.core.json_path import child, read_document
 from routing_admin.core.key_checks import NOWHERE, Surroundings
-from routing_admin.core.keys import key_from_file
+from routing_admin.core.keys import Fingerprint, key_from_file
 from routing_admin.core.meeting import merge_services
 from routing_admin.core.problems_text import errors
 from routing_admin.core.references import broken_references
@@ -79,6 +79,7 @@ def import_files(
     *,
     prune: bool = False,
     fingerprint: Callable[[str], str] = sha256,
+    fingerprint_at: Fingerprint | None = None,
     around: Surroundings = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
@@ -86,7 +87,15 @@ def import_files(
     documents = [read_document(data) for data in files]
     unreadable = tuple(problem for document in documents for problem in document.problems)
     values = [document.value for document in documents if document.readable]
-    outcome = import_values(current, values, prune=prune, fingerprint=fingerprint, around=around, languages=languages)
+    outcome = import_values(
+        current,
+        values,
+        prune=prune,
+        fingerprint=fingerprint,
+        fingerprint_at=fingerprint_at,
+        around=around,
+        languages=languages,
+    )
     if not unreadable:
         return outcome
     return Imported(current, {}, unreadable + outcome.problems, outcome.kept_unknown)
@@ -98,10 +107,15 @@ def import_values(
     *,
     prune: bool = False,
     fingerprint: Callable[[str], str] = sha256,
+    fingerprint_at: Fingerprint | None = None,
     around: Surroundings = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
-    """The same for parsed JSON values. Routing files come first, so that services find their providers there."""
+    """The same for parsed JSON values. Routing files come first, so that services find their providers there.
+
+    `fingerprint_at(key, endpoint)` is for stored keys whose fingerprints depend on the origin; it wins.
+    """
+    mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
     sorted_values = sorted(values, key=lambda value: format_of(value) is not FileFormat.ROUTING)
     known = (*languages, *(language.code for language in current.languages))
     surroundings = with_stored_keys(current, around)
@@ -112,7 +126,7 @@ def import_values(
     result, keys = current, dict[str, str]()
     for value in sorted_values:
         merge = merge_routing if format_of(value) is FileFormat.ROUTING else merge_services
-        result, found = merge(result, value, prune, fingerprint)
+        result, found = merge(result, value, prune, mark)
         keys |= found
     problems += broken_references(result)
     if errors(problems):
@@ -172,7 +186,7 @@ def _unknown_in_list(path: str, value: object, known: Collection[str]) -> Iterat
 
 
 def merge_routing(
-    current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Callable[[str], str]
+    current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
 ) -> tuple[Configuration, dict[str, str]]:
     """The configuration after a valid `llm-routing.json`, and the keys that stood in it."""
     keys: dict[str, str] = {}
@@ -181,7 +195,7 @@ def merge_routing(
         old = current.provider(raw["providerName"])
         held = old.key if old and same_origin(old.endpoint, raw["endpoint"]) else None
         variable = key_variable(raw["providerName"], raw.get("envName"))
-        key, plaintext = key_from_file(raw["apiKey"], variable, held, fingerprint)
+        key, plaintext = key_from_file(raw["apiKey"], raw["endpoint"], variable, held, fingerprint)
         providers[raw["providerName"]] = read_provider(raw, key)
         if plaintext is not None:
             keys[raw["providerName"]] = plaintext

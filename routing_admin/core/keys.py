@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from capabilities.core.env import KeyForm, form_of, overrides, read, referenced
 from routing_admin.core.configuration import NO_KEY, Configuration, KeyKind, KeySpec
 
+Fingerprint = Callable[[str, str], str]
+"""The print of a key for an endpoint: the same key for the same origin always gives the same."""
+
 
 def key_from_file(
-    text: str, own_variable: str, held: KeySpec | None, fingerprint: Callable[[str], str]
+    text: str, endpoint: str, own_variable: str, held: KeySpec | None, fingerprint: Fingerprint
 ) -> tuple[KeySpec, str | None]:
     """The key after an import, and its plaintext where a new one stood in the file.
 
@@ -18,7 +21,7 @@ def key_from_file(
     """
     form = form_of(text)
     if form is KeyForm.LITERAL:
-        mark = fingerprint(text)
+        mark = fingerprint(text, endpoint)
         if held and held.kind is KeyKind.STORED and held.fingerprint == mark:
             return held, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text

@@ -6,15 +6,16 @@ and that before a new one. The new one is named after its host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from capabilities.core.env import KeyForm, form_of, key_variable, referenced
+from capabilities.core.presets import protocol_of
 from routing_admin.core.configuration import NO_KEY, Configuration, KeyKind, ProviderSpec, ServiceSpec
-from routing_admin.core.endpoints import base_of, protocol_of, provider_name
+from routing_admin.core.endpoints import base_of, provider_name
 from routing_admin.core.file_form import merged
-from routing_admin.core.keys import key_from_file
+from routing_admin.core.keys import Fingerprint, key_from_file
 from routing_admin.core.routing_file import key_text
 from routing_admin.core.services_file import read_service
 
@@ -28,19 +29,19 @@ class Place:
     mark: str = ""
 
 
-def place_of(raw: Mapping[str, Any], fingerprint: Callable[[str], str]) -> Place:
+def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> Place:
     """Where a service of the file is; all placeholders and masks are one unknown key."""
     text, base = raw["apiKey"], base_of(raw["baseURL"])
     form = form_of(text)
     if form is KeyForm.LITERAL:
-        return Place(base, form, fingerprint(text))
+        return Place(base, form, fingerprint(text, raw["baseURL"]))
     if form is KeyForm.REFERENCE:
         return Place(base, form, referenced(text) or "")
     return Place(base, KeyForm.PLACEHOLDER if form is KeyForm.MASKED else form)
 
 
 def merge_services(
-    current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Callable[[str], str]
+    current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
 ) -> tuple[Configuration, dict[str, str]]:
     """The configuration after a valid `llmservices.json`, and the keys that stood in it."""
     groups: dict[Place, list[Mapping[str, Any]]] = {}
@@ -54,7 +55,9 @@ def merge_services(
         old = providers.get(name) or _new_provider(name, entries[0])
         held = current.provider(name)
         variable = key_variable(name, old.env_name)
-        key, plaintext = key_from_file(entries[0]["apiKey"], variable, held.key if held else None, fingerprint)
+        key, plaintext = key_from_file(
+            entries[0]["apiKey"], old.endpoint, variable, held.key if held else None, fingerprint
+        )
         providers[name] = old if held and _matches(held, place) else replace(old, key=key)
         if plaintext is not None:
             keys[name] = plaintext

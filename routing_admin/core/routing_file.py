@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from capabilities.core.env import key_variable, reference
+from capabilities.core.presets import protocol_of
 from routing_admin.core.configuration import CandidateSpec, KeyKind, KeySpec, ProviderSpec, RouteSpec
-from routing_admin.core.endpoints import protocol_of
 from routing_admin.core.file_form import leftovers, plain_number, without_absent, written
 
 ROOT_KEYS = ("providers", "routing", "defaultLanguage")

@@ -327,3 +327,19 @@ def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
     outcome = import_values(EMPTY, [example("llm-routing.json")], around=around)
     assert outcome.accepted
     assert [(item.field, item.severity) for item in outcome.problems] == [("providers[1].endpoint", "warning")]
+
+
+def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
+    """An installation whose fingerprints are bound to the origin gets no new key from the same files."""
+
+    def at(key: str, endpoint: str) -> str:
+        return f"{key[-1]}@{endpoint.split('/')[2]}"
+
+    routing, services = example("llm-routing.json"), example("llmservices.json")
+    routing["providers"][0]["apiKey"] = "sk-first-key-1"
+    services["services"][0] |= {"baseURL": "https://api.openai.com/v1", "apiKey": "sk-first-key-1"}
+    first = import_values(EMPTY, [routing, services], fingerprint_at=at)
+    assert first.keys == {"openai": "sk-first-key-1"}
+    assert first.configuration.services[0].provider == "openai"
+    again = import_values(first.configuration, [services, routing], fingerprint_at=at)
+    assert (again.configuration, again.keys) == (first.configuration, {})
