@@ -8,18 +8,28 @@ applies; then the reader's policies may still find a form that does fit, and oth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from capabilities.core.message import ConvertTo, FilePart, Role
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Role, Text, UnreadableError
 from capabilities.core.obstacles import OBSTACLES, tool_result_slot
 from capabilities.core.reader import ContentPolicy, Position, Reader, policies_of
 from capabilities.core.reasons import Reason, ReasonCode, because
 from capabilities.core.slots import Slot
 from capabilities.core.vocabulary import Kind
 
-__all__ = ["ContentPolicy", "Delivery", "Outcome", "Position", "Reader", "Shown", "decide", "policies_of"]
+__all__ = [
+    "ContentPolicy",
+    "Delivery",
+    "Outcome",
+    "Position",
+    "Reader",
+    "Shown",
+    "can_read",
+    "decide",
+    "policies_of",
+]
 
 
 class Outcome(StrEnum):
@@ -93,6 +103,29 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     hoist = _hoists(slot, reader, position)
     fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
+
+
+def can_read(file: FilePart, reader: Reader) -> bool:
+    """Whether this reader would get the file other than as a description, were its bytes at hand.
+
+    For the names in a description: those who can take this very file, its type and size included.
+    """
+    at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AtHand()))
+    return decide(at_hand, reader).shown is not Shown.DESCRIBED
+
+
+@dataclass(frozen=True, slots=True)
+class _AtHand:
+    """Content that is there, and is not looked at."""
+
+    def blob(self) -> Blob:
+        raise UnreadableError("failed")
+
+    def text(self) -> Text | None:
+        return None
+
+    def converted(self, _: ConvertTo) -> Converted | None:
+        return None
 
 
 def _otherwise(

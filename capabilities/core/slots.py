@@ -235,29 +235,34 @@ def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
     tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
     if slots.name != "openai":
         return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
-    if quirk(quirks, "string_content_only"):
-        return replace(slots, by_kind=MappingProxyType({}), tool_media=tool_media)
-    gone = {
-        *([Kind.DOCUMENT, Kind.OTHER] if quirk(quirks, "file_part") == "none" else []),
-        *([Kind.VIDEO] if quirk(quirks, "video_part") == "none" else []),
-    }
-    start = with_limits(slots, limits.VIDEO_URL) if slots.get(Kind.VIDEO) is None else slots
-    by_url = {
-        Kind.IMAGE: not quirk(quirks, "no_remote_image_urls"),
-        Kind.AUDIO: quirk(quirks, "input_audio_shape") == "audio_url",
-        Kind.VIDEO: True,
-    }
-    stays = tool_media is ToolMedia.NATIVE
+    start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
+    inside = tool_media is ToolMedia.NATIVE
     kept = {
-        kind: replace(
-            slot,
-            takes_url=slot.takes_url and by_url.get(kind, bool(quirk(quirks, "file_urls"))),
-            in_tool_result=stays,
-        )
+        kind: replace(slot, takes_url=slot.takes_url and _by_url(kind, quirks), in_tool_result=inside)
         for kind, slot in start.by_kind.items()
-        if kind not in gone
+        if _written(kind, quirks)
     }
     return replace(slots, by_kind=MappingProxyType(kept), tool_media=tool_media)
+
+
+_PART: Mapping[Kind, str] = MappingProxyType(
+    {Kind.VIDEO: "video_part", Kind.DOCUMENT: "file_part", Kind.OTHER: "file_part"}
+)
+"""The option that says how a kind is written, where there is one."""
+
+
+def _written(kind: Kind, quirks: Mapping[str, Any]) -> bool:
+    """Whether the options can write a file of that kind at all."""
+    return not quirk(quirks, "string_content_only") and (kind not in _PART or quirk(quirks, _PART[kind]) != "none")
+
+
+def _by_url(kind: Kind, quirks: Mapping[str, Any]) -> bool:
+    """Whether the options can write a file of that kind by its address."""
+    if kind is Kind.IMAGE:
+        return not quirk(quirks, "no_remote_image_urls")
+    if kind is Kind.AUDIO:
+        return bool(quirk(quirks, "input_audio_shape") == "audio_url")
+    return kind is Kind.VIDEO or bool(quirk(quirks, "file_urls"))
 
 
 def to_json(slots: Slots) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _converted(file: FilePart, delivery: Delivery, reader: Reader, position: Pos
         return _instead(file, reader, words, reason)
     size = found.blob.size
     image = replace(file, mime_type=found.mime_type, size=size, width=found.width, height=found.height)
-    judged = decide(image, replace(reader, policies=frozenset()), position)
+    judged = decide(image, reader, position)
     if judged.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _instead(file, reader, words, judged.reason)
     native = NativePart(file.kind, found.mime_type, found.blob, None, file.filename, file.detail)

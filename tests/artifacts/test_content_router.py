@@ -178,6 +178,7 @@ def test_long_text_comes_in_pages_that_name_the_next_call() -> None:
     while offset < len(whole):
         result = ROUTER.route_content(text_of(whole), "text", offset=offset, limit=20_000)
         page, _, note = (result.content or "").partition("\n")
+        assert len(page) == min(20_000, len(whole) - offset)
         pages.append(page)
         offset += len(page)
         assert (f"offset={offset}" in note) == (offset < len(whole))

@@ -119,6 +119,14 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
     assert "artifact:a7" in without
 
 
+def test_a_note_never_names_a_call_that_could_not_be_made() -> None:
+    """A long text without a reference is cut with a note that points nowhere, tool or not."""
+    nameless = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
+    who = replace(reader("openai"), head_chars=10, tail_chars=5)
+    text = adapted(ask(nameless), who, Words("en", has_get_artifact=True)).deliveries[0].text or ""
+    assert "[Truncated: 100 characters, showing 0–10 and the last 5]" in text
+
+
 HISTORY = ChatRequest(
     (
         Message(Role.SYSTEM, (TextPart("be brief"),)),

@@ -9,7 +9,17 @@ from fake_content import FakeContent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery import SHOWN, ContentPolicy, Outcome, Position, Reader, Shown, decide, policies_of
+from capabilities.core.delivery import (
+    SHOWN,
+    ContentPolicy,
+    Outcome,
+    Position,
+    Reader,
+    Shown,
+    can_read,
+    decide,
+    policies_of,
+)
 from capabilities.core.limits import PROTOCOLS
 from capabilities.core.message import FilePart, Role
 from capabilities.core.reasons import SENTENCES, ReasonCode
@@ -230,6 +240,34 @@ def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: Fi
     strict = reader("openai", "vision", policies=policies_of("native_only"))
     delivery = decide(file, strict)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
+
+
+@pytest.mark.parametrize(
+    ("file", "role"), [(PNG, Role.ASSISTANT), (PNG, Role.SYSTEM), (replace(PNG, size=0), Role.USER)]
+)
+def test_native_only_skips_nobody_for_what_nobody_could_take(file: FilePart, role: Role) -> None:
+    """A file in an assistant's message, or an empty one, is described for every candidate."""
+    strict = reader("openai", "vision", policies=policies_of("native_only"))
+    assert decide(file, strict, Position(role)).outcome is Outcome.DESCRIBED
+
+
+@pytest.mark.parametrize(
+    ("file", "able"),
+    [
+        (PNG, True),
+        (TIFF, False),
+        (CSV, True),
+        (PDF, False),
+        (replace(PNG, content=None), True),
+        (replace(PNG, content=None, unreadable="artifact_missing"), True),
+        (replace(PNG, content=None, size=10**9), False),
+        (FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png"), True),
+    ],
+)
+def test_who_can_read_a_file_is_told_by_the_same_decision(file: FilePart, able: bool) -> None:
+    """Type, size and limits count, whether its bytes are at hand does not: they are where the file will be read."""
+    who = limited(maxBytes=1000)
+    assert can_read(file, who) is able
 
 
 POLICIES = [
