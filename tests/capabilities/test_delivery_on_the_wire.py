@@ -1,0 +1,127 @@
+"""What was decided is what is written: every native file has its place in the payload of every provider we know."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fake_content import FakeContent
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.adaptation import Adapted, Words, adapt
+from capabilities.core.delivery import Outcome, Reader
+from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Role, TextPart, ToolCall
+from capabilities.core.presets import PRESETS, Preset
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.slots import slots_for
+from capabilities.core.vocabulary import Capabilities, Kind
+from capabilities.core.wire import MediaData, Target
+
+ECHO = Preset("echo", "Echo", "Echo", "echo://local", protocol="echo")
+HOSTS = [*PRESETS, ECHO]
+WORDS = ["vision", "audio", "video", "file"]
+
+
+def place(kind: Kind, mime_type: str, number: int) -> FilePart:
+    data = bytes((number * 37 + index) % 256 for index in range(48))
+    return FilePart(kind, mime_type, f"file{number}", 48, f"id{number}", content=FakeContent(data, "words", None))
+
+
+TYPES = [
+    (Kind.IMAGE, "image/png"),
+    (Kind.IMAGE, "image/gif"),
+    (Kind.AUDIO, "audio/wav"),
+    (Kind.AUDIO, "audio/flac"),
+    (Kind.VIDEO, "video/mp4"),
+    (Kind.DOCUMENT, "application/pdf"),
+    (Kind.OTHER, "application/zip"),
+    (Kind.TEXT, "text/plain"),
+]
+FILES = [place(kind, mime_type, number) for number, (kind, mime_type) in enumerate(TYPES)]
+REMOTE = [
+    FilePart(kind, mime_type, f"remote{number}", url=f"https://example.org/{number}")
+    for number, (kind, mime_type) in enumerate(TYPES)
+]
+
+
+def conversation(files: list[FilePart]) -> ChatRequest:
+    """The files in a user's message, in the history and in two tool results."""
+    calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "look", "{}"))
+    half = len(files) // 2
+    return ChatRequest(
+        (
+            Message(Role.SYSTEM, (TextPart("be brief"),)),
+            Message(Role.USER, (TextPart("look"), *files)),
+            Message(Role.ASSISTANT, (TextPart("looking"),), calls),
+            Message(Role.TOOL, tuple(files[:half]), tool_call_id="c1"),
+            Message(Role.TOOL, tuple(files[half:]), tool_call_id="c2"),
+            Message(Role.USER, (TextPart("well?"),)),
+        )
+    )
+
+
+def reader_of(preset: Preset, words: list[str]) -> Reader:
+    slots = slots_for(preset.protocol, preset.slots, None, preset.quirks)
+    return Reader(slots, Capabilities(("text", *words)))
+
+
+def sent(chat: ChatRequest, preset: Preset, words: list[str]) -> tuple[Adapted, Mapping[str, Any]]:
+    done = adapt(chat, reader_of(preset, words), Words("en"))
+    assert isinstance(done, Adapted)
+    target = Target(preset.name, preset.base_url, "some-model", "key", preset.quirks)
+    return done, PROTOCOLS[preset.protocol].encode(done.chat, target, stream=False).payload
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from leaves(each)
+    else:
+        yield value
+
+
+@pytest.mark.requirement("MCR-P2", "MCR-2.1", "MCR-2.3", "MCR-2.5")
+@pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
+def test_every_native_file_is_really_in_the_payload(preset: Preset) -> None:
+    """One place for data a native file, in any message; none is replaced by a line of words on the way out."""
+    done, payload = sent(conversation(FILES), preset, WORDS)
+    natives = [part for message in done.chat.messages for part in message.parts if isinstance(part, NativePart)]
+    places = [leaf for leaf in leaves(payload) if isinstance(leaf, MediaData)]
+    assert sorted(id(each.blob) for each in places) == sorted(id(each.blob) for each in natives)
+    assert "cannot be sent here" not in json.dumps(payload, default=str)
+    assert any(each.delivery.outcome is Outcome.NATIVE for each in done.deliveries)
+
+
+@pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
+def test_every_native_url_is_really_in_the_payload(preset: Preset) -> None:
+    """A remote file is passed on, or described with its address; it is there either way."""
+    done, payload = sent(conversation(REMOTE), preset, WORDS)
+    text = json.dumps(payload, default=str)
+    assert "cannot be sent here" not in text
+    for each in done.deliveries:
+        assert each.file.url is not None
+        assert each.file.url in text
+
+
+@pytest.mark.requirement("MCR-P3", "ABR-INV1")
+@given(
+    preset=st.sampled_from(HOSTS),
+    words=st.lists(st.sampled_from(WORDS), unique=True),
+    chosen=st.lists(st.sampled_from(FILES), max_size=6),
+)
+def test_no_string_of_a_payload_holds_a_files_base64(preset: Preset, words: list[str], chosen: list[FilePart]) -> None:
+    """Data stands in media places only, whatever the provider, the capabilities and the files."""
+    files = [replace(each, content=each.content) for each in chosen]
+    _, payload = sent(conversation(files), preset, words)
+    text = "\n".join(leaf for leaf in leaves(payload) if isinstance(leaf, str))
+    for file in files:
+        assert isinstance(file.content, FakeContent)
+        encoded = base64.b64encode(file.content.data).decode()
+        assert not any(encoded[start : start + 22] in text for start in range(len(encoded) - 21))
