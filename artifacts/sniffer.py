@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 # It explains each of its guesses at length; nobody asked.
 logging.getLogger("charset_normalizer").setLevel(logging.WARNING)
 
+DOUBTFUL = frozenset({"image/x-tga", "image/x-pcx", "image/x-win-bitmap", "audio/x-mod", "application/x-dosexec"})
+"""Types that libmagic sees in two or three arbitrary bytes; 0 to 255 in order is a Targa image to it."""
+
 MANY_LINES = 1000
 SHORT = 1024
 _handles = threading.local()
@@ -63,10 +66,11 @@ def sniff(head: bytes) -> str | None:
         handle = getattr(_handles, "mime", None)
         if handle is None:
             handle = _handles.mime = library.Magic(mime=True)
-        return str(handle.from_buffer(sample))
+        opinion = str(handle.from_buffer(sample))
     except Exception:  # a hostile file must not stop an upload; our own table has spoken already (ABR-8.3)
         log.warning("libmagic failed on a file of which %d bytes were looked at", len(sample))
         return None
+    return None if opinion in DOUBTFUL else opinion
 
 
 def guess_encoding(head: bytes) -> str | None:

@@ -143,6 +143,8 @@ def _local_names(head: bytes) -> Iterator[str]:
 def ole2_type(read_at: ReadAt, size: int) -> str | None:
     """The type of an OLE2 file by the names in its directory; at most 64 sectors of it are read."""
     header = read_at(0, 512)
+    if le(header, 30, 2) not in (9, 12):
+        return None
     sector = 1 << le(header, 30, 2)
     position, found = le(header, 48, 4), set[str]()
     for _ in range(64):

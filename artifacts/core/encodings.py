@@ -30,6 +30,7 @@ RARE = 200
 """One control character in so many is rare (security reference §2.5: 0.5 %)."""
 
 COMMON_SHARE = 0.75
+COMMON_WIDE = 0.8
 NAMES = {
     "utf8": "utf-8", "utf-8-sig": "utf-8-sig", "ascii": "utf-8", "us-ascii": "utf-8", "gbk": "gb18030",
     "gb2312": "gb18030",
@@ -42,8 +43,10 @@ _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 _C1 = re.compile("[\x80-\x84\x86-\x9f\ufffe\uffff]")
 _WESTERN = re.compile(
-    rb"[\xc0-\xff\x80\x8a\x8c\x8e\x91-\x97\x9a\x9c\x9e\x9f\x85\xa0\xa3\xa7\xa9\xab\xae\xb0\xb4\xb7\xbb]+"
+    rb"[\xc0-\xff\x80\x82\x84\x8a-\x8c\x8e\x91-\x97\x99-\x9b\x9c\x9e\x9f\x85\xa0\xa3\xa7\xa9\xab\xae\xb0\xb4\xb7\xbb]+"
 )
+_COMMON_WIDE = re.compile("[\t\n\r -~\u00c0-\u024f\u0400-\u045f\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e]")
+_PLAIN = re.compile("[\t\n\r -~]")
 _EAST_ASIAN = re.compile("[\u4e00-\u9fff\u3000-\u303f\uff00-\uffef]*")
 
 
@@ -183,11 +186,13 @@ def _wide(head: bytes) -> Iterator[TextFound]:
     """UTF-16 without a mark (a few bytes are no proof): each ASCII character, blank and line end in it brings a NUL."""
     if len(head) < 2:
         return
-    even, odd = head[0::2].count(0), head[1::2].count(0)
-    if even or odd:
-        encoding = "utf-16-le" if odd > even else "utf-16-be"
-        if _plausible_wide(head, encoding):
-            yield TextFound(encoding, Proof.STRONG if len(head) >= 16 else Proof.WEAK, "utf-16")
+    if b"\0" not in head:
+        return
+    shares = {name: _common_wide(head, name) for name in ("utf-16-le", "utf-16-be")}
+    best = max(shares, key=lambda name: shares[name])
+    common, plain = shares[best]
+    if common >= COMMON_WIDE and plain:
+        yield TextFound(best, Proof.STRONG if len(head) >= 16 else Proof.WEAK, "utf-16")
 
 
 def _nothing_but_chinese(head: bytes) -> Iterator[TextFound]:
@@ -199,29 +204,22 @@ def _nothing_but_chinese(head: bytes) -> Iterator[TextFound]:
             yield TextFound(encoding, Proof.STRONG if len(head) >= 16 else Proof.WEAK, "utf-16")
 
 
-def _plausible_wide(head: bytes, encoding: str) -> bool:
-    """Whether nearly all characters are ones people write: ASCII, letters of living scripts, CJK and its marks."""
-    words = head[: len(head) & ~1].decode(encoding, "replace")
-    odd = sum(1 for char in words[:8192] if not (char.isalnum() or char.isspace() or char.isprintable()))
-    ascii_only = sum(1 for char in words[:8192] if char < "\x7f")
-    return odd * RARE <= len(words[:8192]) and (ascii_only * 4 >= len(words[:8192]) or _east_asian(words[:8192]))
-
-
-def _east_asian(words: str) -> bool:
-    """Whether four in five characters are Chinese, Japanese or Korean, or their punctuation, or ASCII."""
-    common = sum(1 for char in words if "\u3000" <= char <= "\u30ff" or "\u4e00" <= char <= "\u9fff" or char < "\x7f"
-                 or "\uff00" <= char <= "\uffef" or "\uac00" <= char <= "\ud7a3")  # fmt: skip
-    return common * 5 >= len(words) * 4
+def _common_wide(head: bytes, encoding: str) -> tuple[float, float]:
+    """The shares of characters that people write (letters, Chinese, punctuation) and of ASCII among them, 0 to 1."""
+    words = head[: len(head) & ~1].decode(encoding, "replace")[:8192]
+    if not words:
+        return 0.0, 0.0
+    return len(_COMMON_WIDE.findall(words)) / len(words), len(_PLAIN.findall(words)) / len(words)
 
 
 def _latin_letters(head: bytes) -> bool:
     """Whether everything beyond ASCII is a Western letter or mark in Windows-1252: short words mislead a guesser."""
-    return _mostly_ascii(head) and bool(_WESTERN.fullmatch(head.translate(None, bytes(range(0x80)))))
+    return _mostly_ascii(head, 4) and bool(_WESTERN.fullmatch(head.translate(None, bytes(range(0x80)))))
 
 
-def _mostly_ascii(head: bytes) -> bool:
-    """Whether at most three bytes in ten are beyond ASCII: Latin text has accents, not only accents."""
-    return (len(head) - len(head.translate(None, bytes(range(0x80, 0x100))))) * 10 <= len(head) * 3
+def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:
+    """Whether at most so many bytes in ten are beyond ASCII: Latin text has accents, not only accents."""
+    return (len(head) - len(head.translate(None, bytes(range(0x80, 0x100))))) * 10 <= len(head) * tenths
 
 
 COMMON = {

@@ -1,0 +1,287 @@
+"""What is this file? The table of sample files, then the laws of decision 3 one by one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import FR, SAMPLES, SVG, ZH, Sample, docx, iso_media, mp3, pdf, picture, wav, zip_of
+
+from artifacts.core import detector as detecting
+from artifacts.core.detector import BinaryDetector, Detection
+from artifacts.core.extensions import EXTENSIONS_OF_MIME, OOXML, extension_for
+from artifacts.core.kinds import (
+    ALIASES,
+    UNDECLARED,
+    clean_mime,
+    is_binary_mime,
+    is_text_mime,
+    kind_of,
+    mime_of_filename,
+)
+from artifacts.core.signatures import SIGNATURES
+from artifacts.sniffer import detector
+from capabilities.core.vocabulary import Kind
+
+DETECT = detector()
+ALONE = BinaryDetector()
+PNG = picture("PNG")
+
+
+def look(data: bytes, declared: str | None = None, filename: str | None = None) -> Detection:
+    return DETECT.detect(data, None, declared, filename)
+
+
+@pytest.mark.requirement("ABR-1.1", "ABR-1.2", "ABR-1.3")
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_a_sample_file_is_what_it_is(sample: Sample) -> None:
+    """With its name alone, each of the samples has its type, kind and encoding, and nothing contradicts the name."""
+    found = look(sample.data, None, sample.name)
+    assert (found.mime_type, found.kind, found.encoding) == (sample.mime, sample.kind, sample.encoding)
+    assert found.is_binary is sample.is_binary
+    assert not found.mismatch
+
+
+@pytest.mark.requirement("ABR-1.5", "ABR-8.2")
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.is_binary], ids=lambda sample: sample.name)
+def test_a_binary_sample_is_known_without_name_and_declaration(sample: Sample) -> None:
+    """Without metadata the bytes alone give the same answer."""
+    found = look(sample.data)
+    assert (found.mime_type, found.kind) == (sample.mime, sample.kind)
+
+
+@pytest.mark.requirement("ABR-1.1")
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.is_binary], ids=lambda sample: sample.name)
+def test_a_text_sample_is_text_without_name_and_declaration(sample: Sample) -> None:
+    """Text is text whatever it is called, in the same encoding."""
+    found = look(sample.data)
+    assert (found.kind, found.is_binary, found.encoding) == (Kind.TEXT, False, sample.encoding)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_a_sample_is_the_same_without_libmagic(sample: Sample) -> None:
+    """Our own table is enough: opinions from outside change none of the samples' types."""
+    found = ALONE.detect(sample.data, None, None, sample.name)
+    assert (found.mime_type, found.kind, found.is_binary) == (sample.mime, sample.kind, sample.is_binary)
+
+
+def test_there_are_more_than_sixty_real_formats() -> None:
+    """The table names at least 60 different types, and each sample says how it was made."""
+    assert len({sample.mime for sample in SAMPLES}) >= 60
+    assert all(sample.made in ("by hand", "Pillow", "standard library") for sample in SAMPLES)
+
+
+@pytest.mark.requirement("ABR-1.4")
+@pytest.mark.parametrize(
+    "declared", ["image/png", "image/tiff", "audio/mpeg", "video/mp4", "application/pdf", "application/x-own-thing"]
+)
+def test_a_declared_type_stands_when_the_bytes_prove_nothing(declared: str) -> None:
+    """Metadata decides (ABR-1.4): bytes without a signature leave what was declared."""
+    found = look(bytes(range(256)) * 4, declared, "whatever.bin")
+    assert found.mime_type == declared
+    assert found.is_binary
+    assert not found.mismatch
+
+
+@pytest.mark.requirement("ABR-1.4")
+@pytest.mark.parametrize(
+    ("data", "declared", "mime"),
+    [
+        (pdf("x"), "image/png", "application/pdf"),
+        (PNG, "image/jpeg", "image/png"),
+        (picture("JPEG"), "application/pdf", "image/jpeg"),
+        (mp3(), "image/png", "audio/mpeg"),
+        (mp3(tag=True), "video/mp4", "audio/mpeg"),
+        (wav(), "audio/mpeg", "audio/wav"),
+        (iso_media(b"heic"), "image/png", "image/heic"),
+        (docx("x"), "application/pdf", f"{OOXML}wordprocessingml.document"),
+        (zip_of({"a": b"b"}), f"{OOXML}wordprocessingml.document", "application/zip"),
+        (PNG, "text/plain", "image/png"),
+    ],
+)
+def test_bytes_that_prove_another_type_win_and_the_contradiction_is_kept(data: bytes, declared: str, mime: str) -> None:
+    """A signature with a valid structure overrules the declaration, of another kind or of the same."""
+    found = look(data, declared)
+    assert (found.mime_type, found.declared_mime_type, found.detected_mime_type) == (mime, declared, mime)
+    assert found.mismatch
+    assert [item.says for item in found.evidence if item.step == "declared"] == [declared]
+    assert (found.evidence[-1].says, found.evidence[-1].reason) == (mime, "overruled")
+
+
+@pytest.mark.parametrize(
+    "stub",
+    [
+        b"\x89PNG\r\n\x1a\n" + bytes(9),
+        b"\xff\xd8\xff",
+        b"GIF89a\x01",
+        b"BM\x80\x81",
+        b"PK\x03\x04\xff\xff",
+        b"ID3\xff\xff\xff\xff",
+    ],
+)
+def test_fixed_bytes_without_a_structure_are_a_hint_and_no_proof(stub: bytes) -> None:
+    """A label stuck on something else overrules no declaration; without one it is all that is known."""
+    data = stub + b"\0\xfe\xff\x01" * 9
+    assert look(data, "audio/flac").mime_type == "audio/flac"
+    assert ALONE.detect(data).mime_type != "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    "declared", ["image/png", "audio/mpeg", "application/zip", "application/pdf", "application/msword"]
+)
+@pytest.mark.parametrize("words", [b"just words\n", ZH.encode(), ZH.encode("gbk"), ZH.encode("utf-16-le")])
+def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, words: bytes) -> None:
+    """Such types are never clean text, so the text wins."""
+    found = look(words, declared)
+    assert (found.mime_type, found.kind, found.mismatch) == ("text/plain", Kind.TEXT, True)
+
+
+def test_text_of_an_unknown_declared_type_keeps_that_type() -> None:
+    """A type nobody knows may well be text: its name stands and its words are readable."""
+    found = look(b"1 2 3\n", "application/x-own-thing")
+    assert (found.mime_type, found.kind, found.mismatch) == ("application/x-own-thing", Kind.TEXT, False)
+
+
+@pytest.mark.parametrize("declared", ["text/plain", "application/json", "text/csv", "image/svg+xml"])
+def test_what_is_declared_text_and_decodes_in_no_way_is_binary(declared: str) -> None:
+    """No text though text was declared: the bytes win."""
+    found = look(bytes(range(256)) * 4, declared)
+    assert (found.mime_type, found.is_binary, found.mismatch) == ("application/octet-stream", True, True)
+
+
+@pytest.mark.parametrize(
+    "declared", [None, "", "octet", "application/octet-stream", "Application/Octet-Stream; x=y", "a/b/c"]
+)
+def test_a_type_that_says_nothing_counts_as_not_declared(declared: str | None) -> None:
+    """Then the extension is asked, then the bytes (decision 3)."""
+    unknown = b"\x00\xfe\xff\x01" * 9
+    assert look(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
+    assert look(PNG, declared, "noname").mime_type == "image/png"
+    assert look(unknown, declared).declared_mime_type is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        ('"IMAGE/JPG"; q=1', "image/jpeg"),
+        (" text/Plain;charset=gbk", "text/plain"),
+        ("audio/x-wav", "audio/wav"),
+        ("audio/x-m4a", "audio/mp4"),
+        ("image/png, text/html", "image/png"),
+        ("image/", None),
+        ("../etc/passwd", None),
+        ("image/png\r\nX-Evil: 1", None),
+        ("a" * 300 + "/b", None),
+        (7, None),
+    ],
+)
+def test_a_declaration_is_cleaned_of_parameters_quotes_case_and_other_names(raw: object, clean: str | None) -> None:
+    """What is left is the name that providers use, or nothing."""
+    assert clean_mime(raw) == clean
+
+
+@given(st.one_of(st.text(), st.binary(), st.none()))
+def test_cleaning_a_type_twice_is_cleaning_it_once(raw: object) -> None:
+    """Whatever is declared, the clean name is its own clean name."""
+    once = clean_mime(raw)
+    assert once is None or clean_mime(once) == once
+
+
+def test_every_name_in_the_tables_is_clean_and_has_one_kind() -> None:
+    """Aliases lead to names that lead nowhere else; extensions and signatures name clean types."""
+    names = [*ALIASES.values(), *EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)]
+    assert [name for name in names if clean_mime(name) != name] == []
+    assert not UNDECLARED & set(ALIASES)
+    assert [name for name in names if is_text_mime(name) and is_binary_mime(name)] == []
+    assert [mime for mime in EXTENSIONS_OF_MIME if mime_of_filename(f"a.{extension_for(mime)}") != mime] == []
+
+
+def test_svg_is_text_to_a_model_and_rtf_is_a_document() -> None:
+    """SVG can be read as it stands; the words of an RTF file cannot (decision 3)."""
+    assert (look(SVG, "image/svg+xml").kind, look(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
+    assert look(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
+    assert kind_of("application/vnd.ms-excel") is Kind.DOCUMENT
+
+
+def test_an_unknown_container_layout_leaves_the_declared_type_of_that_container() -> None:
+    """A cut-off office file has no directory to look into; what was declared of a zip stands."""
+    cut = docx("x" * 50)[:60]
+    kind = f"{OOXML}wordprocessingml.document"
+    assert (look(cut, kind).mime_type, look(cut, kind).mismatch) == (kind, False)
+
+
+def test_an_extension_of_the_right_container_is_no_contradiction() -> None:
+    """`.mp4` with sound alone is audio, and nobody was wrong; declared as video it is a contradiction."""
+    sound = iso_media(b"isom", b"soun")
+    assert (look(sound, None, "a.mp4").mime_type, look(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
+    assert look(sound, "video/mp4").mismatch
+
+
+def test_the_uploaders_encoding_is_believed_when_it_decodes() -> None:
+    """The same bytes in the encoding somebody named; a name that does not decode is passed over."""
+    word = "Grüße, Öl, Ärger, Straße".encode("cp1252")
+    assert DETECT.detect(word, encoding="cp1250").encoding == "cp1250"
+    assert DETECT.detect(ZH.encode(), encoding="ascii").encoding == "utf-8"
+    assert DETECT.detect(ZH.encode(), encoding="no-such").encoding == "utf-8"
+
+
+def test_the_preferred_language_decides_between_encodings_that_both_fit() -> None:
+    """Four bytes that are Chinese in GB18030 and in Big5: with zh they are GB18030."""
+    both = "中文".encode("gbk")
+    assert BinaryDetector(prefer="zh").detect(both).encoding == "gb18030"
+
+
+def test_text_is_judged_by_the_whole_file_and_not_by_its_beginning() -> None:
+    """A NUL or a byte that does not decode, far behind the head, makes it binary; late Chinese makes it GB18030."""
+    plain = b"line of words\n" * 10_000
+
+    def whole(data: bytes) -> Detection:
+        return DETECT.detect(data[:65536], len(data), "text/plain", read_at=lambda o, n: data[o : o + n])
+
+    assert whole(plain).encoding == "utf-8"
+    assert whole(plain + b"\0").is_binary
+    assert whole(plain + ZH.encode("gbk")).encoding == "gb18030"
+    assert whole(plain + FR.encode("latin-1")).encoding == "cp1252"
+    assert whole(plain + bytes(range(128, 256))).is_binary
+    assert whole(plain + ZH.encode()).encoding == "utf-8"
+
+
+@pytest.mark.parametrize("declared", [None, "text/plain"])
+def test_an_empty_file_is_empty_text(declared: str | None) -> None:
+    """Nothing to look at: text, unless a name or a declaration says otherwise."""
+    assert (look(b"", declared).kind, look(b"", declared).mime_type) == (Kind.TEXT, "text/plain")
+    assert look(b"", "image/png").kind is Kind.IMAGE
+
+
+def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
+    """What a page shows: "declared image/png, bytes say application/pdf", step by step."""
+    rows = json.loads(json.dumps(look(pdf("x"), "image/png", "a.png").evidence_json()))
+    assert [(row["step"], row["says"]) for row in rows] == [
+        ("declared", "image/png"),
+        ("extension", "image/png"),
+        ("signature", "application/pdf"),
+        ("verdict", "application/pdf"),
+    ]
+    assert all(row["because"] == detecting.REASONS[row["reason"]] for row in rows)
+
+
+@pytest.mark.requirement("ABR-8.3")
+def test_a_sniffer_and_a_guesser_that_fail_leave_unknown_binary() -> None:
+    """When looking fails, what nobody declared is unknown binary, and what was declared stands (ABR-8.2, 8.3)."""
+
+    def broken(_: bytes) -> str | None:
+        raise RuntimeError("no")
+
+    failing = BinaryDetector(broken, broken)
+    found = failing.detect(b"\xff\x00\x81")
+    assert (found.mime_type, found.kind, found.is_binary) == ("application/octet-stream", Kind.OTHER, True)
+    assert failing.detect(b"\xff\x00\x81", None, "image/png").kind is Kind.IMAGE
+
+
+@pytest.mark.requirement("ABR-1.2")
+def test_the_seeds_question_has_one_of_five_answers() -> None:
+    """`detect_binary_type` knows image, audio, video, document and other."""
+    kinds = {DETECT.detect_binary_type(sample.data, None, sample.name) for sample in SAMPLES}
+    assert kinds == set(Kind) - {Kind.TEXT}

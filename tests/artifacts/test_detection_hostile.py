@@ -1,0 +1,132 @@
+"""Files made to mislead or to stall: detection answers, quickly, and never raises."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import SAMPLES, ZH, docx, iso_media, ole2, pdf, picture, zip_of
+
+from artifacts.core.containers import INSPECT
+from artifacts.core.detector import BinaryDetector
+from artifacts.core.facts import image_size
+from artifacts.core.kinds import clean_mime, kind_of
+from artifacts.sniffer import detector, in_use, sniff
+from capabilities.core.vocabulary import Kind
+
+DETECT = detector()
+PNG = picture("PNG")
+BUDGET_SECONDS = 2.0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"),
+    [
+        ("png with a zip behind it", PNG + zip_of({"a.exe": b"MZ"}), Kind.IMAGE),
+        ("gif header before a pdf", b"GIF89a" + pdf("x"), Kind.OTHER),
+        ("png with a script inside", PNG[:40] + b"<script>alert(1)</script>" + PNG[40:], Kind.IMAGE),
+        ("pdf with html inside", pdf("<html>"), Kind.DOCUMENT),
+        ("html that says it is a gif", b"GIF89a=1;<html><script>1</script></html>", Kind.TEXT),
+        ("words that begin like a bitmap", b"BM is short for something\n", Kind.TEXT),
+        ("words that begin like a program", b"MZ and PE are headers\n", Kind.TEXT),
+        ("words that begin like a tag", b"ID3 tags are explained here\n", Kind.TEXT),
+        ("words that begin like flash", b"CWS 1 and FWS 2\n", Kind.TEXT),
+        ("truncated png", PNG[:20], Kind.IMAGE),
+        ("truncated docx", docx("x")[:100], Kind.OTHER),
+        ("newlines", b"\n" * 65536, Kind.TEXT),
+    ],
+)
+def test_a_misleading_file_is_what_its_bytes_are(name: str, data: bytes, kind: Kind) -> None:
+    """Polyglots go by their beginning with a structure; words are words."""
+    found = DETECT.detect(data)
+    if name == "gif header before a pdf":
+        assert not any(item.reason == "signature" for item in found.evidence)
+    else:
+        assert found.kind is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("newlines that are no utf-8", b"\n" * 65000 + b"\xff\xfe\0"),
+        ("a zip of 20,000 names", zip_of({f"{n}": b"" for n in range(20_000)})),
+        ("a directory that points at itself", ole2("x")[:512] + b"\x00\0\0\0" * 128 + ole2("x")[1024:]),
+        ("boxes of no length", iso_media(b"isom", b"vide")[:20] + b"\0\0\0\x08moov" * 9000),
+        ("track entries without end", b"\x1a\x45\xdf\xa3\x87\x42\x82\x84webm\x16\x54\xae\x6b\xff" + b"\xae" * 60_000),
+        ("ends of central directories", b"PK\x03\x04\x14\0\0\0\0\0" + bytes(16) + b"\1\0\0\0a" + b"PK\x05\x06" * 9000),
+        ("one long line of brackets", b"[" * 65536),
+        ("every mark of utf-16", b"\xff\xfe" * 30_000),
+        ("invalid chinese", b"\xb0" * 65536),
+    ],
+)
+def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
+    """Work is bounded by what is looked at, not by what the bytes claim."""
+    began = time.perf_counter()
+    found = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
+    assert time.perf_counter() - began < BUDGET_SECONDS
+    assert found.kind in Kind
+
+
+@given(
+    st.one_of(st.binary(max_size=2000), st.sampled_from([s.data for s in SAMPLES]).flatmap(lambda d: st.just(d))),
+    st.one_of(st.none(), st.text(max_size=20), st.sampled_from([s.mime for s in SAMPLES])),
+    st.one_of(st.none(), st.text(max_size=20), st.sampled_from([s.name for s in SAMPLES])),
+)
+@pytest.mark.requirement("ABR-8.3")
+def test_detection_never_raises_and_its_answer_is_whole(data: bytes, declared: str | None, name: str | None) -> None:
+    """Any bytes, any metadata: a clean type of that kind; text has an encoding that decodes it, binary has none."""
+    found = DETECT.detect(data, None, declared, name)
+    assert clean_mime(found.mime_type) == found.mime_type or found.mime_type == "application/octet-stream"
+    assert found.is_binary == (found.kind is not Kind.TEXT)
+    assert (found.encoding is None) == found.is_binary
+    assert found.kind is Kind.TEXT or found.kind is kind_of(found.mime_type)
+    if found.encoding:
+        assert "\0" not in data.decode(found.encoding)
+    assert found.evidence[-1].step == "verdict"
+    assert found.evidence[-1].says == found.mime_type
+
+
+@given(st.sampled_from([s for s in SAMPLES if s.is_binary]), st.integers(0, 600), st.integers(0, 255))
+def test_a_damaged_or_cut_sample_is_still_answered(sample, place: int, byte: int) -> None:
+    """One byte changed, or the rest missing: an answer, and the containers' readers raise nothing."""
+    damaged = sample.data[:place] + bytes([byte]) + sample.data[place + 1 :]
+    for data in (damaged, sample.data[:place]):
+        DETECT.detect(data, None, None, sample.name)
+        for look in INSPECT.values():
+            look(lambda offset, length, data=data: data[max(offset, 0) : max(offset, 0) + length], len(data))
+        image_size(data, sample.mime)
+
+
+@given(st.binary(min_size=20, max_size=400), st.sampled_from(["image/png", "image/jpeg", "image/gif", "image/webp"]))
+@pytest.mark.requirement("ABR-P3")
+def test_bytes_that_are_neither_text_nor_signed_stay_the_image_they_were_declared(data: bytes, declared: str) -> None:
+    """The seed's property 3, as far as detection decides it."""
+    alone = DETECT.detect(data)
+    if alone.kind is Kind.TEXT or any(item.reason == "signature" for item in alone.evidence):
+        return
+    assert DETECT.detect(data, None, declared).mime_type == declared
+
+
+def test_the_reader_that_fails_is_no_failure_of_the_upload() -> None:
+    """Storage that breaks while a container is looked into: what was declared stands."""
+
+    def broken(offset: int, length: int) -> bytes:
+        raise OSError("disk")
+
+    found = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=broken)
+    assert (found.mime_type, found.kind) == ("application/msword", Kind.DOCUMENT)
+
+
+def test_libmagic_in_use_is_named_and_its_opinion_is_only_asked_of_what_is_no_text() -> None:
+    """The health page can say whose opinion is asked."""
+    assert in_use().startswith(("libmagic", "pylibmagic", "none"))
+    asked: list[bytes] = []
+    counting = BinaryDetector(lambda head: asked.append(head))
+    counting.detect(ZH.encode() * 100)
+    counting.detect(PNG)
+    assert asked == []
+    counting.detect(b"\0\xff" * 50_000)
+    assert [len(head) for head in asked] == [65536]
+    assert sniff(b"") is None

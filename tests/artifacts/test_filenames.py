@@ -1,0 +1,78 @@
+"""Names from outside are labels: harmless, the same after a second cleaning, and sent back as RFC 6266 says."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from artifacts.core.filenames import BIDI, MAX_BYTES, clean_filename, content_disposition
+
+NASTY = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"%;é' + BIDI)), max_size=300)
+
+
+@given(NASTY)
+def test_a_clean_name_is_a_harmless_label_and_cleaning_it_again_changes_nothing(raw: str) -> None:
+    """No path, no control or bidi characters, no dots or blanks at its ends, at most 255 bytes, NFC, idempotent."""
+    name = clean_filename(raw)
+    assert clean_filename(name) == name
+    assert not set(name) & set("/\\" + BIDI)
+    assert all(unicodedata.category(char) not in ("Cc", "Cs") for char in name)
+    assert name == name.strip() == name.strip(".")
+    assert len(name.encode()) <= MAX_BYTES
+    assert unicodedata.is_normalized("NFC", name)
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\me\\报告.pdf", "报告.pdf"),
+        ("...hidden. ", "hidden"),
+        ("CON", "_CON"),
+        ("nul.txt", "_nul.txt"),
+        ("console.txt", "console.txt"),
+        ("photo\u202egnp.exe", "photognp.exe"),
+        ("a\r\nSet-Cookie: x", "aSet-Cookie: x"),
+        ("e\u0301.txt", "é.txt"),
+        ("/", ""),
+        (None, ""),
+    ],
+)
+def test_a_name_is_cleaned_as_listed(raw: str | None, name: str) -> None:
+    """One row for each thing that is taken out."""
+    assert clean_filename(raw) == name
+
+
+def test_a_long_name_is_cut_at_a_character_and_keeps_its_extension() -> None:
+    """255 bytes of UTF-8, whole characters, `.pdf` still there."""
+    name = clean_filename("报" * 200 + ".pdf")
+    assert name.endswith("报.pdf")
+    assert len(name.encode()) in (253, 254, 255)
+    assert clean_filename("", "artifact") == "artifact"
+
+
+@given(NASTY, st.sampled_from(["attachment", "inline"]))
+def test_a_disposition_is_one_ascii_line_that_gives_the_name_back(raw: str, disposition: str) -> None:
+    """No header can be broken or forged by a name, and `filename*` decodes to the clean name."""
+    name, header = clean_filename(raw), content_disposition(raw, disposition)
+    assert header.isascii()
+    assert header.isprintable()
+    plain = re.search(r'filename="([^"\\]*)"', header)
+    extended = re.search(r"filename\*=UTF-8''(\S+)$", header)
+    assert header.startswith(disposition)
+    if name:
+        assert plain
+        assert (unquote(extended[1]) if extended else plain[1]) == name
+    else:
+        assert header == disposition
+
+
+def test_a_plain_name_needs_no_extended_form() -> None:
+    """ASCII says it all; anything else is said twice, once for old clients."""
+    assert content_disposition("a b.txt") == 'attachment; filename="a b.txt"'
+    assert content_disposition("é.txt") == "attachment; filename=\"e_.txt\"; filename*=UTF-8''%C3%A9.txt"

@@ -1,0 +1,154 @@
+"""Text and its encoding: what was written comes back, whatever it was written in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from samples import JA, TW, ZH
+
+from artifacts.core.encodings import canonical, decode_blocks, find_text, is_clean
+from artifacts.sniffer import detector, guess_encoding
+
+DETECT = detector()
+COMMON_ZH = (
+    "的一是不了人我在有他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后"
+    "小么心多天而能好都然没日于起还发成事只作当想看文无开手十用主行方又如前所本见经头面公同三已老从动两长"
+    "知民样现分将外但身些与高意进把法此实回二理美点月明其种声全工己话儿者向情部正名定女问力机给等几很业最"
+    "间新什打便位因重被走电四第门相次东政海口使教西再平真听世气信北少关并内加化由却代军产入先山五太水万市"
+)
+ZH_WORDS = st.text(st.sampled_from(COMMON_ZH), min_size=8, max_size=60)
+UNICODE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Cn", "Co")), min_size=1, max_size=200)
+
+
+def read(data: bytes, **options: object) -> str | None:
+    found = find_text(data, whole=True, guess=guess_encoding, **options)
+    return "".join(decode_blocks([data], found.encoding)) if found else None
+
+
+@pytest.mark.requirement("ABR-5.3", "ABR-1.1")
+@given(UNICODE)
+def test_any_text_in_utf8_comes_back(text: str) -> None:
+    """UTF-8 is always found, whatever the words (a leading mark is taken as a mark)."""
+    assume(not text.startswith("\ufeff"))
+    assert read(text.encode()) == text
+
+
+@given(UNICODE, st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
+def test_any_text_behind_a_byte_order_mark_comes_back(text: str, encoding: str) -> None:
+    """A mark decides, and is not part of the text."""
+    assume(not text.startswith("\ufeff"))
+    assert read(text.encode(encoding)) == text
+
+
+@given(ZH_WORDS, st.sampled_from(["gb18030", "gbk", "gb2312"]))
+def test_chinese_words_in_a_national_encoding_come_back(text: str, encoding: str) -> None:
+    """Common words in GB 2312, GBK or GB18030, with line ends and ASCII between, are read as GB18030.
+
+    Not the few runs of words whose bytes are valid UTF-8 too (一 alone is the letter һ there).
+    """
+    data = f"{text}\nabc, 1\n{text}".encode(encoding)
+    assume(not is_clean([data], "utf-8"))
+    assert read(data) == f"{text}\nabc, 1\n{text}"
+
+
+@given(ZH_WORDS, st.sampled_from(["utf-16-le", "utf-16-be"]))
+def test_chinese_words_in_utf16_without_a_mark_come_back(text: str, encoding: str) -> None:
+    """Line ends and digits bring the NULs that give UTF-16 away."""
+    assert read(f"{text}\n1. {text}\n".encode(encoding)) == f"{text}\n1. {text}\n"
+
+
+@given(
+    st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), min_size=8),
+    st.sampled_from(["utf-16-le", "utf-16-be"]),
+)
+def test_plain_words_in_utf16_without_a_mark_come_back(text: str, encoding: str) -> None:
+    """A NUL in every second byte is UTF-16."""
+    assert read(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (TW, "big5"),
+        (TW, "utf-16-be"),
+        (JA, "shift_jis"),
+        (JA, "euc_jp"),
+        (ZH, "gb18030"),
+        ("中文", "gbk"),
+        ("编号,名称\n1,苹果\n", "gbk"),
+        ("Été, garçon, Größe", "latin-1"),
+        ("„Ça va“ – naïve…", "cp1252"),
+        ("Привет, мир. Это проверка кодировки.", "cp1251"),
+    ],
+)
+def test_words_in_an_old_encoding_come_back(text: str, encoding: str) -> None:
+    """Traditional Chinese, Japanese, Western and Russian, short ones included."""
+    assert read(text.encode(encoding)) == text
+
+
+@given(st.binary(max_size=300))
+def test_what_is_found_decodes_and_has_no_nul(data: bytes) -> None:
+    """Text means: every byte decodes, no NUL comes out, control characters are rare."""
+    found = find_text(data, whole=True, guess=guess_encoding)
+    if found:
+        words = data.decode(found.encoding)
+        assert "\0" not in words
+        assert sum(1 for char in words if char < " " and char not in "\t\n\r\f\b\x1b") * 200 <= len(words)
+
+
+@given(st.binary(max_size=2000), st.lists(st.integers(1, 50), min_size=1, max_size=60))
+def test_decoding_never_raises_and_does_not_depend_on_where_blocks_end(data: bytes, cuts: list[int]) -> None:
+    """Block by block gives the same text as at once, in every encoding we find; damage becomes U+FFFD."""
+    blocks, rest = [], data
+    for cut in cuts:
+        blocks.append(rest[:cut])
+        rest = rest[cut:]
+    for encoding in ("utf-8", "gb18030", "big5", "shift_jis", "utf-16-le", "cp1252", "no such", None):
+        assert "".join(decode_blocks([*blocks, rest], encoding)) == "".join(decode_blocks([data], encoding))
+
+
+@given(ZH_WORDS, st.integers(1, 40), st.sampled_from(["utf-8", "gb18030", "big5", "utf-16-le"]))
+def test_a_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding: str) -> None:
+    """A character cut in two by a block's end is no fault; one cut off by the file's end is."""
+    data = text.encode(encoding, "ignore")
+    assume(len(data) > 2)
+    blocks = [data[place : place + size] for place in range(0, len(data), size)]
+    assert is_clean(blocks, encoding)
+    assert not is_clean([*blocks, b"\0\0\0"], encoding)
+    assert not is_clean([data[:-1]], encoding)
+    assert is_clean([data[:-1]], encoding, whole=False)
+
+
+@pytest.mark.parametrize("data", [b"\0", b"a\0b", bytes(range(256)), b"\x01\x02\x03words", b"\xff" * 40 + b"\0"])
+def test_bytes_with_nul_or_many_controls_are_no_text(data: bytes) -> None:
+    """One NUL is enough; one control character in three is too many."""
+    assert read(data) is None
+
+
+def test_a_log_with_colours_is_text() -> None:
+    """Escape, tab, form feed and carriage return are what terminals write."""
+    assert read(b"\x1b[31mred\x1b[0m\tand\r\n\x0c") == "\x1b[31mred\x1b[0m\tand\r\n\x0c"
+
+
+def test_a_head_cut_inside_a_character_is_still_text() -> None:
+    """Only the beginning of a long file is looked at first."""
+    assert find_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
+    assert find_text(ZH.encode()[:-2], whole=True, guess=None) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("GBK", "gb18030"),
+        ("latin-1", "cp1252"),
+        ("UTF8", "utf-8"),
+        ("Shift_JIS", "shift_jis"),
+        ("base64", None),
+        ("x", None),
+        ("", None),
+    ],
+)
+def test_an_encodings_name_is_ours_or_none(name: str, found: str | None) -> None:
+    """Narrow encodings are read as the wider ones that contain them; what is no text encoding is none."""
+    assert canonical(name) == found
