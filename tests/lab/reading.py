@@ -35,6 +35,7 @@ class Heard:
     schema: dict[str, Any] | None = None
     max_tokens: int | None = None
     temperature: float | None = None
+    problem: str = ""
 
     @property
     def question(self) -> str:
@@ -50,15 +51,20 @@ def protocol_at(path: str) -> str:
 
 
 def read(path: str, body: bytes) -> Heard:
-    """The request at that path; a body that is not a JSON object is heard as silence."""
+    """The request at that path; what it does not understand is its `problem`."""
     protocol = protocol_at(path)
     try:
         data = json.loads(body)
     except ValueError:
         data = None
     heard = Heard(protocol)
-    if isinstance(data, dict):
-        {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}[protocol](data, heard)
+    if not isinstance(data, dict):
+        heard.problem = "the body is not a JSON object"
+    else:
+        try:
+            {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}[protocol](data, heard)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            heard.problem = f"the request is not of this protocol's shape: {error!r}"
     if protocol == "gemini":
         heard.model = unquote(path.split("?")[0].split("/models/")[-1]).rsplit(":", 1)[0]
         heard.stream = ":streamGenerateContent" in path
@@ -160,12 +166,17 @@ def _gemini_parts(parts: list[dict[str, Any]], heard: Heard) -> str:
     for part in parts:
         if inline := part.get("inlineData"):
             data = base64.urlsafe_b64decode(inline["data"].replace("+", "-").replace("/", "_"))
-            heard.media.append(Media("inlineData", inline["mimeType"], data))
+            heard.media.append(Media("inlineData", _mime(inline), data))
         elif linked := part.get("fileData"):
-            heard.media.append(Media("fileData", linked.get("mimeType", ""), url=linked["fileUri"]))
+            heard.media.append(Media("fileData", _mime(linked), url=linked["fileUri"]))
         elif call := part.get("functionCall"):
             heard.calls.append((call["name"], call.get("args") or {}))
         elif answer := part.get("functionResponse"):
             heard.results.append((answer["name"], json.dumps(answer["response"], ensure_ascii=False)))
             _gemini_parts(answer.get("parts") or [], heard)
     return "\n".join(part["text"] for part in parts if "text" in part)
+
+
+def _mime(value: dict[str, Any]) -> str:
+    """The type in either spelling that JSON of protocol buffers allows."""
+    return str(value["mimeType"] if "mimeType" in value else value["mime_type"])

@@ -203,6 +203,8 @@ class Lab:
         heard = read(path, body)
         name = path.strip("/").split("/")[0]
         step = self._next(name, heard.model)
+        if step.name == "ok" and heard.problem:
+            step = Step("http_400", {"message": heard.problem})
         received = Received(name, protocol_at(path), path, headers, body, heard, step.name, arrived_at=time.monotonic())
         self.requests.append(received)
         self._tell(received)

@@ -1,0 +1,72 @@
+"""One call over a real socket, encoded and decoded by the product's protocols, without the product's driver."""
+
+from __future__ import annotations
+
+import http.client
+from urllib.parse import urlsplit
+
+from capabilities.core.message import ChatRequest, ToolCall
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.wire import (
+    Answer,
+    Delta,
+    Failure,
+    Finish,
+    MediaData,
+    StreamEvent,
+    Target,
+    UpstreamRequest,
+    base64_blocks,
+)
+
+KEY = "sk-canary-0123456789abcdef"
+
+
+def body_of(request: UpstreamRequest) -> bytes:
+    """The whole body as it goes out."""
+    out = b""
+    for piece in request.pieces():
+        out += b"".join(base64_blocks(piece.blob)) if isinstance(piece, MediaData) else piece
+    return out
+
+
+def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: bool) -> Answer | Failure:
+    """What one call comes back with; a stream is put together again."""
+    wire = PROTOCOLS[protocol]
+    request = wire.encode(chat, Target("lab", url, model, KEY), stream=stream)
+    place = urlsplit(request.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    try:
+        path = f"{place.path}?{place.query}" if place.query else place.path
+        connection.request("POST", path, body_of(request), dict(request.headers))
+        response = connection.getresponse()
+        headers = dict(response.getheaders())
+        if not stream or response.status != 200:
+            return wire.decode(response.status, headers, response.read())
+        decoder, events = wire.decoder(), []
+        while block := response.read1():
+            events += decoder.feed(block)
+        return gathered([*events, *decoder.close()])
+    finally:
+        connection.close()
+
+
+def gathered(events: list[StreamEvent]) -> Answer | Failure:
+    """The answer that a stream's events add up to, or the failure it ended with."""
+    text = reasoning = refusal = ""
+    calls: dict[int, list[str | None]] = {}
+    for event in events:
+        if isinstance(event, Failure):
+            return event
+        if isinstance(event, Finish):
+            made = tuple(ToolCall(c[0] or "", c[1] or "", c[2] or "", c[3]) for _, c in sorted(calls.items()))
+            return Answer(
+                text, made, reasoning or None, refusal or None, event.finish_reason, event.usage, event.model, event.id
+            )
+        assert isinstance(event, Delta)
+        text, reasoning, refusal = text + event.text, reasoning + event.reasoning, refusal + event.refusal
+        for piece in event.tool_calls:
+            call = calls.setdefault(piece.index, [None, None, "", None])
+            call[0], call[1], call[3] = piece.id or call[0], piece.name or call[1], piece.signature or call[3]
+            call[2] = (call[2] or "") + piece.arguments
+    raise AssertionError("the stream ended without Finish or Failure")

@@ -1,0 +1,172 @@
+"""Every protocol against the fault lab over real sockets: what is played is what is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Failure, Usage
+from tests.lab import PLAYS, Lab
+from tests.protocols.exchange import KEY, exchange
+
+NEEDS_A_DRIVER = frozenset(
+    [
+        "silent",
+        "reset_before_headers",
+        "close_before_headers",
+        "reset_mid_body",
+        "truncated_body",
+        "drip",
+        "gzip",
+        "gzip_bomb",
+        "huge_body",
+        "stall",
+        "stall_first",
+        "comments_forever",
+        "comments_after",
+        "giant_event",
+        "endless",
+        "reset_before_content",
+    ]
+)
+"""Plays whose outcome a driver's clock, limits or unpacking decides."""
+BYTES = [
+    (protocol, name, stream)
+    for name, play in PLAYS.items()
+    for protocol in play.needs
+    for stream in (False, True)
+    if name not in NEEDS_A_DRIVER
+]
+CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
+BOTH = pytest.mark.parametrize("stream", [False, True])
+EACH = pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as running:
+        yield running
+
+
+@pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
+def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
+    """The class of the fault table is what the bytes are read as, plain and streamed, after the play really ran."""
+    outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
+    assert lab.requests[-1].play == name
+    assert lab.requests[-1].heard.stream is stream
+    expected = PLAYS[name].stream if stream else PLAYS[name].plain
+    assert (outcome.fault if isinstance(outcome, Failure) else None) == expected
+
+
+@EACH
+@BOTH
+def test_an_answer_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
+    """Reasoning, text, usage, model and id arrive, plain and streamed alike."""
+    answer = exchange(protocol, lab.url(protocol), "fault:reasoning", CHAT, stream=stream)
+    assert isinstance(answer, Answer)
+    assert (answer.text, answer.reasoning) == ("You said: hi", "First I think about it. 先想一想。")
+    assert answer.finish_reason == "stop"
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.cached_tokens) == (11, 7, 3)
+    assert answer.usage.total_tokens == 18
+    assert answer.model == "fault:reasoning"
+    assert answer.id
+
+
+@EACH
+@BOTH
+def test_a_tool_call_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
+    """Name, id and arguments arrive and the reason to stop is tool_calls."""
+    answer = exchange(protocol, lab.url(protocol), "fault:tool_call", CHAT, stream=stream)
+    assert isinstance(answer, Answer)
+    (call,) = answer.tool_calls
+    assert (call.name, call.arguments) == ("get_weather", '{"city": "Zürich", "days": 2}')
+    assert call.id
+    assert answer.finish_reason == "tool_calls"
+    assert call.signature == {"openai": None, "anthropic": None, "gemini": "c2lnbmVk"}[protocol]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kind", "mime", "slot"),
+    [
+        ("openai", Kind.IMAGE, "image/png", "image_url"),
+        ("openai", Kind.AUDIO, "audio/wav", "input_audio"),
+        ("openai", Kind.DOCUMENT, "application/pdf", "file"),
+        ("anthropic", Kind.IMAGE, "image/png", "image"),
+        ("anthropic", Kind.DOCUMENT, "application/pdf", "document"),
+        ("gemini", Kind.IMAGE, "image/png", "inlineData"),
+        ("gemini", Kind.AUDIO, "audio/wav", "inlineData"),
+        ("gemini", Kind.VIDEO, "video/mp4", "inlineData"),
+        ("gemini", Kind.DOCUMENT, "application/pdf", "inlineData"),
+    ],
+)
+@pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5", "MCR-P2")
+def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind: Kind, mime: str, slot: str) -> None:
+    """A supported part's data is in the model request, byte for byte, in the protocol's own slot."""
+    data = bytes(range(256)) * 5 + b"end"
+    part = NativePart(kind, mime, blob_of(data), filename="a file")
+    chat = ChatRequest((Message(Role.USER, (TextPart("look"), part)),))
+    assert isinstance(exchange(protocol, lab.url(protocol), "m", chat, stream=False), Answer)
+    (media,) = lab.requests[-1].heard.media
+    assert (media.slot, media.mime_type, media.data) == (slot, mime, data)
+
+
+@EACH
+def test_a_whole_conversation_is_heard_as_it_was_meant(lab: Lab, protocol: str) -> None:
+    """System, history, tool call, tool result, tools, choice, schema and limit arrive in each vendor's own words."""
+    call = ToolCall("call/1", "get_weather", '{"city": "Zürich"}')
+    tool = Tool("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
+    chat = ChatRequest(
+        (
+            Message(Role.SYSTEM, (TextPart("Be brief."),)),
+            Message(Role.USER, (TextPart("Weather?"),)),
+            Message(Role.ASSISTANT, (TextPart("I look."),), (call,)),
+            Message(Role.TOOL, (TextPart("sunny"),), tool_call_id="call/1"),
+            Message(Role.USER, (TextPart("And now?"),)),
+        ),
+        max_tokens=77,
+        tools=(tool,),
+        tool_name="get_weather",
+    )
+    assert isinstance(exchange(protocol, lab.url(protocol), "m", chat, stream=False), Answer)
+    heard = lab.requests[-1].heard
+    assert heard.turns[0] == ("system", "Be brief.")
+    assert next(text for role, text in heard.turns if role == "user") == "Weather?"
+    assert heard.question == "And now?"
+    assert ("assistant", "I look.") in heard.turns
+    assert heard.calls == [("get_weather", {"city": "Zürich"})]
+    assert len(heard.results) == 1
+    assert "sunny" in heard.results[0][1]
+    assert (heard.tools, heard.tool_choice, heard.max_tokens) == (["get_weather"], "get_weather", 77)
+
+
+@EACH
+def test_a_schema_arrives_in_its_own_field(lab: Lab, protocol: str) -> None:
+    """Structured output is asked for in the vendor's own place."""
+    schema = {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}}
+    shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    chat = ChatRequest(CHAT.messages, response_format=shape)
+    exchange(protocol, lab.url(protocol), "m", chat, stream=False)
+    heard = lab.requests[-1].heard
+    assert heard.schema is not None
+    assert heard.schema["properties"]["a"]["type"] == "object"
+    assert (heard.schema.get("additionalProperties") is False) is (protocol == "anthropic")
+
+
+@EACH
+def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) -> None:
+    """Neither URL nor body holds the key."""
+    exchange(protocol, lab.url(protocol), "m", CHAT, stream=False)
+    received = lab.requests[-1]
+    assert KEY not in received.path
+    assert KEY.encode() not in received.body
+    assert [name for name, value in received.headers.items() if KEY in value] == [
+        {"openai": "authorization", "anthropic": "x-api-key", "gemini": "x-goog-api-key"}[protocol]
+    ]
+
+
+def test_usage_is_unknown_rather_than_zero_when_nobody_counted() -> None:
+    """An absent count is None."""
+    assert Usage().prompt_tokens is None

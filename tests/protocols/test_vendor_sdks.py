@@ -1,0 +1,144 @@
+"""The official SDKs take the lab's answers for real and their requests are understood: the fake is no invention."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+import anthropic
+import openai
+import pytest
+from google import genai
+from google.genai import errors as gemini_errors
+from google.genai import types
+
+from tests.lab import Lab
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(40))
+DATA = base64.b64encode(PNG).decode()
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def openai_client(lab: Lab) -> openai.OpenAI:
+    return openai.OpenAI(base_url=lab.url("openai"), api_key="k", max_retries=0)
+
+
+@pytest.fixture(scope="module")
+def anthropic_client(lab: Lab) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=lab.url("anthropic").removesuffix("/v1"), api_key="k", max_retries=0)
+
+
+@pytest.fixture(scope="module")
+def gemini_client(lab: Lab) -> genai.Client:
+    options = types.HttpOptions(base_url=lab.url("gemini").removesuffix("/v1beta"), api_version="v1beta")
+    return genai.Client(api_key="k", http_options=options)
+
+
+def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
+    """Text, tool call, usage and a stream arrive; image and question are heard."""
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
+    ]
+    create = openai_client.chat.completions.create
+    answer = create(model="m", messages=[{"role": "user", "content": parts}])  # type: ignore[misc, list-item]
+    assert answer.choices[0].message.content == "You said: What is this? [image/png, 48 bytes]"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 18
+    assert lab.requests[-1].heard.media[0].data == PNG
+    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}]
+    asked = [{"role": "user", "content": "hi"}]
+    called = create(model="m", messages=asked, tools=tools, tool_choice="required")  # type: ignore[call-overload]
+    assert called.choices[0].message.tool_calls[0].function.arguments == '{"city": "Zürich"}'
+    chunks = list(create(model="fault:reasoning", messages=asked, stream=True))  # type: ignore[call-overload]
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "You said: hi"
+    assert chunks[-1].usage.completion_tokens == 7
+
+
+@pytest.mark.parametrize(
+    ("play", "error"),
+    [
+        ("http_400", openai.BadRequestError),
+        ("http_401", openai.AuthenticationError),
+        ("quota", openai.RateLimitError),
+        ("http_503", openai.InternalServerError),
+        ("reset_before_headers", openai.APIConnectionError),
+    ],
+)
+def test_the_openai_sdk_meets_the_lab_s_faults_as_real_ones(
+    openai_client: openai.OpenAI, play: str, error: type[Exception]
+) -> None:
+    """Each fault raises the SDK's own class for it."""
+    with pytest.raises(error):
+        openai_client.chat.completions.create(model=f"fault:{play}", messages=[{"role": "user", "content": "hi"}])
+
+
+def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
+    lab: Lab, anthropic_client: anthropic.Anthropic
+) -> None:
+    """Text, thinking, tool call, usage and a stream arrive; image and question are heard."""
+    source = {"type": "base64", "media_type": "image/png", "data": DATA}
+    content = [{"type": "image", "source": source}, {"type": "text", "text": "What is this?"}]
+    create = anthropic_client.messages.create
+    answer = create(model="m", max_tokens=9, messages=[{"role": "user", "content": content}])  # type: ignore[typeddict-item, list-item]
+    assert answer.content[0].text == "You said: What is this? [image/png, 48 bytes]"  # type: ignore[union-attr]
+    assert (answer.stop_reason, answer.usage.output_tokens) == ("end_turn", 7)
+    assert lab.requests[-1].heard.media[0].data == PNG
+    tools = [{"name": "get_weather", "input_schema": SCHEMA}]
+    asked = [{"role": "user", "content": "hi"}]
+    with anthropic_client.messages.stream(
+        model="fault:tool_call",
+        max_tokens=9,
+        messages=asked,
+        tools=tools,  # type: ignore[arg-type]
+    ) as stream:
+        final = stream.get_final_message()
+    assert final.content[0].input == {"city": "Zürich", "days": 2}  # type: ignore[union-attr]
+    assert final.stop_reason == "tool_use"
+    with anthropic_client.messages.stream(model="fault:reasoning", max_tokens=9, messages=asked) as stream:  # type: ignore[arg-type]
+        assert "".join(stream.text_stream) == "You said: hi"
+
+
+def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client: anthropic.Anthropic) -> None:
+    """Each fault raises the SDK's own class for it, an error event within a stream too."""
+    asked = {"role": "user", "content": "hi"}
+    for play, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
+        with pytest.raises(error):
+            anthropic_client.messages.create(model=f"fault:{play}", max_tokens=9, messages=[asked])  # type: ignore[list-item]
+    with (
+        pytest.raises(anthropic.APIStatusError),
+        anthropic_client.messages.stream(model="fault:error_event_mid", max_tokens=9, messages=[asked]) as stream,  # type: ignore[list-item]
+    ):
+        stream.get_final_message()
+
+
+def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemini_client: genai.Client) -> None:
+    """Text, function call, usage and a stream arrive; image and question are heard."""
+    image = types.Part.from_bytes(data=PNG, mime_type="image/png")
+    contents = [types.Content(role="user", parts=[image, types.Part(text="What is this?")])]
+    answer = gemini_client.models.generate_content(model="m", contents=contents)  # type: ignore[arg-type]
+    assert answer.text == "You said: What is this? [image/png, 48 bytes]"
+    assert lab.requests[-1].heard.media[0].data == PNG
+    called = gemini_client.models.generate_content(model="fault:tool_call", contents="hi")
+    assert called.function_calls is not None
+    assert called.function_calls[0].args == {"city": "Zürich", "days": 2}
+    chunks = list(gemini_client.models.generate_content_stream(model="m", contents="hi"))
+    assert "".join(chunk.text or "" for chunk in chunks) == "You said: hi"
+    assert chunks[-1].usage_metadata is not None
+    assert chunks[-1].usage_metadata.candidates_token_count == 7
+
+
+def test_the_google_sdk_meets_the_lab_s_faults_as_real_ones(gemini_client: genai.Client) -> None:
+    """A bad key is a client's error of status 400, an overload a server's."""
+    with pytest.raises(gemini_errors.ClientError) as refused:
+        gemini_client.models.generate_content(model="fault:gemini_bad_key", contents="hi")
+    assert refused.value.code == 400
+    with pytest.raises(gemini_errors.ServerError):
+        gemini_client.models.generate_content(model="fault:http_503", contents="hi")
