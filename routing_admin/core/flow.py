@@ -27,6 +27,7 @@ from routing_admin.core.chain import (
     Timeouts,
     Try,
     Wait,
+    cut_short,
     skipped,
 )
 from routing_admin.core.cooldown import Cooldowns, Cooling
@@ -68,10 +69,14 @@ class _Trial:
 
 
 class Walk(Generic[T]):
-    """One request's way along its chain; `attempts` grows as candidates are left, readable at any time."""
+    """One request's way along its chain; `attempts` grows as candidates are left, readable at any time.
 
-    def __init__(self, plan: Plan, surroundings: Surroundings) -> None:
+    `stream` says that answers are streams: then `stream_ended` tells the cooldowns how it went, not the first content.
+    """
+
+    def __init__(self, plan: Plan, surroundings: Surroundings, *, stream: bool = False) -> None:
         self.plan = plan
+        self._stream = stream
         self.attempts: list[Attempt] = []
         self._world = surroundings
         self._began = surroundings.clock()
@@ -139,7 +144,10 @@ class Walk(Generic[T]):
         if isinstance(outcome, Failure):
             self._leave(trial, outcome)
             return None
-        world.cooldowns.succeeded(*place)
+        if self._stream:
+            world.cooldowns.released(*place)
+        else:
+            world.cooldowns.succeeded(*place)
         self.attempts.append(self._attempt(trial, OK))
         return Done(outcome, call, tuple(self.attempts))
 
@@ -251,6 +259,22 @@ class Walk(Generic[T]):
 
     def _ms(self, moment: float) -> float:
         return (moment - self._began) * 1000
+
+
+def stream_ended(
+    done: Done[T], failure: Failure | None, duration_ms: float, plan: Plan, surroundings: Surroundings
+) -> tuple[Attempt, ...]:
+    """The attempts of a request whose stream has ended: in order, or by the caller's leaving (None), or by a failure.
+
+    The cooldowns learn of it here; `duration_ms` is that of the answering attempt, from its beginning to this end.
+    """
+    *before, last = done.attempts
+    place = (done.candidate.provider, done.candidate.model)
+    if failure is None:
+        surroundings.cooldowns.succeeded(*place)
+    else:
+        surroundings.cooldowns.failed(*place, failure, plan.policy.verdict(failure))
+    return (*before, cut_short(last, failure, duration_ms))
 
 
 def _cooling_attempt(candidate: Candidate, cooling: Cooling, at_ms: float) -> Attempt:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import ChatRequest
+from routing_admin.core.chain import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +25,34 @@ def in_effect(*levels: Params) -> Params:
         next((level.temperature for level in levels if level.temperature is not None), None),
         next((level.max_tokens for level in levels if level.max_tokens is not None), None),
     )
+
+
+OUR_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"), "max_tokens"),
+        **dict.fromkeys(("top_p", "topP"), "top_p"),
+        **dict.fromkeys(("stop", "stop_sequences", "stopSequences"), "stop"),
+        **dict.fromkeys(("response_format", "responseSchema", "responseMimeType", "output_format"), "response_format"),
+        **{name: name for name in ("temperature", "tools", "tool_choice", "parallel_tool_calls")},
+    }
+)
+"""What vendors call a parameter, and what it is here; any other name is one of the request's extras."""
+
+EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
+
+
+def without_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
+    """The request without the parameters a model refused, by whatever name its vendor gave them."""
+    ours = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
+    emptied: dict[str, Any] = {name: EMPTY.get(name) for name in ours}
+    bare = replace(chat, **emptied)
+    if not any(name in bare.extra for name in names):
+        return bare
+    return replace(bare, extra={name: value for name, value in bare.extra.items() if name not in names})
+
+
+def for_candidate(chat: ChatRequest, call: Call) -> ChatRequest:
+    """The request with the parameters in effect for the candidate that is called, refused ones left out."""
+    candidate = call.candidate
+    effective = replace(chat, temperature=candidate.temperature, max_tokens=candidate.max_tokens)
+    return without_params(effective, call.without_params)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from capabilities.core.env import key_variable
+from capabilities.core.origins import OriginPolicy, refusal
 from routing_admin.core.chain import Candidate, Plan, SkipReason, Timeouts
-from routing_admin.core.configuration import CandidateSpec, Configuration, ProviderSpec, RouteSpec
+from routing_admin.core.configuration import CandidateSpec, Configuration, KeyKind, ProviderSpec, RouteSpec
 from routing_admin.core.fault_table import Action
 from routing_admin.core.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.params import Params, in_effect
@@ -122,6 +124,26 @@ def _skip(provider: ProviderSpec | None, unusable: Mapping[str, Unusable]) -> tu
     if not provider.enabled:
         return SkipReason.DISABLED, ""
     return unusable.get(provider.name, (None, ""))
+
+
+def unusable_of(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
+    """The providers that cannot be called, and why: a forbidden origin, or a key that is needed and not there.
+
+    `keys` are the keys in effect by provider name; a provider that needs none is not in it.
+    """
+    found: dict[str, Unusable] = {}
+    for provider in configuration.providers:
+        refused = refusal(provider.endpoint, origins)
+        if refused is not None:
+            found[provider.name] = (SkipReason.ORIGIN_REFUSED, refused)
+        elif provider.key.kind is not KeyKind.NONE and not keys.get(provider.name):
+            found[provider.name] = (SkipReason.NO_KEY, _no_key(provider))
+    return found
+
+
+def _no_key(provider: ProviderSpec) -> str:
+    variable = provider.key.variable or key_variable(provider.name, provider.env_name)
+    return f"Provider {provider.name} has no usable API key. Set {variable}, or enter a key on the provider's page."
 
 
 def policy_of(route: RouteSpec, preset: Preset = Preset.SEED) -> Policy:

@@ -15,7 +15,7 @@ from routing_admin.core.cooldown import LocalCooldowns
 from routing_admin.core.drivers import Outcome, drive
 from routing_admin.core.flow import Surroundings, Walk
 from routing_admin.core.language import inject_directive
-from routing_admin.core.params import Params
+from routing_admin.core.params import Params, for_candidate
 from routing_admin.core.planning import DEFAULT_ROUTE, Asked, Unusable, make_plan, resolve_route
 
 OPENAI_URL = "https://api.openai.com/v1/chat/completions"
@@ -126,13 +126,7 @@ def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
     """The canonical request for one candidate: directive, prompts, and the parameters in effect for it."""
     system = (Message(Role.SYSTEM, (TextPart(request.system_prompt),)),) if request.system_prompt else ()
     messages = (*system, Message(Role.USER, (TextPart(request.prompt),)))
-    candidate, without = call.candidate, call.without_params
-    chat = ChatRequest(
-        messages,
-        temperature=None if "temperature" in without else candidate.temperature,
-        max_tokens=None if without & {"max_tokens", "max_completion_tokens"} else candidate.max_tokens,
-    )
-    return inject_directive(chat, plan.directive)
+    return for_candidate(inject_directive(ChatRequest(messages), plan.directive), call)
 
 
 def _response(plan: Plan, done: Done[Answer]) -> LLMResponse:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
+from capabilities.core.message import ChatRequest
 from capabilities.core.origins import EMBEDDED, OriginPolicy, policy_of, refusal
-from capabilities.core.wire import Answer, Failure, Fault, StreamEvent, UpstreamRequest, WireProtocol
-from routing_admin.core.chain import Timeouts
+from capabilities.core.protocols import echo
+from capabilities.core.wire import Answer, Failure, Fault, StreamEvent, Target, UpstreamRequest, WireProtocol
+from routing_admin.core.chain import Reply, Timeouts
 from routing_admin.upstream.exchange import Head, clean, read_body, send
 from routing_admin.upstream.faults import failure
 from routing_admin.upstream.streams import Stream, begun, events_from, events_of
@@ -21,14 +23,7 @@ T = TypeVar("T")
 
 DEFAULT_PROXY = "default"
 NO_PROXY = "none"
-
-
-@runtime_checkable
-class Embedded(Protocol):
-    """A protocol that answers inside this process: the echo provider."""
-
-    def serve(self, request: UpstreamRequest) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body for a request."""
+NO_NETWORK = f"{EMBEDDED} is on no network: the embedded provider is asked with the request itself."
 
 
 class Upstream:
@@ -38,6 +33,37 @@ class Upstream:
         self._policy = policy
         self._proxy = proxy
         self._transports = Transports(policy, verify)
+
+    async def ask(
+        self,
+        chat: ChatRequest,
+        target: Target,
+        protocol: WireProtocol,
+        timeouts: Timeouts,
+        proxy: str = DEFAULT_PROXY,
+    ) -> Reply[Answer]:
+        """The outcome of a derived request, and the parameters its protocol dropped; the echo provider is asked here.
+
+        `proxy` and what is raised as for `call`.
+        """
+        if _is_embedded(target):
+            return Reply(echo.answer(chat, target.model))
+        request = protocol.encode(chat, target, stream=False)
+        return Reply(await self.call(request, protocol, timeouts, proxy), dropped_params=request.dropped_params)
+
+    async def begin(
+        self,
+        chat: ChatRequest,
+        target: Target,
+        protocol: WireProtocol,
+        timeouts: Timeouts,
+        proxy: str = DEFAULT_PROXY,
+    ) -> Reply[Stream]:
+        """`ask`, streamed: the stream once its first content is there, or the failure before it."""
+        if _is_embedded(target):
+            return Reply(_streamed(echo.answer(chat, target.model), echo.stream_of))
+        request = protocol.encode(chat, target, stream=True)
+        return Reply(await self.open(request, protocol, timeouts, proxy), dropped_params=request.dropped_params)
 
     async def call(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
@@ -93,16 +119,12 @@ class Upstream:
     async def _call(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str
     ) -> Answer | Failure:
-        if _is_embedded(request):
-            return protocol.decode(*_served(request, protocol))
         head = await self._head(request, timeouts, proxy)
         return head if isinstance(head, Failure) else await _whole(head, protocol, timeouts)
 
     async def _open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, deadline: float
     ) -> Stream | Failure:
-        if _is_embedded(request):
-            return _streamed(protocol.decode(*_served(request, protocol)))
         head = await self._head(request, timeouts, proxy)
         if isinstance(head, Failure):
             return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
@@ -113,21 +135,15 @@ class Upstream:
         return await begun(events, lambda failed: clean(failed, request))
 
     async def _head(self, request: UpstreamRequest, timeouts: Timeouts, proxy: str) -> Head | Failure:
-        refused = refusal(request.url, self._policy)
+        refused = NO_NETWORK if request.url == EMBEDDED else refusal(request.url, self._policy)
         if refused is not None:
             return Failure(Fault.ORIGIN_REFUSED, refused)
         through = {DEFAULT_PROXY: self._proxy, NO_PROXY: ""}.get(proxy, proxy)
         return await send(request, self._transports, through, timeouts)
 
 
-def _is_embedded(request: UpstreamRequest) -> bool:
-    return request.url == EMBEDDED or request.url.startswith(EMBEDDED + "/")
-
-
-def _served(request: UpstreamRequest, protocol: WireProtocol) -> tuple[int, Mapping[str, str], bytes]:
-    if not isinstance(protocol, Embedded):
-        raise TypeError(f"the protocol {protocol.name} is not embedded; only echo speaks at {EMBEDDED}")
-    return protocol.serve(request)
+def _is_embedded(target: Target) -> bool:
+    return target.endpoint == EMBEDDED or target.endpoint.startswith(EMBEDDED + "/")
 
 
 async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Answer | Failure:
@@ -145,8 +161,8 @@ async def _unstreamed(head: Head, protocol: WireProtocol, timeouts: Timeouts) ->
     return _streamed(protocol.decode(head.status, head.headers, body))
 
 
-def _streamed(outcome: Answer | Failure) -> Stream | Failure:
-    return outcome if isinstance(outcome, Failure) else Stream(events_from(outcome))
+def _streamed(outcome: Answer | Failure, cut: Callable[[Answer], list[StreamEvent]] = events_from) -> Stream | Failure:
+    return outcome if isinstance(outcome, Failure) else Stream(cut(outcome))
 
 
 @lru_cache(maxsize=1)

@@ -54,7 +54,9 @@ class Journey:
 
     async def walk(self, *candidates: Candidate, timeouts: Timeouts = QUICK) -> Done[Answer | Stream] | RouterError:
         """The walk's end as a value; a stream is read to its end, its events kept."""
-        walk: Walk[Answer | Stream] = Walk(Plan(candidates, timeouts=timeouts), self.stage.surroundings)
+        walk: Walk[Answer | Stream] = Walk(
+            Plan(candidates, timeouts=timeouts), self.stage.surroundings, stream=self.stream
+        )
         try:
             done = await drive_async(walk, self.ask, self._sleep)
             if isinstance(done.answer, Stream):

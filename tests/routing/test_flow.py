@@ -8,7 +8,7 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.chain import Candidate, Done, Plan, SkipReason, Timeouts
 from routing_admin.core.errors import AggregateRouterError, RouterError, UpstreamRefused
 from routing_admin.core.fault_table import Action
-from routing_admin.core.flow import Walk
+from routing_admin.core.flow import Walk, stream_ended
 from routing_admin.core.verdicts import Policy, Preset
 from tests.routing.walking import FakeUpstream, Stage, chain
 
@@ -262,3 +262,16 @@ def test_an_attempt_is_written_as_the_contract_says():
         },
         {"provider": "b", "model": "m", "retryAttempts": 0, "outcome": "ok", "durationMs": 10},
     ]
+
+
+def test_a_stream_that_breaks_later_is_written_down_as_broken_and_counts_against_its_candidate():
+    """The answering attempt gets the stream's end; three broken streams in a row leave the candidate alone."""
+    stage, plan = Stage(), Plan(chain("a"))
+    for _ in range(3):
+        done = stage.walk(plan, FakeUpstream({"a": ["once"]}), stream=True)
+        assert isinstance(done, Done)
+        broken = stream_ended(done, Failure(Fault.STREAM_STALL, "silence"), 250, plan, stage.surroundings)
+        assert (broken[-1].outcome, broken[-1].error, broken[-1].duration_ms) == ("stream_stall", "silence", 250)
+    assert stage.surroundings.cooldowns.look("a", "m") is not None
+    assert stream_ended(done, None, 99, plan, stage.surroundings)[-1].outcome == "ok"
+    assert stage.surroundings.cooldowns.look("a", "m") is None

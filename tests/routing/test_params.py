@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.params import Params, in_effect
+from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
+from routing_admin.core.chain import Call, Candidate, Timeouts
+from routing_admin.core.params import OUR_NAMES, Params, for_candidate, in_effect, without_params
 from tests.routing.walking import temperatures, token_limits
 
 
@@ -23,3 +25,35 @@ def test_each_parameter_is_the_strongest_level_s_that_names_it(levels):
 def test_temperature_zero_of_a_request_is_not_an_absent_one():
     """Zero wins over the route's value."""
     assert in_effect(Params(0.0), Params(0.8, 100)) == Params(0.0, 100)
+
+
+FULL = ChatRequest(
+    (Message(Role.USER, (TextPart("hi"),)),),
+    temperature=0.0,
+    max_tokens=5,
+    top_p=0.5,
+    stop=("x",),
+    tools=(Tool("t"),),
+    tool_choice="auto",
+    parallel_tool_calls=True,
+    response_format={"type": "json_object"},
+    extra={"seed": 7, "n": 1},
+)
+
+
+@pytest.mark.parametrize("name", [*OUR_NAMES, "seed"])
+def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(name):
+    """Only that one goes; what is left out is as if nobody had named it."""
+    bare = without_params(FULL, {name})
+    ours = OUR_NAMES.get(name)
+    for field in ("temperature", "max_tokens", "top_p", "stop", "tools", "tool_choice", "response_format"):
+        value = getattr(bare, field)
+        assert value in (None, ()) if field == ours else value == getattr(FULL, field)
+    assert dict(bare.extra) == ({"n": 1} if name == "seed" else FULL.extra)
+
+
+def test_a_candidate_gets_the_parameters_in_effect_for_it():
+    """The plan has decided them; refused ones are left out."""
+    call = Call(Candidate(0, "a", "m", 0.3, 9), 1, Timeouts(), frozenset({"temperature"}))
+    chat = for_candidate(FULL, call)
+    assert (chat.temperature, chat.max_tokens, chat.messages) == (None, 9, FULL.messages)

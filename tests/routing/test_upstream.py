@@ -302,3 +302,28 @@ def test_text_parts_are_what_the_lab_hears(lab):
     chat = ChatRequest((Message(Role.USER, (TextPart("can you hear me"),)),))
     Upstream(ANY).call_sync(request_to(lab, chat=chat), protocol("openai"), QUICK)
     assert lab.requests[-1].heard.question == "can you hear me"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+async def test_the_embedded_provider_answers_without_a_network(stream):
+    """`echo://local` describes what it received; `echo-503` fails, so that a fallback can be seen."""
+    closed = Upstream(OriginPolicy())
+    ask = closed.begin if stream else closed.ask
+    told = await ask(HELLO, Target("echo", "echo://local", "echo-text"), protocol("echo"), QUICK)
+    failed = await ask(HELLO, Target("echo", "echo://local", "echo-503"), protocol("echo"), QUICK)
+    if stream:
+        events = [event async for event in told.outcome]
+        assert "hello" in "".join(event.text for event in events[:-1])
+        assert isinstance(events[-1], Finish)
+    else:
+        assert "hello" in told.outcome.text
+    assert failed.outcome.fault is Fault.HTTP_503
+
+
+async def test_what_a_protocol_cannot_say_is_told_beside_the_outcome(lab, upstream):
+    """Dropped parameters come with the reply, and from there into the attempt."""
+    chat = replace(HELLO, extra={"n": 2})
+    target = Target("lab", lab.url("openai", "up"), "lab-model")
+    reply = await upstream.ask(chat, target, protocol("openai"), QUICK)
+    assert isinstance(reply.outcome, Answer)
+    assert reply.dropped_params == ("n",)

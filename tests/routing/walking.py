@@ -93,10 +93,10 @@ class Stage:
         self.waits.append(seconds)
         self.clock.sleep(seconds)
 
-    def walk(self, plan: Plan, upstream: FakeUpstream) -> Done[Answer] | RouterError:
+    def walk(self, plan: Plan, upstream: FakeUpstream, *, stream: bool = False) -> Done[Answer] | RouterError:
         """The walk's end as a value."""
         upstream.clock = self.clock
-        walk: Walk[Answer] = Walk(plan, self.surroundings)
+        walk: Walk[Answer] = Walk(plan, self.surroundings, stream=stream)
         try:
             return drive(walk, upstream, self.sleep)
         except RouterError as error:
