@@ -160,6 +160,8 @@ class BinaryDetector:
         found = self._find(head[:HEAD], size <= HEAD, declared)
         if found is None or size <= HEAD or encodings.is_clean(_blocks(read_at, size), found.encoding):
             return found
+        if found.trial == "utf-8" and encodings.is_cut_off(_blocks(read_at, size)):
+            return TextFound("utf-8", found.proof, "cut")
         if found.trial != "utf-8" or not head[:HEAD].isascii():
             return None
         later = self._find(_first_foreign_line(read_at, size), False, declared)

@@ -2,8 +2,8 @@
 
 Trials in this order: byte order mark, UTF-8, UTF-16 without a mark, the uploader's word, then what looks like the
 preferred language (GB18030 for zh), the injected guesser, and the legacy encodings by the share of common characters.
-A trial holds when every byte decodes, no NUL comes out and control characters are rare; on the whole stream, not only
-its beginning. Works block by block, so memory is flat.
+A trial holds when every byte decodes (but for a last character cut in two), no NUL comes out and control characters
+are rare; on the whole stream, not only its beginning. Works block by block, so memory is flat.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ NAMES = {
 
 _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_LEADS = bytes(range(0xC2, 0xF5))
 _C1 = re.compile("[\x80-\x84\x86-\x9f\ufffe\uffff]")
 _WESTERN = re.compile(
     rb"[\xc0-\xff\x80\x82\x84\x8a-\x8c\x8e\x91-\x97\x99-\x9b\x9c\x9e\x9f\x85\xa0\xa3\xa7\xa9\xab\xae\xb0\xb4\xb7\xbb]+"
@@ -140,7 +141,25 @@ def find_text(
     for found in _trials(head, whole, canonical(declared), prefer, guess):
         if is_clean((head,), found.encoding, whole=whole):
             return found
+        if found.trial == "utf-8" and is_cut_off((head,)):
+            return TextFound("utf-8", Proof.STRONG, "cut")
     return None
+
+
+def is_cut_off(blocks: Iterable[bytes]) -> bool:
+    """Whether a stream is UTF-8 whose last character was cut in two, as `head -c` does; that one becomes U+FFFD.
+
+    Four whole characters beyond ASCII come before it: a lone byte at the end of plain words is some other encoding.
+    """
+    wide = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal wide
+        for block in blocks:
+            wide += len(block) - len(block.translate(None, _LEADS))
+            yield block
+
+    return is_clean(counted(), "utf-8", whole=False) and wide > 4
 
 
 def _trials(
