@@ -292,11 +292,11 @@ def write_cells(row: Service, spec: ServiceSpec) -> None:
     for (side, name), (position, supported) in wanted.items():
         source = spec.source(side, name)
         values = {"supported": supported, "source": source.value, "position": position}
-        cell = found.get((side, name))
-        if cell is None:
+        there = found.get((side, name))
+        if there is None:
             row.capabilities.create(side=side, name=name, **values)
-        elif any(getattr(cell, field) != value for field, value in values.items()):
-            update_row(cell, values)
+        elif any(getattr(there, field) != value for field, value in values.items()):
+            update_row(there, values)
 
 
 def cells_of(capabilities: Capabilities | None) -> list[tuple[str, str]]:

@@ -1,4 +1,7 @@
-"""One revision per change of the configuration, and one audit event per act. Neither has foreign keys: both outlive what they name."""
+"""One revision per change of the configuration, and one audit event per act.
+
+Neither has foreign keys: both outlive what they name.
+"""
 
 from __future__ import annotations
 
