@@ -216,6 +216,16 @@ def test_all_cooling_after_outages_gives_one_last_resort_try_to_who_wakes_first(
     assert upstream.asked == ["a"]
 
 
+def test_the_last_resort_try_is_one_try():
+    """Without retries: an outage is not hammered by those who hope."""
+    stage, plan = Stage(), Plan(chain("a", "b"))
+    down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
+    stage.walk(plan, FakeUpstream(down))
+    upstream = FakeUpstream(down)
+    end = stage.walk(plan, upstream)
+    assert (upstream.asked, outcomes(end)) == (["a"], ["connect_refused", "skipped_cooling"])
+
+
 def test_strict_retries_every_429_and_5xx():
     """The preset `strict` refines nothing: 501, 529 and quota are tried again like any other."""
     for fault, status in ((Fault.HTTP_501, 501), (Fault.HTTP_529, 529), (Fault.HTTP_429_QUOTA, 429)):

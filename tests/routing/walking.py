@@ -63,11 +63,13 @@ class FakeUpstream:
     clock: Clock = field(default_factory=Clock)
     seconds: float = 0.01
     calls: list[Call] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
 
     def __call__(self, call: Call) -> Outcome:
         words = self.script[call.candidate.provider]
         asked = sum(1 for one in self.calls if one.candidate.provider == call.candidate.provider)
         self.calls.append(call)
+        self.times.append(self.clock.now)
         self.clock.sleep(self.seconds)
         return outcome(words[min(asked, len(words) - 1)])
 
