@@ -94,6 +94,14 @@ class Routes(Protocol):
         """The language that descriptions are written in when the request names none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much the installation keeps: bytes of artifacts, and days after which one expires; None without end."""
+
+    quota_bytes: int | None = None
+    days: int | None = None
+
+
 class Installed(Protocol):
     """What is installed now, from memory: no query is made."""
 
@@ -111,6 +119,9 @@ class Installed(Protocol):
 
     def agents_for(self, file: FilePart, but: str | None = None) -> list[str]:
         """The agents that can really read this very file; `but` is the agent who asks."""
+
+    def room(self) -> Room:
+        """How many bytes of artifacts are kept, and for how long."""
 
 
 class _Ports:

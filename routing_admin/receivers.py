@@ -14,8 +14,10 @@ from capabilities.core.receiver import Receiver, receiver
 from capabilities.core.registry import LlmServiceConfig, LlmServiceRegistry
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Target
+from capabilities.ports import Room
 from routing_admin import snapshot
 from routing_admin.core.configuration import ProviderSpec, ServiceSpec
+from routing_admin.models import Installation
 from routing_admin.snapshot import Snapshot
 
 
@@ -103,6 +105,11 @@ class Installed:
     def agents_for(self, file: FilePart, but: str | None = None) -> list[str]:
         """The agents that can really read this very file, by the same decision that delivers it."""
         return readers_of(snapshot.current(), file, but)
+
+    def room(self) -> Room:
+        """How many bytes of artifacts are kept, and for how long; read from its row each time."""
+        row = Installation.current()
+        return Room(row.quota_bytes, row.artifact_days)
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None) -> list[str]:

@@ -7,9 +7,12 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.i18n import set_language
 
+from routing_admin import api
 from routing_admin.views import session
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("routing_admin.probes")),
+    path("api/v1/", api.urls),
     path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("language/", login_not_required(set_language), name="set_language"),

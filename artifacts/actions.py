@@ -1,0 +1,223 @@
+"""Every way to store, delete and bring back artifacts; pages, API, data plane and commands all come through here.
+
+Bytes are in the store before their row is written, so there is never a row without bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, TypedDict, Unpack
+
+from django.db.models import Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from artifacts import extract
+from artifacts.content import byte_store
+from artifacts.core.detector import Detection, Evidence
+from artifacts.core.errors import StorageFullError
+from artifacts.core.facts import image_size
+from artifacts.core.filenames import clean_filename
+from artifacts.core.kinds import PLAIN_TEXT, is_text_mime, mime_of_filename
+from artifacts.core.signatures import HEAD
+from artifacts.core.store import Stored
+from artifacts.models import Artifact
+from artifacts.sniffer import detector
+from artifacts.uploads import ReceivedFile
+from capabilities.core.problems import Problem
+from capabilities.core.vocabulary import Kind
+from capabilities.errors import InvalidError
+from capabilities.ports import Act, Actor, ports
+
+MAX_LIFETIME = 10 * 366 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What is said of a file by whoever stores it. `owner` is an agent's id, `uploaded_by` a person's name;
+    `expires_in` in seconds, None for the installation's default; `encoding` the uploader's word for text."""
+
+    owner: str = ""
+    uploaded_by: str = ""
+    filename: str = ""
+    declared: str = ""
+    type: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    visibility: str = Artifact.Visibility.SHARED
+    expires_in: float | None = None
+    encoding: str | None = None
+
+
+class Said(TypedDict, total=False):
+    """The fields of a `Label`, as keywords."""
+
+    owner: str
+    uploaded_by: str
+    filename: str
+    declared: str
+    type: str
+    metadata: Mapping[str, Any]
+    visibility: str
+    expires_in: float | None
+    encoding: str | None
+
+
+def store_upload(actor: Actor, uploaded: ReceivedFile, **said: Unpack[Said]) -> Artifact:
+    """Keeps a file that came in with a request; the name and type it came with stand where nothing else is said."""
+    label = Label(**said)
+    check_label(label)
+    check_room(uploaded.size or 0)
+    named = replace(
+        label,
+        filename=label.filename or uploaded.name or "",
+        declared=label.declared or uploaded.content_type or "",
+        encoding=label.encoding or uploaded.charset,
+    )
+    return _write(actor, uploaded.keep(), named)
+
+
+def store_blocks(
+    actor: Actor, blocks: Iterable[bytes], *, once: bool = False, max_bytes: int | None = None, **said: Unpack[Said]
+) -> Artifact:
+    """Keeps a stream of bytes. With `once`, equal bytes of the same owner stay the one artifact they are already:
+    for media inside requests, which come again with every turn. Raises `TooLargeError` over `max_bytes`."""
+    label = Label(**said)
+    check_label(label)
+    check_room(0)
+    kept = byte_store().put(blocks, max_bytes)
+    if once:
+        known = Artifact.objects.owned_by(label.owner).filter(sha256=kept.sha256).first()
+        if known is not None:
+            return known
+    return _write(actor, kept, label)
+
+
+def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **said: Unpack[Said]) -> Artifact:
+    """Keeps bytes that are in memory; see `store_blocks`."""
+    check_room(len(data))
+    return store_blocks(actor, (data,), once=once, **said)
+
+
+def store_text(actor: Actor, text: str, **said: Unpack[Said]) -> Artifact:
+    """Keeps words: they are text whatever they look like, and come back as they were (ABR-5.2, ABR-P1)."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        message = _("The text holds half a surrogate pair, which no encoding can say.")
+        raise InvalidError([Problem("text", message, "type")]) from None
+    label = Label(**said)
+    check_label(label)
+    check_room(len(data))
+    kept = byte_store().put((data,))
+    return _write(actor, kept, label, words=True)
+
+
+def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
+    """Deletes living artifacts; the ids of those that were. Their bytes stay until `prune`, so it can be undone."""
+    return _mark(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
+
+
+def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
+    """Brings deleted artifacts back; the ids of those that were deleted and whose row is still there."""
+    return _mark(actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None)
+
+
+def check_label(label: Label) -> None:
+    """Raises `InvalidError` naming every field of the label that makes no sense."""
+    problems = []
+    if label.visibility not in Artifact.Visibility.values:
+        problems.append(Problem("visibility", _("visibility is shared or private."), "enum"))
+    if label.expires_in is not None and not 0 < label.expires_in <= MAX_LIFETIME:
+        problems.append(Problem("expiresInSeconds", _("expiresInSeconds is a number greater than 0."), "range"))
+    if len(label.type) > 100:
+        problems.append(Problem("type", _("type has at most 100 characters."), "range"))
+    if problems:
+        raise InvalidError(problems)
+
+
+def check_room(size: int) -> None:
+    """Raises `StorageFullError` when so many bytes more would exceed the installation's quota."""
+    quota = ports.installed.room().quota_bytes
+    if quota is not None and used_bytes() + size > quota:
+        raise StorageFullError
+
+
+def used_bytes() -> int:
+    """Bytes kept for artifacts, equal ones counted once; deleted ones count until they are pruned."""
+    distinct = Artifact.objects.order_by().values("sha256", "size").distinct()
+    return int(distinct.aggregate(total=Sum("size"))["total"] or 0)
+
+
+def _mark(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
+    found = list(rows.values_list("pk", flat=True))
+    if not found:
+        return []
+    act = Act(action, "artifact", found[0] if len(found) == 1 else "", {"ids": found[:100], "count": len(found)})
+    with ports.ledger.audit(actor, act):
+        Artifact.objects.filter(pk__in=found).update(deleted_at=moment)
+    return found
+
+
+def _write(actor: Actor, kept: Stored, label: Label, *, words: bool = False) -> Artifact:
+    """The row of bytes that are in the store."""
+    filename = clean_filename(label.filename)
+    found, facts = _look(kept, filename, label)
+    found = _as_words(found, filename) if words else found
+    row = Artifact(
+        filename=filename,
+        sha256=kept.sha256,
+        size=kept.size,
+        kind=found.kind.value,
+        mime_type=found.mime_type[:150],
+        declared_mime_type=label.declared[:255],
+        detected_mime_type=(found.detected_mime_type or "")[:150],
+        is_binary=found.is_binary,
+        encoding=found.encoding or "",
+        evidence=found.evidence_json(),
+        mismatch=found.mismatch,
+        type=label.type,
+        metadata=dict(label.metadata),
+        owner=label.owner,
+        uploaded_by=label.uploaded_by[:150],
+        visibility=label.visibility,
+        expires_at=_end(label.expires_in),
+        **({} if words else facts),
+    )
+    act = Act("artifact.store", "artifact", row.pk, {"size": kept.size, "kind": row.kind, "filename": filename})
+    with ports.ledger.audit(actor, act):
+        row.save(force_insert=True)
+    return row
+
+
+def _end(expires_in: float | None) -> Any:
+    if expires_in is not None:
+        return timezone.now() + timedelta(seconds=expires_in)
+    days = ports.installed.room().days
+    return timezone.now() + timedelta(days=days) if days is not None else None
+
+
+def _look(kept: Stored, filename: str, label: Label) -> tuple[Detection, dict[str, Any]]:
+    """What the bytes are, and what can be measured of them; pages and seconds in the extraction process."""
+    store = byte_store()
+    with store.reader(kept.sha256) as read_at:
+        head = read_at(0, HEAD)
+        found = detector().detect(head, kept.size, label.declared, filename, read_at=read_at, encoding=label.encoding)
+        size = image_size(head, found.mime_type, read_at) if found.kind is Kind.IMAGE else None
+    facts: dict[str, Any] = {"width": size[0], "height": size[1]} if size else {}
+    if found.mime_type == "application/pdf" or found.kind in (Kind.AUDIO, Kind.VIDEO):
+        with store.local_path(kept.sha256) as path:
+            measured = extract.facts(path, found.mime_type)
+        facts = {"pages": measured.pages, "seconds": measured.seconds}
+    return found, facts
+
+
+def _as_words(found: Detection, filename: str) -> Detection:
+    """The same file as the text it is known to be, in UTF-8 without a mark taken off."""
+    named = mime_of_filename(filename)
+    guessed = next((each for each in (found.mime_type, named) if each and is_text_mime(each)), PLAIN_TEXT)
+    evidence = (*found.evidence, Evidence("verdict", guessed, "kept"))
+    return replace(
+        found, mime_type=guessed, kind=Kind.TEXT, is_binary=False, encoding="utf-8", mismatch=False, evidence=evidence
+    )

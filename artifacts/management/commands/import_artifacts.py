@@ -1,0 +1,69 @@
+"""`manage.py import_artifacts DIR`: keeps every file below a directory as an artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from artifacts import actions
+from artifacts.content import byte_store
+from artifacts.core.errors import ArtifactError, TooLargeError
+from artifacts.core.filenames import clean_filename
+from artifacts.core.store import BLOCK
+from artifacts.models import Artifact
+from capabilities.errors import ActionError
+from capabilities.ports import Actor
+
+ACTOR = Actor("command", "import_artifacts")
+
+
+class Command(BaseCommand):
+    """Imports files; a file that is there already, by name and bytes, stays the one artifact it is."""
+
+    help = "Keeps every file below a directory as an artifact; running it again changes nothing."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The directory, and whose the artifacts shall be."""
+        parser.add_argument("directory", type=Path, metavar="DIR", help="read with everything below it")
+        parser.add_argument("--owner", default="", metavar="AGENT", help="id of the agent they belong to")
+
+    def handle(self, *args: Any, directory: Path, owner: str, **options: Any) -> None:
+        """Imports, prints one line per new file, and fails with one line per file that could not be kept."""
+        if not directory.is_dir():
+            raise CommandError(f"{directory} is not a directory.")
+        problems = []
+        for path in files_below(directory):
+            try:
+                row = keep(path, owner)
+            except (OSError, ArtifactError, ActionError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                problems.append(f"{path.relative_to(directory)}: {reason}")
+            else:
+                if row is not None:
+                    self.stdout.write(f"{row.ref} {path.relative_to(directory)}")
+        if problems:
+            raise CommandError("\n".join(problems))
+
+
+def files_below(directory: Path) -> Iterator[Path]:
+    """Plain files in a stable order; links are not followed, so that nothing outside comes in."""
+    for path in sorted(directory.rglob("*")):
+        if not path.is_symlink() and path.is_file():
+            yield path
+
+
+def keep(path: Path, owner: str) -> Artifact | None:
+    """The new artifact; None when one with this name and these bytes is there already."""
+    if path.stat().st_size > settings.MAX_UPLOAD_BYTES:
+        raise TooLargeError(settings.MAX_UPLOAD_BYTES)
+    with path.open("rb") as file:
+        kept = byte_store().put(iter(lambda: file.read(BLOCK), b""), settings.MAX_UPLOAD_BYTES)
+    known = Artifact.objects.living().filter(sha256=kept.sha256, filename=clean_filename(path.name), owner=owner)
+    if known.exists():
+        return None
+    blocks = byte_store().open_blocks(kept.sha256)
+    return actions.store_blocks(ACTOR, blocks, owner=owner, filename=path.name)

@@ -1,0 +1,169 @@
+"""How one artifact would reach every model service: the very decision and the very payload of a dispatch.
+
+What is previewed is a request with one user message that holds the file and nothing else; beside it stands what the
+same service would get from get_artifact. Nothing is sent, and no file's data is in the value: it says `<N bytes>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from artifacts.content import stored
+from artifacts.core.artifact import StoredArtifact
+from artifacts.core.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.models import Artifact
+from capabilities.core.adaptation import CannotRead, PartDelivery, words_for
+from capabilities.core.delivery import Outcome, Shown
+from capabilities.core.message import Blob, ChatRequest, Content, Converted, ConvertTo, Message, Role, Text, blob_of
+from capabilities.core.reasons import Reason
+from capabilities.core.receiver import Receiver, prepare
+from capabilities.core.tokens import Estimate, file_tokens, text_tokens
+from capabilities.ports import ports
+
+REQUEST = "one user message that holds this file and nothing else"
+"""What the previewed request is; pages and the API say so."""
+
+TYPE_MISMATCH = "type_mismatch"
+"""Warning: the bytes proved another type than the one declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPreview:
+    """One service: how the file reaches it and why, the payload without the data, and its size.
+
+    `result` is get_artifact's answer for the same service, its data elided; `text` what stands in the message in
+    place of the file, None for media. `bytes` is the length of the request's body on the wire, `estimate` the tokens
+    of the file or its text, None where nobody knows. `payload` is None where the service would be skipped.
+    """
+
+    service_id: str
+    provider: str
+    model: str
+    wire: str
+    outcome: Outcome
+    shown: Shown
+    reason: Reason
+    text: str | None
+    payload: Any
+    bytes: int
+    estimate: Estimate | None
+    result: ContentRouteResult
+    warnings: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """A row of `deliveries` (CONTRACT §4); `contentType`, `routing` and `content` are get_artifact's."""
+        content = {} if self.result.content is None else {"content": self.result.content}
+        text = {} if self.text is None else {"text": self.text}
+        return {
+            "serviceId": self.service_id,
+            "contentType": self.result.content_type,
+            "routing": self.result.routing,
+            "outcome": self.outcome.value,
+            "shown": self.shown.value,
+            "reason": self.reason.sentence(),
+            "reasonCode": self.reason.code.value,
+            **content,
+            **text,
+            "payload": self.payload,
+            "wire": self.wire,
+            "bytes": self.bytes,
+            "estimatedTokens": self.estimate.tokens if self.estimate else None,
+            "estimatedBy": self.estimate.rule if self.estimate else None,
+            "getArtifact": self.result.as_json(),
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """An artifact before every service, in the order of the pages; `readers` are the agents that could read it."""
+
+    artifact: StoredArtifact
+    deliveries: tuple[DeliveryPreview, ...]
+    readers: tuple[str, ...] = ()
+    request: str = REQUEST
+    evidence: tuple[Mapping[str, str], ...] = field(default=())
+
+    @property
+    def best(self) -> DeliveryPreview | None:
+        """The first service that gets the file other than as a description."""
+        return next((each for each in self.deliveries if each.shown is not Shown.DESCRIBED), None)
+
+
+def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
+    """The artifact before every enabled service. `agent` is who asks and is never named as another reader."""
+    artifact = stored(row)
+    readers_but = partial(ports.installed.agents_for, but=agent)
+    said = language or ports.routes.default_language()
+    mismatch = (TYPE_MISMATCH,) if row.mismatch else ()
+    deliveries = tuple(_delivery(artifact, receiver, said, agent, mismatch) for receiver in ports.installed.receivers())
+    return Preview(artifact, deliveries, tuple(readers_but(artifact.part())), evidence=tuple(row.evidence))
+
+
+def request_for(artifact: StoredArtifact) -> ChatRequest:
+    """The request that is previewed."""
+    return ChatRequest((Message(Role.USER, (artifact.part(),)),))
+
+
+def _delivery(
+    artifact: StoredArtifact, receiver: Receiver, language: str, agent: str | None, warnings: tuple[str, ...]
+) -> DeliveryPreview:
+    chat = request_for(artifact)
+    words = words_for(chat, language, partial(ports.installed.agents_for, but=agent))
+    prepared = prepare(chat, receiver, words)
+    refused = isinstance(prepared, CannotRead)
+    went = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
+    result = without_data(artifact, receiver.service_id or "", language)
+    return DeliveryPreview(
+        service_id=receiver.name,
+        provider=receiver.target.provider,
+        model=receiver.target.model,
+        wire=receiver.protocol.name,
+        outcome=went.delivery.outcome,
+        shown=went.delivery.shown,
+        reason=went.delivery.reason,
+        text=went.text,
+        payload=None if isinstance(prepared, CannotRead) else prepared.request.elided(),
+        bytes=0 if isinstance(prepared, CannotRead) else prepared.request.content_length,
+        estimate=None if refused else _estimate(receiver, went),
+        result=result,
+        warnings=(*result.warnings, *warnings),
+    )
+
+
+def _estimate(receiver: Receiver, went: PartDelivery) -> Estimate | None:
+    if went.text is not None:
+        return text_tokens(went.text)
+    return file_tokens(receiver.target.model, went.file)
+
+
+@dataclass(frozen=True, slots=True)
+class _WithoutData:
+    """Content whose bytes are left out; its words are there."""
+
+    content: Content
+
+    def blob(self) -> Blob:
+        return blob_of(b"")
+
+    def text(self) -> Text | None:
+        return self.content.text()
+
+    def converted(self, target: ConvertTo) -> Converted | None:
+        return self.content.converted(target)
+
+
+def without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
+    """get_artifact's answer for that service, with `<N bytes>` where the file's data would stand."""
+    hollow = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
+    result = ArtifactContentRouter(ports.installed.registry()).route_content(hollow, service_id, language=language)
+    said = f"<{artifact.size} bytes>"
+    if result.image_url is not None:
+        url = result.image_url["image_url"]["url"] + said
+        return replace(result, image_url={"type": "image_url", "image_url": {"url": url}})
+    if result.file is not None:
+        return replace(result, file={"type": "file", "file": {**result.file["file"], "data": said}})
+    return result

@@ -1,0 +1,173 @@
+"""What every call of the agents' API does first: check the key and its scope, read the body within limits.
+
+A call says `auth=needs("artifacts:read")`; refusals are `CallError`s, which become the one error shape of CONTRACT §4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import orjson
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse
+from ninja import Schema
+from ninja.security.base import AuthBase
+from pydantic import ValidationError
+
+from capabilities.access import Principal, Refusal, authenticate
+from capabilities.core.problems import Problem
+from capabilities.errors import InvalidError
+from capabilities.ports import Actor
+
+MAX_BODY = 32 * 1024 * 1024
+MAX_DEPTH = 64
+S = TypeVar("S", bound=Schema)
+
+
+class CallError(Exception):
+    """A call that is refused: status, code, a sentence, and more fields for the error's object."""
+
+    def __init__(self, status: int, code: str, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.status, self.code, self.more = status, code, more
+
+
+class Needs(AuthBase):
+    """The agent behind a call, when its key has the scope; a browser's session means nothing here."""
+
+    openapi_type = "http"
+    openapi_scheme = "bearer"
+    openapi_description = "An agent key, `Authorization: Bearer ra_…` or `x-api-key`."
+
+    def __init__(self, scope: str) -> None:
+        super().__init__()
+        self.scope = scope
+
+    def __call__(self, request: HttpRequest) -> Principal:
+        """The principal, which the view finds in `request.auth`. Raises `CallError` with 401 or 403."""
+        found = authenticate(request.headers)
+        if isinstance(found, Refusal):
+            raise CallError(found.status, found.code, found.message)
+        if not found.may(self.scope):
+            message = f"This key does not have the scope {self.scope}. An administrator can issue one that has it."
+            raise CallError(403, "scope_missing", message, scope=self.scope)
+        return found
+
+
+class NeedsFromAsync(Needs):
+    """The same for a view that is a coroutine."""
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(scope)
+        self.is_async = True
+
+    async def __call__(self, request: HttpRequest) -> Principal:  # type: ignore[override]
+        """The principal. Raises `CallError` with 401 or 403."""
+        return await sync_to_async(super().__call__)(request)
+
+
+def needs(scope: str, *, in_async: bool = False) -> Needs:
+    """The door of one call."""
+    return NeedsFromAsync(scope) if in_async else Needs(scope)
+
+
+def principal_of(request: HttpRequest) -> Principal:
+    """Who calls, after the door."""
+    principal: Principal = request.auth  # type: ignore[attr-defined]
+    return principal
+
+
+def agent_actor(request: HttpRequest) -> Actor:
+    """Who calls, as an actor of the audit log."""
+    address = request.META.get("REMOTE_ADDR") or ""
+    return Actor("agent", principal_of(request).agent, address, getattr(request, "request_id", ""))
+
+
+def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
+    """A JSON response; headers with `_` for `-`."""
+    data = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return HttpResponse(data, status=status, content_type="application/json; charset=utf-8", headers=named)
+
+
+def read_body(request: HttpRequest, limit: int = MAX_BODY) -> bytes:
+    """The body of a call. Raises `CallError` 413 as soon as more than `limit` bytes were read, 415 when packed."""
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise CallError(415, "unsupported_encoding", "Send the body without Content-Encoding.")
+    announced = request.headers.get("content-length", "")
+    too_large = CallError(413, "body_too_large", f"The body is larger than the limit of {limit} bytes.", limit=limit)
+    if announced.isdigit() and int(announced) > limit:
+        raise too_large
+    data = request.read(limit + 1)
+    if len(data) > limit:
+        raise too_large
+    return bytes(data)
+
+
+def read_json(request: HttpRequest, limit: int = MAX_BODY) -> Any:
+    """The body as a JSON value. Raises `CallError` 400 when it is none, or nested deeper than `MAX_DEPTH`."""
+    data = read_body(request, limit)
+    try:
+        value = orjson.loads(data)
+    except (ValueError, RecursionError) as error:
+        where = str(error).split(":")[-1].strip() if isinstance(error, ValueError) else "nested too deeply"
+        raise CallError(400, "invalid_json", f"The body is not valid JSON ({where}). Send one JSON object.") from None
+    if depth_over(value, MAX_DEPTH):
+        raise CallError(400, "invalid_json", f"The body is nested deeper than {MAX_DEPTH} levels.")
+    return value
+
+
+def depth_over(value: Any, levels: int) -> bool:
+    """Whether a JSON value is nested deeper than that; walks level by level, never recursing."""
+    level = [value]
+    for _ in range(levels):
+        level = [child for each in level for child in children(each)]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def children(value: Any) -> list[Any]:
+    """The containers directly inside a JSON value."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [each for each in inside if isinstance(each, dict | list)]
+
+
+def read_as(request: HttpRequest, schema: type[S], limit: int = MAX_BODY) -> S:
+    """The body as an instance of the schema. Raises `InvalidError` with every field that does not fit."""
+    return parsed(read_json(request, limit), schema)
+
+
+def parsed(value: Any, schema: type[S]) -> S:
+    """A JSON value as an instance of the schema. Raises `InvalidError`."""
+    try:
+        return schema.model_validate(value)
+    except ValidationError as error:
+        raise InvalidError(
+            Problem(path_of(each["loc"]), each["msg"], "required" if each["type"] == "missing" else "type")
+            for each in error.errors(include_url=False, include_input=False, include_context=False)
+        ) from None
+
+
+def path_of(places: Any) -> str:
+    """A place as problems write it: `message.attachments[0].type`."""
+    words = "".join(f"[{place}]" if isinstance(place, int) else f".{place}" for place in places)
+    return words.lstrip(".")
+
+
+def takes(schema: type[Schema]) -> dict[str, Any]:
+    """The OpenAPI words for a JSON body of that schema."""
+    whole = schema.model_json_schema()
+    kept = inlined(whole, whole.get("$defs", {}))
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": kept}}}}
+
+
+def inlined(value: Any, named: dict[str, Any]) -> Any:
+    """A JSON schema with every reference to `$defs` written out."""
+    if isinstance(value, list):
+        return [inlined(each, named) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        return inlined(named[value["$ref"].rsplit("/", 1)[-1]], named)
+    return {key: inlined(each, named) for key, each in value.items() if key != "$defs"}

@@ -1,0 +1,120 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The JSON of the agents' API that concerns model services and agents (CONTRACT §4)."""
+
+from __future__ import annotations
+
+from ninja import Schema
+from pydantic import Field
+
+
+class CapabilitiesOut(Schema):
+    """What a model reads and writes."""
+
+    input: list[str]
+    output: list[str]
+
+
+class ServiceOut(Schema):
+    """A model service; never a key."""
+
+    id: str
+    name: str
+    baseURL: str
+    model: str
+    capabilityTags: list[str]
+    capabilities: CapabilitiesOut
+    description: str
+
+
+class ServicesOut(Schema):
+    """Model services in their order."""
+
+    services: list[ServiceOut]
+
+
+class SupportedOut(Schema):
+    """The answer to has-capability."""
+
+    supported: bool
+
+
+class AgentsOut(Schema):
+    """Ids of agents."""
+
+    agents: list[str]
+
+
+class AgentOut(Schema):
+    """An agent's context: what its model can do, and who can take the rest."""
+
+    id: str
+    name: str
+    description: str
+    serviceId: str | None
+    capabilities: CapabilitiesOut
+    forwardTo: dict[str, list[str]]
+
+
+class AgentIn(Schema):
+    """An agent made at run time: it uses one service, one task type, or nothing yet."""
+
+    name: str | None = Field(None, max_length=200)
+    description: str | None = Field(None, max_length=10_000)
+    serviceId: str | None = Field(None, max_length=200)
+    taskType: str | None = Field(None, max_length=200)
+    expiresInSeconds: float | None = Field(None, gt=0, le=3_155_760_000)
+
+
+class AttachmentIn(Schema):
+    """A file that a message refers to; `size` in bytes."""
+
+    type: str | None = None
+    artifactRef: str = Field(min_length=1, max_length=300)
+    filename: str | None = None
+    size: int | None = Field(None, ge=0)
+    mimeType: str | None = None
+
+
+class MessageIn(Schema):
+    """A message from one agent to another."""
+
+    text: str | None = None
+    attachments: list[AttachmentIn] | None = Field(None, max_length=100)
+
+
+class RouteMessageIn(Schema):
+    """A message, and the service it is for: the calling agent's when none is named."""
+
+    message: MessageIn
+    serviceId: str | None = None
+    language: str | None = Field(None, max_length=35)
+
+
+class RequiredIn(Schema):
+    """A message whose needs are asked for."""
+
+    message: MessageIn
+
+
+class RequiredOut(Schema):
+    """Capabilities in order of appearance, `text` first."""
+
+    capabilities: list[str]
+
+
+class RoutingResultOut(Schema):
+    """What the service gets of the message; `textDescription` only when something is described."""
+
+    canProcess: bool
+    processedContent: str | list[dict[str, object]]
+    unsupportedAttachments: list[dict[str, object]]
+    textDescription: str | None = None
+
+
+class ErrorOut(Schema):
+    """Every refusal; a 422 lists `details`, and some errors say more."""
+
+    error: str
+    message: str
+    requestId: str
+    details: list[dict[str, str]] | None = None
