@@ -210,6 +210,20 @@ def test_any_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: 
     assert result["imageUrl"]["image_url"]["url"].startswith(f"data:{mime_type};base64,")
 
 
+@pytest.mark.requirement("ABR-P3")
+@given(
+    data=st.binary(min_size=40, max_size=300),
+    mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
+)
+def test_bytes_that_begin_with_control_characters_keep_their_declared_image_type(data: bytes, mime_type: str) -> None:
+    """The same law without asking the detector what it would rather see: no text, no signature begins like this."""
+    junk = bytes([1, 2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 19]) * 12 + data
+    seen = BinaryDetector().detect(junk, declared_mime=mime_type)
+    held = StoredArtifact("a1", seen.mime_type, seen.kind, seen.is_binary, content=InMemory(junk, seen.kind))
+    result = ROUTER.route_content(held, "eyes")
+    assert (result.routing, held.mime_type) == ("image_url", mime_type)
+
+
 def _proves_nothing(data: bytes) -> bool:
     """Whether the bytes are neither text nor anything the detector knows without a declaration."""
     return BinaryDetector().detect(data).mime_type == "application/octet-stream"

@@ -9,12 +9,13 @@ from capabilities.core.message import Blob, Converted, ConvertTo, Text, Unreadab
 
 @dataclass(frozen=True)
 class FakeContent:
-    """Bytes, the text found in them and the image they convert to; `gone` makes every read fail with that reason."""
+    """Bytes, the text found in them (with its note) and the image they convert to; `gone` makes every read fail."""
 
     data: bytes = b"\x89PNG\r\n\x1a\n pixels that nobody will ever see"
     words: str | None = None
     image: Converted | None = None
     gone: str | None = None
+    note: str = ""
 
     def _check(self) -> None:
         if self.gone:
@@ -26,7 +27,7 @@ class FakeContent:
 
     def text(self) -> Text | None:
         self._check()
-        return None if self.words is None else Text(self.words, "utf-8")
+        return None if self.words is None else Text(self.words, "utf-8", self.note)
 
     def converted(self, target: ConvertTo) -> Converted | None:
         self._check()

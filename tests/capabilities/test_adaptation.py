@@ -244,6 +244,13 @@ def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
         assert (bad.delivery.outcome, bad.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.NO_TEXT_FOUND)
 
 
+def test_what_the_extraction_noted_stands_before_the_text() -> None:
+    """A model that reads a part of a document is told so before it begins."""
+    content = FakeContent(words="page one", note="[pages 1-1 of 200]")
+    text = adapted(ask(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
+    assert text == "Artifact content (report.pdf):\n[pages 1-1 of 200]\npage one"
+
+
 def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
     """The flow skips the candidate with that reason; a candidate that can read it is not skipped."""
     chat = ask(TextPart("look"), PNG)
