@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from capabilities.core.adaptation import Adapted, CannotRead, PartDelivery, Words, adapt
 from capabilities.core.message import ChatRequest
 from capabilities.core.presets import preset_for_host
+from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.reader import Reader, policies_of
 from capabilities.core.slots import slots_for
 from capabilities.core.vocabulary import Capabilities
@@ -65,8 +66,6 @@ def receiver(
     preset = preset_for_host(urlsplit(target.endpoint).hostname or "")
     slots = slots_for(protocol, preset.slots if preset else None, limits or None)
     policy = (content or {}).get("policy")
-    from capabilities.core.protocols import PROTOCOLS
-
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_of(policy))
     return Receiver(PROTOCOLS[protocol], target, reader, service_id)
 
