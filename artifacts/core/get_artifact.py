@@ -102,13 +102,18 @@ def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | 
     result = _result(text)
     if result is None:
         return None
-    metadata = result["metadata"] if isinstance(result.get("metadata"), dict) else {}
     found = _image(result) if result["routing"] == "image_url" else _file(result)
-    filename, declared, data = found or (None, None, None)
-    filename = filename or _word(metadata, "filename")
+    return _part(result, *(found or (None, None, None)), content_of)
+
+
+def _part(
+    result: Mapping[str, Any], filename: str | None, declared: str | None, data: bytes | None, content_of: ContentOf
+) -> FilePart | None:
+    metadata = result["metadata"] if isinstance(result.get("metadata"), dict) else {}
     known_id = artifact_id(_word(metadata, "id") or "")
     if data is None and known_id is None:
         return None
+    filename = filename or _word(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
     kind = Kind.IMAGE if result["routing"] == "image_url" else kind_of(mime_type or OCTET_STREAM)
     size = metadata.get("size") if data is None else len(data)
