@@ -48,14 +48,14 @@ def surroundings() -> Surroundings:
 def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Preview:
     """What importing these files would change, and every problem in them."""
     before = rows.read()
-    imported = import_files(before, files, prune=prune, around=surroundings(), fingerprint=fingerprint)
+    imported = import_files(before, files, prune=prune, around=surroundings(), fingerprint_at=fingerprint)
     newest = Revision.objects.values_list("number", flat=True).first()
     return Preview(imported, before, diff(before, imported.configuration), newest)
 
 
-def fingerprint(key: str) -> str:
-    """Names a key that has just been read, until it is stored for its provider's origin."""
-    return fingerprint_of(key, "")
+def fingerprint(key: str, endpoint: str) -> str:
+    """Names a key that stands in a file just as its stored form is named: the same key again is no change."""
+    return fingerprint_of(key, origin_of(endpoint))
 
 
 def import_configuration(

@@ -23,7 +23,7 @@ from routing_admin.core.file_form import without_absent
 from routing_admin.core.importing import FileFormat
 from routing_admin.core.json_path import write_document
 from routing_admin.core.routing_file import key_text, write_provider, write_route
-from routing_admin.core.seed_export import seed_routing, seed_services
+from routing_admin.core.seed_export import OURS_UNSAID, seed_routing, seed_services
 from routing_admin.core.services_file import write_service
 
 GATEWAY = "routing-admin"
@@ -93,7 +93,7 @@ def _pointing_at_us(configuration: Configuration, base: str) -> Configuration:
         if route.enabled
     )
     services = (
-        replace(service, provider=GATEWAY, base_url=base, model=service.id, limits={}, content={}, routed=False)
+        replace(service, provider=GATEWAY, base_url=base, model=service.id, routed=False, **OURS_UNSAID)
         for service in configuration.services
         if service.enabled
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.env import NOT_IN_NAME
@@ -19,6 +20,9 @@ from routing_admin.core.services_file import SERVICE_KEYS, write_service
 
 SPOKEN = ("openai", "anthropic", "gemini")
 """Protocols with a call URL that the seeds' adapter can be given; Gemini's is its OpenAI-compatible one."""
+
+OURS_UNSAID: Mapping[str, Any] = MappingProxyType({"limits": {}, "content": {}, "timeouts": {}, "extra_body": {}})
+"""Fields of a service that only we know, each with its default."""
 
 Written = tuple[dict[str, Any], tuple[str, ...]]
 
@@ -52,13 +56,15 @@ def seed_services(configuration: Configuration) -> Written:
     for service in configuration.services:
         provider = providers[service.provider]
         if service.enabled and provider.enabled and provider.protocol == "openai":
-            bare = replace(service, base_url=base_of(service.base_url), limits={}, content={}, routed=False)
+            bare = replace(service, base_url=base_of(service.base_url), routed=False, **OURS_UNSAID)
             kept.append(_without_our_keys(write_service(bare, key_text(provider)), SERVICE_KEYS[8:]))
         else:
             why = f"speaks {provider.protocol}" if provider.protocol != "openai" else "is disabled"
             left_out.append(f"Model service “{service.id}” is left out: it {why}.")
-        if service.limits or service.content:
-            left_out.append(f"Model service “{service.id}”: its limits and content rules are left out.")
+        said = [word for word in OURS_UNSAID if getattr(service, word)]
+        if said:
+            words = ", ".join(said)
+            left_out.append(f"Model service “{service.id}”: its own rules are left out ({words}).")
     return {"services": kept, **configuration.extra_services}, tuple(left_out)
 
 

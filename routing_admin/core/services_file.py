@@ -17,7 +17,7 @@ from routing_admin.core.key_checks import NOWHERE, Surroundings, key_warnings
 from routing_admin.core.problems_text import errors, missing, taken, wrong_type
 
 SERVICE_SEED_KEYS = ("id", "name", "baseURL", "model", "apiKey", "capabilityTags", "capabilities", "description")
-SERVICE_OWN_KEYS = ("enabled", "routed", "limits", "content")
+SERVICE_OWN_KEYS = ("enabled", "routed", "limits", "content", "timeouts", "extraBody")
 SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
 
 RULES = (
@@ -31,6 +31,8 @@ RULES = (
     Rule("routed", rule.flag),
     Rule("limits", rule.mapping),
     Rule("content", rule.mapping),
+    Rule("timeouts", rule.seconds_table),
+    Rule("extraBody", rule.mapping),
 )
 
 
@@ -143,6 +145,8 @@ def _fields(raw: Mapping[str, Any], provider: str) -> ServiceSpec:
         description=raw["description"],
         limits=raw.get("limits") or {},
         content=raw.get("content") or {},
+        timeouts=raw.get("timeouts") or {},
+        extra_body=raw.get("extraBody") or {},
         routed=bool(raw.get("routed")),
         enabled=True if enabled is None else enabled,
     )
@@ -165,5 +169,7 @@ def _canonical(service: ServiceSpec, key: str) -> dict[str, Any]:
             "routed": service.routed or None,
             "limits": service.limits or None,
             "content": service.content or None,
+            "timeouts": service.timeouts or None,
+            "extraBody": service.extra_body or None,
         }
     )

@@ -129,7 +129,13 @@ def service_entries(draw: st.DrawFn, *, keys: st.SearchStrategy[str] = key_field
     }
     if draw(st.booleans()):
         entry["capabilities"] = draw(capabilities | odd_capabilities)
-    own = optional({"enabled": st.booleans(), "routed": st.booleans(), "maxTokens": scalars, "timeout": scalars})
+    ours = {
+        "enabled": st.booleans(),
+        "routed": st.booleans(),
+        "timeouts": st.dictionaries(words, st.integers(1, 60), max_size=2),
+        "extraBody": st.dictionaries(words, scalars, max_size=2),
+    }
+    own = optional({**ours, "maxTokens": scalars, "timeout": scalars})
     return entry | draw(own) | draw(unknown_fields)
 
 

@@ -142,3 +142,16 @@ def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered(
     value["services"].append(SERVICE | {"id": "t", "apiKey": "xxx"})
     outcome = import_values(stored, [value])
     assert [item.provider for item in outcome.configuration.services] == ["example", "example"]
+
+
+@pytest.mark.requirement("MCR-5.3")
+def test_a_services_own_times_and_fields_of_its_requests_survive_export_and_import() -> None:
+    """`timeouts` and `extraBody` are read into the value, written only where they are set."""
+    own = {"timeouts": {"firstContent": 300}, "extraBody": {"enable_thinking": False}}
+    configuration = imported(**own)
+    service = configuration.services[0]
+    assert (service.timeouts, service.extra_body) == (own["timeouts"], own["extraBody"])
+    assert own.keys().isdisjoint(service.extra)
+    written = services_value(configuration)
+    assert import_values(EMPTY, [written]).configuration == configuration
+    assert services_value(imported())["services"][0].keys().isdisjoint(own)
