@@ -81,3 +81,8 @@ class SseParser:
         events = [SseEvent("\n".join(self._data), self._event)] if self._data else []
         self._data, self._event, self._size = [], "", 0
         return events
+
+
+def begins_like_a_stream(data: bytes) -> bool:
+    """Whether so short a body could have become an event stream; an empty one could."""
+    return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)

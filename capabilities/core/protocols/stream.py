@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser
+from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.redact import brief
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, ToolCallDelta, Usage
 
@@ -69,7 +69,7 @@ class EventStream:
         if self._over:
             return []
         last = self._parser.close()
-        if not self._parser.started and self._raw.strip():
+        if not self._parser.started and not begins_like_a_stream(bytes(self._raw)):
             self._over = True
             return _events(self._whole(bytes(self._raw)))
         out = self._take(last)

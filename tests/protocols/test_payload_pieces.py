@@ -1,0 +1,55 @@
+"""A body's length is known before a file is read, and it is JSON whatever the caller wrote."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import Blob
+from capabilities.core.wire import MediaData, UpstreamRequest, base64_blocks, elide
+from tests.protocols.exchange import body_of
+
+BLOCKS = st.lists(st.binary(max_size=50), max_size=6)
+TEXTS = st.text(max_size=30)
+
+
+def blob(blocks: list[bytes]) -> Blob:
+    return Blob(sum(map(len, blocks)), lambda: iter(blocks))
+
+
+@given(BLOCKS)
+def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
+    """Whatever the sizes of the blocks, their base64 joins to that of all bytes, and can be read again."""
+    whole = blob(blocks)
+    expected = base64.b64encode(b"".join(blocks))
+    assert b"".join(base64_blocks(whole)) == expected
+    assert b"".join(base64_blocks(whole)) == expected
+    assert MediaData(whole).length == len(expected)
+
+
+@given(
+    files=st.lists(BLOCKS, max_size=4),
+    texts=st.lists(TEXTS, min_size=1, max_size=4),
+    prefix=st.sampled_from(["", "data:x;base64,"]),
+)
+def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
+    files: list[list[bytes]], texts: list[str], prefix: str
+) -> None:
+    """For any texts and files, Content-Length is exact and the JSON parses back with each file in its place."""
+    payload = {"texts": texts, "files": [{"data": MediaData(blob(blocks), prefix)} for blocks in files]}
+    request = UpstreamRequest("http://h", {}, payload)
+    body = body_of(request)
+    assert len(body) == request.content_length
+    wanted = [{"data": prefix + base64.b64encode(b"".join(blocks)).decode()} for blocks in files]
+    assert json.loads(body) == {"texts": texts, "files": wanted}
+
+
+@given(BLOCKS)
+def test_a_preview_names_the_bytes_and_shows_none(blocks: list[bytes]) -> None:
+    """Elided data is its prefix and its size."""
+    size = sum(map(len, blocks))
+    shown = elide({"a": [MediaData(blob(blocks), "data:image/png;base64,")]})
+    assert shown == {"a": [f"data:image/png;base64,<{size} bytes>"]}

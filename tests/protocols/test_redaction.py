@@ -1,0 +1,70 @@
+"""No key leaves in a message, whatever stands around it."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from capabilities.core.redact import MESSAGE_BYTES, brief, redact
+
+SECRET = st.text(string.ascii_letters + string.digits + "_-", min_size=20, max_size=60)
+FORMS = st.sampled_from(
+    [
+        *("sk-{}", "sk-ant-api03-{}", "AIza{}", "ra_{}", "gsk_{}"),
+        *("Bearer {}", "bearer  {}", "Bearer Bearer {}", "Authorization: Bearer {}"),
+        *("https://h/v1?key={}", "?a=1&key={}&b=2", "x-api-key: {}", '"api_key": "{}"'),
+    ]
+)
+AROUND = st.text(max_size=30).map(lambda text: text + " ") | st.just("") | st.just("key=") | st.just('("')
+
+
+@given(before=AROUND, form=FORMS, secret=SECRET, after=st.sampled_from(["", " ", ".", '"', "\n", "&x=1", " and more"]))
+def test_no_known_form_of_a_key_survives(before: str, form: str, secret: str, after: str) -> None:
+    """For any text around it, a key in a form that is known is gone, from the one-line message too."""
+    assume(secret not in before)
+    text = before + form.format(secret) + after
+    assert secret not in redact(text)
+    assert secret not in brief(text)
+
+
+@given(st.text() | st.lists(FORMS.map(lambda form: form.format("abcdefgh12345678")), max_size=4).map(" ".join))
+def test_redacting_twice_changes_nothing(text: str) -> None:
+    """For any text, what is redacted stays as it is."""
+    assert redact(redact(text)) == redact(text)
+
+
+@given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))
+def test_a_key_that_is_known_is_gone_whatever_it_looks_like(text: str, secret: str) -> None:
+    """A provider's own key is taken out by value."""
+    cleaned = redact(f"{text}{secret}{text}", known=[secret])
+    assert secret not in cleaned or secret in redact("…" + text + "…")
+
+
+@given(st.text(max_size=5000))
+def test_a_message_is_one_short_line(text: str) -> None:
+    """For any text the message is at most 2 KiB of UTF-8 without control characters."""
+    message = brief(text)
+    assert len(message.encode()) <= MESSAGE_BYTES
+    assert not any(ord(character) < 32 or ord(character) == 127 for character in message)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Incorrect API key provided: sk-abcdef1234567890.", "Incorrect API key provided: sk-…"),
+        ("GET https://h/v1beta/models?key=AIzaSyA1234567890&alt=sse", "GET https://h/v1beta/models?key=…&alt=sse"),
+        ("a task-force of extra_parameters", "a task-force of extra_parameters"),
+        ("the token was missing", "the token was missing"),
+    ],
+)
+def test_what_is_no_key_stays_readable(text: str, expected: str) -> None:
+    """The kind of key and the words around it stay."""
+    assert redact(text) == expected
+
+
+def test_base64_is_named_by_its_length() -> None:
+    """A file quoted back by a provider is no part of a message."""
+    assert brief("Invalid image: " + "iVBORw0KGgo" * 40) == "Invalid image: <440 characters>"

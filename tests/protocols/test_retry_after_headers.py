@@ -1,0 +1,56 @@
+"""How long a provider asks to be left alone: seconds, a date, milliseconds, or nonsense."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.protocols.retry_after import LONGEST_SECONDS, retry_after
+
+NOW = 1_790_000_000.0
+
+
+def dated(seconds: float) -> str:
+    return formatdate(NOW + seconds, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Retry-After": "2"}, 2.0),
+        ({"retry-after": " 0.5 "}, 0.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after-ms": "1500", "retry-after": "60"}, 1.5),
+        ({"retry-after-ms": "soon", "retry-after": "60"}, 60.0),
+        ({"retry-after": dated(30), "date": dated(0)}, 30.0),
+        ({"retry-after": dated(30), "date": dated(10)}, 20.0),
+        ({"retry-after": dated(30)}, 30.0),
+        ({"retry-after": dated(-30)}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "NaN"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e3"}, None),
+        ({"retry-after": "999999999"}, None),
+        ({"retry-after": dated(10 * LONGEST_SECONDS)}, None),
+        ({"retry-after": "Fri, 99 Foo 2026"}, None),
+        ({"retry-after": "٣"}, None),
+        ({"retry-after": ""}, None),
+        ({}, None),
+    ],
+)
+def test_each_form_of_a_wait_is_read(headers: dict[str, str], expected: float | None) -> None:
+    """Milliseconds before seconds before a date, which counts from the response's own Date; the rest is no wait."""
+    assert retry_after(headers, NOW) == expected
+
+
+HEADER = st.text(max_size=40) | st.floats().map(str) | st.integers().map(str) | st.integers(-9999, 9999).map(dated)
+
+
+@given(st.dictionaries(st.sampled_from(["retry-after", "Retry-After", "retry-after-ms", "date"]), HEADER), st.floats())
+def test_any_header_gives_a_sane_wait_or_none(headers: dict[str, str], now: float) -> None:
+    """For any header texts and any clock the wait is none, or within 0 … a day."""
+    waits = retry_after(headers, now)
+    assert waits is None or 0 <= waits <= LONGEST_SECONDS

@@ -1,0 +1,195 @@
+"""Streams are read the same wherever the network cuts them, and end in exactly one way."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent
+from tests.lab.shapes import VENDORS, Said
+from tests.protocols.exchange import gathered
+
+EACH = pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+SAID = [
+    Said("Grüße 你好 from the lab.", reasoning="思考 first"),
+    Said("", tool=("get_weather", {"city": "Zürich"}), finish="tool_calls"),
+    Said("cut here", finish="length"),
+]
+
+
+def played(protocol: str, blocks: list[bytes]) -> list[StreamEvent]:
+    """All events of a stream that came in these blocks."""
+    decoder = PROTOCOLS[protocol].decoder()
+    events = [event for block in blocks for event in decoder.feed(block)]
+    return [*events, *decoder.close()]
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    """The bytes cut at these places."""
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:end] for start, end in itertools.pairwise(edges)]
+
+
+@EACH
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
+@given(said=st.sampled_from(SAID), places=st.lists(st.integers(0, 10_000), max_size=12))
+def test_cuts_change_nothing(protocol: str, ends: bytes, said: Said, places: list[int]) -> None:
+    """For any cuts and each kind of line end, the events add up to the same answer."""
+    data = b"".join(VENDORS[protocol].frames(said, "m").all()).replace(b"\n", ends)
+    answer = gathered(played(protocol, cut(data, places)))
+    assert isinstance(answer, Answer)
+    assert (answer.text, answer.reasoning or "") == (said.text, said.reasoning)
+    assert [call.arguments for call in answer.tool_calls] == (
+        [json.dumps(said.tool[1], ensure_ascii=False)] if said.tool else []
+    )
+    assert answer.finish_reason == said.finish
+
+
+@EACH
+def test_every_single_cut_changes_nothing(protocol: str) -> None:
+    """Each of the places where one cut can fall gives the same answer as none."""
+    data = b"".join(VENDORS[protocol].frames(SAID[0], "m").all())
+    whole = gathered(played(protocol, [data]))
+    assert all(gathered(played(protocol, [data[:at], data[at:]])) == whole for at in range(len(data)))
+
+
+@EACH
+@given(length=st.integers(0, 10_000))
+@example(length=0)
+def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int) -> None:
+    """Whatever is missing at the end, the result is an answer with all its words or one failure, never fewer words."""
+    frames = VENDORS[protocol].frames(SAID[0], "m")
+    data = b"".join(frames.all())
+    events = played(protocol, [data[: length % len(data)]])
+    assert sum(isinstance(event, Finish | Failure) for event in events) == 1
+    outcome = gathered(events)
+    if isinstance(outcome, Answer):
+        assert outcome.text == SAID[0].text
+    else:
+        said = any(isinstance(event, Delta) and event.text for event in events)
+        assert outcome.fault is (Fault.STREAM_TRUNCATED if said else Fault.STREAM_EMPTY)
+
+
+@EACH
+@given(blocks=st.lists(st.binary(max_size=40), max_size=6))
+def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> None:
+    """No bytes raise; there is one end, and nothing after it."""
+    events = played(protocol, blocks)
+    assert isinstance(events[-1], Finish | Failure)
+    assert sum(isinstance(event, Finish | Failure) for event in events) == 1
+
+
+@EACH
+@given(
+    lines=st.lists(
+        st.sampled_from(['data: {"choices":[{"delta":3}]}', "data: {}", "data: null", 'data: {"error":{"code":429}}'])
+        | st.text(max_size=20).map(lambda text: f"data: {text}"),
+        max_size=8,
+    )
+)
+def test_any_events_end_in_one_outcome(protocol: str, lines: list[str]) -> None:
+    """Well-framed nonsense is skipped, counted, or one failure."""
+    events = played(protocol, ["".join(f"{line}\n\n" for line in lines).encode()])
+    assert sum(isinstance(event, Finish | Failure) for event in events) == 1
+
+
+@EACH
+def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: str) -> None:
+    """Two are forgiven and counted; with the third the stream is broken."""
+    vendor = VENDORS[protocol]
+    frames, bad = vendor.frames(SAID[0], "m"), vendor.bad_events()
+    decoder = PROTOCOLS[protocol].decoder()
+    two = b"".join([*frames.head, *bad[:2], *frames.content, *frames.finish, *frames.done])
+    assert isinstance(gathered([*decoder.feed(two), *decoder.close()]), Answer)
+    assert getattr(decoder, "bad_events") == 2  # noqa: B009 - a detail of this decoder, not of the interface
+    outcome = gathered(played(protocol, [b"".join([*frames.head, *frames.content, *bad])]))
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is Fault.STREAM_BROKEN
+
+
+@EACH
+def test_keep_alive_comments_give_no_event(protocol: str) -> None:
+    """A comment is life on the line and nothing else."""
+    assert PROTOCOLS[protocol].decoder().feed(b": PROCESSING\n\n: ping\n\n") == []
+
+
+@EACH
+def test_the_end_is_told_once_and_nothing_after_it_counts(protocol: str) -> None:
+    """After Finish neither more bytes nor close give anything."""
+    data = b"".join(VENDORS[protocol].frames(SAID[0], "m").all())
+    decoder = PROTOCOLS[protocol].decoder()
+    assert isinstance(decoder.feed(data)[-1], Finish)
+    assert decoder.feed(data) == []
+    assert decoder.close() == []
+
+
+@EACH
+def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stream(protocol: str) -> None:
+    """Before content somebody else may still answer, so the code counts; afterwards only that it broke."""
+    vendor = VENDORS[protocol]
+    frames, event = vendor.frames(SAID[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
+    early = gathered(played(protocol, [*frames.head, event]))
+    late = gathered(played(protocol, [*frames.head, *frames.content, event]))
+    assert isinstance(early, Failure)
+    assert isinstance(late, Failure)
+    assert (early.fault, early.status) == (Fault.HTTP_429, 429)
+    assert (late.fault, late.status, late.message) == (Fault.STREAM_BROKEN, 429, "slow down")
+
+
+@EACH
+def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> None:
+    """A host that ignores `stream` still answers; its error object is read as one."""
+    vendor = VENDORS[protocol]
+    body = json.dumps(vendor.plain(SAID[0], "m"), ensure_ascii=False).encode()
+    answer = gathered(played(protocol, [body[:20], body[20:]]))
+    assert isinstance(answer, Answer)
+    assert answer.text == SAID[0].text
+    failure = gathered(played(protocol, [json.dumps(vendor.error(429, "rate_limit_error", "x", 429)).encode()]))
+    assert isinstance(failure, Failure)
+    assert failure.fault is Fault.HTTP_429
+
+
+@EACH
+def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
+    """Nobody waits for the end of a page that is no stream."""
+    (event,) = PROTOCOLS[protocol].decoder().feed(b"<!DOCTYPE html><html>")
+    assert isinstance(event, Failure)
+    assert event.fault is Fault.BAD_CONTENT_TYPE
+
+
+def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
+    """The usage chunk comes after finish_reason and belongs to Finish; without `[DONE]` it is enough."""
+    frames = VENDORS["openai"].frames(Said("hi"), "m")
+    decoder = PROTOCOLS["openai"].decoder()
+    assert not any(
+        isinstance(e, Finish) for e in decoder.feed(b"".join([*frames.head, *frames.content, frames.finish[0]]))
+    )
+    (finish,) = decoder.feed(frames.finish[1])
+    assert isinstance(finish, Finish)
+    assert finish.usage.total_tokens == 18
+
+
+def test_a_giant_event_is_too_large() -> None:
+    """An event beyond the limit ends the parser instead of filling memory."""
+    parser = SseParser(limit=100)
+    parser.feed(b"data: " + b"a" * 90)
+    with pytest.raises(EventTooLargeError):
+        parser.feed(b"a" * 20)
+
+
+@given(
+    events=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1), max_size=5),
+    places=st.lists(st.integers(0, 1000), max_size=6),
+)
+def test_events_come_out_as_they_went_in(events: list[str], places: list[int]) -> None:
+    """For any texts and any cuts, the parser gives the same texts in the same order."""
+    data = "".join(f": note\nid: 7\ndata: {text}\n\n" for text in events).encode()
+    parser = SseParser()
+    found = [event for block in cut(data, places) for event in parser.feed(block)]
+    assert [*found, *parser.close()] == [SseEvent(text) for text in events]
