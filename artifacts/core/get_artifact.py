@@ -103,7 +103,8 @@ def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | 
     if result is None:
         return None
     found = _image(result) if result["routing"] == "image_url" else _file(result)
-    return _part(result, *(found or (None, None, None)), content_of)
+    filename, declared, data = found or (None, None, None)
+    return _part(result, filename, declared, data, content_of)
 
 
 def _part(
