@@ -1,0 +1,45 @@
+"""The README tells what is there: its table of settings is the one in the code, its commands exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from django.core.management import get_commands
+
+from routing_admin.environment import SETTINGS
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+BETWEEN = re.compile(r"(<!-- settings:begin .*?-->\n)(.*?)(<!-- settings:end -->)", re.DOTALL)
+
+
+def settings_table() -> str:
+    """The settings as a Markdown table."""
+    rows = [f"| `{setting.name}` | {setting.default or '(none)'} | {setting.meaning} |" for setting in SETTINGS]
+    return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"
+
+
+def test_the_settings_table_is_made_from_the_code() -> None:
+    """Law: a setting is documented when it exists. To bring the table up to date: python -m tests.test_readme."""
+    found = BETWEEN.search(README.read_text(encoding="utf-8"))
+    assert found is not None
+    assert found[2] == settings_table()
+
+
+def test_every_command_of_the_readme_exists() -> None:
+    """Law: a command that does not work yet is not there."""
+    rows = re.findall(r"^\| `([a-z_]+)[ `]", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows
+    assert set(rows) <= set(get_commands())
+
+
+def test_every_link_of_the_readme_leads_to_a_file() -> None:
+    """Law: nothing promised is missing."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+if __name__ == "__main__":
+    text = README.read_text(encoding="utf-8")
+    README.write_text(BETWEEN.sub(lambda found: found[1] + settings_table() + found[3], text), encoding="utf-8")
