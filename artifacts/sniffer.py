@@ -30,6 +30,12 @@ SHORT = 1024
 _handles = threading.local()
 
 
+def _import_magic() -> Any:
+    import magic  # raises ImportError when it finds no libmagic
+
+    return magic
+
+
 @cache
 def _library() -> tuple[Any, str]:
     """python-magic and where its libmagic comes from: `libmagic` (the system's), `pylibmagic` or `none`."""
@@ -37,7 +43,7 @@ def _library() -> tuple[Any, str]:
         try:
             if name == "pylibmagic":
                 importlib.import_module("pylibmagic")
-            return importlib.import_module("magic"), name
+            return _import_magic(), name
         except (ImportError, OSError):
             continue
     log.warning("No libmagic on this machine: file types come from our own table alone. Install libmagic1.")

@@ -123,7 +123,7 @@ class BinaryDetector:
         declared, named = clean_mime(declared_mime), named_type(filename)
         size = max(size or 0, len(head))
         try:
-            looked = self._look(head, size, read_at or _slices(head), declared or named, encoding)
+            looked = self._look(head, size, read_at, declared or named, encoding)
         except Exception:  # detection of a hostile file must not stop an upload (ABR-8.3)
             looked = _Looked(evidence=(Evidence("bytes", "", "failed"),))
         said = Evidence("declared", declared or "", "declared" if declared else "undeclared")
@@ -135,7 +135,9 @@ class BinaryDetector:
         kind = self.detect(data, None, mime_type, filename).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
-    def _look(self, head: bytes, size: int, read_at: ReadAt, claimed: str | None, declared: str | None) -> _Looked:
+    def _look(
+        self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
+    ) -> _Looked:
         """What the bytes say, whatever the metadata says; `claimed` only chooses among types alike in their bytes."""
         if not size:
             return _Looked(evidence=(Evidence("bytes", "", "empty"),))
@@ -144,7 +146,7 @@ class BinaryDetector:
         if match and not match.textual and _is_words(head, size):
             match = None
         if match:
-            match, notes = _inside(match, size, read_at, claimed)
+            match, notes = _inside(match, size, read_at or _slices(head), claimed)
             if match.proves:
                 return _Looked(match, evidence=notes)
         if text := self._text(head, size, read_at, declared):
@@ -155,8 +157,11 @@ class BinaryDetector:
         said = (Evidence("libmagic", opinion, "libmagic"),) if opinion else ()
         return _Looked(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *said))
 
-    def _text(self, head: bytes, size: int, read_at: ReadAt, declared: str | None) -> TextFound | None:
-        """The encoding that holds for the whole file, not only for its head."""
+    def _text(self, head: bytes, size: int, read_at: ReadAt | None, declared: str | None) -> TextFound | None:
+        """The encoding that holds for the whole file; for its head when there is no way to the rest."""
+        if read_at is None and size > len(head):
+            return self._find(head[:HEAD], False, declared)
+        read_at = read_at or _slices(head)
         found = self._find(head[:HEAD], size <= HEAD, declared)
         if found is None or size <= HEAD or encodings.is_clean(_blocks(read_at, size), found.encoding):
             return found

@@ -50,17 +50,7 @@ def run(
 
 
 def _run(source: int, operation: str, options: Mapping[str, object], max_output: int, timeout: float) -> Result:
-    command = [sys.executable, "-s", "-E", "-B", "-W", "ignore", str(ROOT / "artifacts" / "extract" / "__main__.py")]
-    # nosec: our own interpreter and module, no shell, arguments are ours
-    child = subprocess.Popen(  # noqa: S603
-        [*command, operation, json.dumps(dict(options))],
-        stdin=source,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={"LANG": "C.UTF-8"},
-        cwd=ROOT,
-        close_fds=True,
-    )
+    child = _start(source, operation, json.dumps(dict(options)))
     timed_out = threading.Event()
 
     def stop() -> None:
@@ -70,8 +60,7 @@ def _run(source: int, operation: str, options: Mapping[str, object], max_output:
     timer = threading.Timer(timeout, stop)
     timer.start()
     try:
-        assert child.stdout is not None  # noqa: S101 - a pipe was asked for
-        output = child.stdout.read(max_output + 1)
+        output = child.stdout.read(max_output + 1) if child.stdout else b""
     finally:
         timer.cancel()
         child.kill()
@@ -79,6 +68,20 @@ def _run(source: int, operation: str, options: Mapping[str, object], max_output:
         if child.stdout:
             child.stdout.close()
     return Result(reason="timeout") if timed_out.is_set() else _parse(output, max_output)
+
+
+def _start(source: int, operation: str, options: str) -> subprocess.Popen[bytes]:
+    """The child with the file as its standard input and nothing of our environment, where secrets are."""
+    program = str(ROOT / "artifacts" / "extract" / "__main__.py")
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and program, no shell
+        [sys.executable, "-s", "-E", "-B", "-W", "ignore", program, operation, options],
+        stdin=source,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"LANG": "C.UTF-8"},
+        cwd=ROOT,
+        close_fds=True,
+    )
 
 
 def _parse(output: bytes, max_output: int) -> Result:

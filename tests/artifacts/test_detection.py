@@ -248,6 +248,13 @@ def test_text_is_judged_by_the_whole_file_and_not_by_its_beginning() -> None:
     assert whole(plain + ZH.encode()).encoding == "utf-8"
 
 
+def test_a_head_without_a_way_to_the_rest_is_judged_by_itself() -> None:
+    """A character cut in two by the end of the head is no fault of the file."""
+    data = ("x" + ZH * 3).encode("gbk")
+    for length in (100, 101, 102, 103):
+        assert DETECT.detect(data[:length], len(data)).encoding == "gb18030"
+
+
 @pytest.mark.parametrize("declared", [None, "text/plain"])
 def test_an_empty_file_is_empty_text(declared: str | None) -> None:
     """Nothing to look at: text, unless a name or a declaration says otherwise."""

@@ -1,0 +1,52 @@
+"""Opinions from outside: asked sparingly, doubted where they are known to be wrong, and dispensable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from samples import SAMPLES, picture
+
+from artifacts.sniffer import DOUBTFUL, guess_encoding, in_use, sniff
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHOUT = """
+import sys
+sys.modules["magic"] = sys.modules["pylibmagic"] = None
+from artifacts.sniffer import detector, in_use, sniff
+found = detector().detect(bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010802000000"))
+print(in_use(), sniff(b"x"), found.mime_type)
+"""
+
+
+def test_without_libmagic_our_own_table_answers_and_says_so() -> None:
+    """`none` is in use, nothing fails, and a PNG is still a PNG."""
+    answer = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert answer.stdout.split() == ["none", "None", "image/png"]
+
+
+def test_a_type_that_libmagic_sees_in_anything_is_no_opinion() -> None:
+    """0 to 255 in order is no Targa image."""
+    assert sniff(bytes(range(256)) * 4) not in DOUBTFUL
+    assert guess_encoding(b"") in (None, "utf_8", "ascii")
+
+
+def test_threads_ask_at_the_same_time_without_a_shared_handle() -> None:
+    """Four threads, all samples: every answer is the one a single thread gets."""
+    if in_use() == "none":
+        return
+    alone = [sniff(sample.data) for sample in SAMPLES]
+    answers: dict[int, list[str | None]] = {}
+
+    def ask(number: int) -> None:
+        answers[number] = [sniff(sample.data) for sample in SAMPLES]
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(answers.values()) == [alone] * 4
+    assert sniff(picture("PNG")) == "image/png"
