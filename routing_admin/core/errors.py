@@ -5,7 +5,9 @@ Each carries every attempt so far, and the status and code its caller gets (CONT
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.chain import Attempt, SkipReason
@@ -28,6 +30,17 @@ class RouterError(Exception):
         self.code = code
         self.retry_after = shortest_wait(self.attempts)
         self.should_retry = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the caller's error: whether to retry by itself, and in how many whole seconds where known."""
+        waiting = {} if self.retry_after is None else {"retry-after": str(max(1, math.ceil(self.retry_after)))}
+        return {"x-should-retry": "true" if self.should_retry else "false", **waiting}
+
+    def as_json(self) -> dict[str, Any]:
+        """The error as `/api/v1` writes it (CONTRACT §4); the request's id is the caller's to add."""
+        attempts = [attempt.as_json() for attempt in self.attempts]
+        return {"error": self.code, "message": self.message, "attempts": attempts}
 
 
 class AggregateRouterError(RouterError):

@@ -112,6 +112,17 @@ class Upstream:
         """`call` for code that has no event loop, on a loop of its own thread."""
         return run_sync(self.call(request, protocol, timeouts, proxy))
 
+    async def fetch(
+        self, request: UpstreamRequest, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
+    ) -> tuple[int, bytes] | Failure:
+        """Status and body of any request of ours, e.g. a provider's list of models; within the same bounds."""
+        try:
+            async with asyncio.timeout(timeouts.total):
+                outcome = await self._fetch(request, timeouts, proxy)
+        except TimeoutError:
+            outcome = failure(Fault.DEADLINE)
+        return clean(outcome, request) if isinstance(outcome, Failure) else outcome
+
     async def close(self) -> None:
         """Close the running loop's connections."""
         await self._transports.close()
@@ -121,6 +132,13 @@ class Upstream:
     ) -> Answer | Failure:
         head = await self._head(request, timeouts, proxy)
         return head if isinstance(head, Failure) else await _whole(head, protocol, timeouts)
+
+    async def _fetch(self, request: UpstreamRequest, timeouts: Timeouts, proxy: str) -> tuple[int, bytes] | Failure:
+        head = await self._head(request, timeouts, proxy)
+        if isinstance(head, Failure):
+            return head
+        body = await read_body(head, timeouts)
+        return body if isinstance(body, Failure) else (head.status, body)
 
     async def _open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, deadline: float

@@ -285,3 +285,18 @@ def test_a_stream_that_breaks_later_is_written_down_as_broken_and_counts_against
     assert stage.surroundings.cooldowns.look("a", "m") is not None
     assert stream_ended(done, None, 99, plan, stage.surroundings)[-1].outcome == "ok"
     assert stage.surroundings.cooldowns.look("a", "m") is None
+
+
+def test_an_error_is_written_with_its_attempts_and_says_when_to_come_back():
+    """Code, message, every attempt; Retry-After in whole seconds, and that retrying by itself is no use."""
+    end = Stage().walk(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
+    assert isinstance(end, AggregateRouterError)
+    assert end.headers == {"x-should-retry": "false", "retry-after": "30"}
+    written = end.as_json()
+    assert written["error"] == "all_providers_failed"
+    assert "slow" in written["message"]
+    assert [attempt["statusCode"] for attempt in written["attempts"]] == [429]
+    refused = Stage().walk(Plan(chain("a")), FakeUpstream({"a": [401]}))
+    assert isinstance(refused, UpstreamRefused)
+    assert refused.headers == {"x-should-retry": "false"}
+    assert refused.as_json()["error"] == "upstream_auth"

@@ -327,3 +327,12 @@ async def test_what_a_protocol_cannot_say_is_told_beside_the_outcome(lab, upstre
     reply = await upstream.ask(chat, target, protocol("openai"), QUICK)
     assert isinstance(reply.outcome, Answer)
     assert reply.dropped_params == ("n",)
+
+
+async def test_a_list_of_models_can_be_fetched_within_the_same_bounds(lab, upstream):
+    """Status and body; an origin that may not be called is refused like any other."""
+    request = UpstreamRequest(lab.url("openai", "up") + "/models", {"authorization": "Bearer sk-1"}, method="GET")
+    status, body = await upstream.fetch(request, QUICK)
+    assert (status, b"lab-model" in body) == (200, True)
+    refused = await Upstream(OriginPolicy()).fetch(request, QUICK)
+    assert refused.fault is Fault.ORIGIN_REFUSED
