@@ -39,6 +39,9 @@ NAMES = {
 }  # fmt: skip
 """Names of an encoding → the wider one that decodes everything the narrow one does (WHATWG Encoding Standard)."""
 
+NOTATIONS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7", "mbcs", "oem"})
+"""What Python calls text encodings and are ways to write other things, or differ from machine to machine."""
+
 _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 _LEADS = bytes(range(0xC2, 0xF5))
@@ -88,7 +91,7 @@ def canonical(name: str | None) -> str | None:
         info = codecs.lookup(NAMES.get(key, key))
     except (LookupError, ValueError):
         return None
-    return NAMES.get(info.name, info.name) if info._is_text_encoding else None
+    return NAMES.get(info.name, info.name) if info._is_text_encoding and info.name not in NOTATIONS else None
 
 
 def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str]:
@@ -138,7 +141,7 @@ def find_text(
     `whole` says that the head is the whole file, `declared` is the uploader's word for the encoding, `prefer` the
     language that wins where bytes fit several encodings.
     """
-    for found in _trials(head, whole, canonical(declared), prefer, guess):
+    for found in _trials(head, canonical(declared), prefer, guess):
         if is_clean((head,), found.encoding, whole=whole):
             return found
         if found.trial == "utf-8" and is_cut_off((head,)):
@@ -162,9 +165,7 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
     return is_clean(counted(), "utf-8", whole=False) and wide > 4
 
 
-def _trials(
-    head: bytes, whole: bool, declared: str | None, prefer: str, guess: GuessEncoding | None
-) -> Iterator[TextFound]:
+def _trials(head: bytes, declared: str | None, prefer: str, guess: GuessEncoding | None) -> Iterator[TextFound]:
     """The trials in their order, each an encoding to be proved by decoding."""
     for mark, encoding in MARKS:
         if head.startswith(mark):
