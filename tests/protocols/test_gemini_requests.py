@@ -1,0 +1,211 @@
+"""What a Gemini request looks like: the rows of the translation table, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Failure, Fault, Target, UpstreamRequest
+
+BASE = "https://generativelanguage.googleapis.com/v1beta"
+IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"123"), filename="a.png")
+GIF = NativePart(Kind.IMAGE, "image/gif", blob_of(b"123"))
+SCHEMA = {"$schema": "x", "type": "object", "properties": {}}
+
+
+def say(role: Role, *parts: Any, **more: Any) -> Message:
+    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **more)
+
+
+def encode(
+    *messages: Message, quirks: dict[str, Any] | None = None, at: str = BASE, stream: bool = False, **chat: Any
+) -> UpstreamRequest:
+    said = messages or (say(Role.USER, "hi"),)
+    target = Target("p", at, "gemini-x", "k", quirks=quirks or {})
+    return PROTOCOLS["gemini"].encode(ChatRequest(said, **chat), target, stream=stream)
+
+
+def contents(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
+    return [(turn["role"], turn["parts"]) for turn in encode(*messages, **more).elided()["contents"]]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "stream", "url"),
+    [
+        (BASE, False, f"{BASE}/models/gemini-x:generateContent"),
+        (BASE + "/", True, f"{BASE}/models/gemini-x:streamGenerateContent?alt=sse"),
+        (f"{BASE}/models/other:generateContent", False, f"{BASE}/models/other:generateContent"),
+        (f"{BASE}/models/other:generateContent", True, f"{BASE}/models/other:streamGenerateContent?alt=sse"),
+        (f"{BASE}?x=1", True, f"{BASE}/models/gemini-x:streamGenerateContent?x=1&alt=sse"),
+    ],
+)
+def test_the_model_and_the_verb_stand_in_the_url(endpoint: str, stream: bool, url: str) -> None:
+    """A base gets the whole call, a full call keeps its model and gets the verb that is needed; never a key."""
+    assert encode(at=endpoint, stream=stream).url == url
+
+
+def test_the_smallest_request_has_contents_alone() -> None:
+    """The key is a header, the model in the URL."""
+    request = encode()
+    assert request.payload == {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    assert request.headers["x-goog-api-key"] == "k"
+
+
+def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
+    """Leading ones go into systemInstruction, later ones to the user; the model never begins."""
+    said = say(Role.SYSTEM, "one"), say(Role.ASSISTANT, "yes"), say(Role.SYSTEM, "hurry"), say(Role.USER, "well?")
+    request = encode(*said)
+    assert request.payload["systemInstruction"] == {"parts": [{"text": "one"}]}
+    assert contents(*said) == [
+        ("user", [{"text": "."}]),
+        ("model", [{"text": "yes"}]),
+        ("user", [{"text": "hurry"}, {"text": "well?"}]),
+    ]
+
+
+def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
+    """A call of another vendor's model gets the documented stand-in, once; results are found by their id."""
+    calls = ToolCall("c1", "look", '{"a": 1}'), ToolCall("c2", "hear", "")
+    asked = say(Role.ASSISTANT, tool_calls=calls)
+    results = say(Role.TOOL, "r1", IMAGE, GIF, tool_call_id="c1"), say(Role.TOOL, "r2", tool_call_id="c2")
+    seen = contents(say(Role.USER, "hi"), asked, *results)
+    first, second = seen[1][1]
+    assert first["functionCall"] == {"id": "c1", "name": "look", "args": {"a": 1}}
+    assert first["thoughtSignature"] == "skip_thought_signature_validator"
+    assert "thoughtSignature" not in second
+    response = seen[2][1][0]["functionResponse"]
+    assert (response["name"], response["id"], response["response"]) == ("look", "c1", {"result": "r1"})
+    assert response["parts"][0]["inlineData"]["displayName"] == "a.png"
+    assert seen[2][1][1]["functionResponse"]["name"] == "hear"
+    assert seen[2][1][2]["inlineData"]["mimeType"] == "image/gif"
+
+
+def test_its_own_signature_goes_back_and_another_vendor_s_does_not() -> None:
+    """Gemini wants its proof back; Anthropic's would be refused."""
+    own = say(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}", "sig"),))
+    foreign = say(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}", "anthropic:sig"),))
+    assert contents(say(Role.USER, "hi"), own)[1][1][0]["thoughtSignature"] == "sig"
+    stand_in = contents(say(Role.USER, "hi"), foreign)[1][1][0]["thoughtSignature"]
+    assert stand_in == "skip_thought_signature_validator"
+
+
+def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> None:
+    """Seed and penalties exist there; logit_bias, user and parallel calls do not."""
+    request = encode(
+        temperature=1.5,
+        top_p=0.5,
+        max_tokens=9,
+        stop=("a", "b", "c", "d", "e", "f"),
+        tools=(Tool("look"),),
+        parallel_tool_calls=False,
+        extra={"seed": 1, "user": "u", "n": 1, "presence_penalty": 0.1},
+    )
+    assert request.payload["generationConfig"] == {
+        "temperature": 1.5,
+        "topP": 0.5,
+        "maxOutputTokens": 9,
+        "stopSequences": ["a", "b", "c", "d", "e"],
+        "seed": 1,
+        "presencePenalty": 0.1,
+    }
+    assert request.dropped_params == ("parallel_tool_calls", "stop", "user")
+
+
+def test_a_refused_parameter_is_left_out_under_either_name() -> None:
+    """A refusal names it as the vendor does, an administrator as OpenAI does."""
+    for name in ("topP", "top_p"):
+        request = encode(top_p=0.5, quirks={"drop_params": [name]})
+        assert "generationConfig" not in request.payload
+        assert request.dropped_params == ("top_p",)
+
+
+@pytest.mark.parametrize(
+    ("chat", "config"),
+    [
+        ({"tool_choice": "none"}, {"mode": "NONE"}),
+        ({"tool_choice": "required"}, {"mode": "ANY"}),
+        ({"tool_name": "look"}, {"mode": "ANY", "allowedFunctionNames": ["look"]}),
+    ],
+)
+def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: Any) -> None:
+    """Required is ANY, a name is a list of one."""
+    payload = encode(tools=(Tool("look", "Looks.", SCHEMA),), **chat).payload
+    assert payload["toolConfig"] == {"functionCallingConfig": config}
+    declared = payload["tools"][0]["functionDeclarations"][0]
+    assert declared["parametersJsonSchema"] == {"type": "object", "properties": {}}
+
+
+def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> None:
+    """Older models refuse both together, so only a provider's word sends both."""
+    shape = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
+    options = encode(response_format=shape).payload["generationConfig"]
+    assert options["responseMimeType"] == "application/json"
+    assert options["responseJsonSchema"] == {"type": "object", "properties": {}}
+    both = encode(response_format=shape, tools=(Tool("look"),))
+    assert "generationConfig" not in both.payload
+    assert "JSON Schema" in both.payload["systemInstruction"]["parts"][0]["text"]
+    said = encode(response_format=shape, tools=(Tool("look"),), quirks={"structured": "json_schema"})
+    assert "responseJsonSchema" in said.payload["generationConfig"]
+
+
+@pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5")
+@pytest.mark.parametrize(
+    ("kind", "mime"),
+    [
+        (Kind.IMAGE, "image/png"),
+        (Kind.AUDIO, "audio/wav"),
+        (Kind.VIDEO, "video/mp4"),
+        (Kind.DOCUMENT, "application/pdf"),
+    ],
+)
+def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
+    """One slot for all kinds; a web address is fetched by them."""
+    inline = contents(say(Role.USER, NativePart(kind, mime, blob_of(b"123"))))[0][1]
+    assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
+    linked = contents(say(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]
+    assert linked == [{"fileData": {"mimeType": mime, "fileUri": "https://h/x"}}]
+
+
+def decode(body: str) -> Answer | Failure:
+    return PROTOCOLS["gemini"].decode(200, {}, body.encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ('{"promptFeedback":{"blockReason":"SAFETY"}}', Fault.CONTENT_POLICY),
+        ('{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}', Fault.BAD_JSON),
+        ('{"candidates":[{"finishReason":"STOP","content":{"parts":[]}}]}', Fault.EMPTY_CONTENT),
+        ('{"candidates":[],"usageMetadata":{}}', Fault.EMPTY_CHOICES),
+        ('{"other":1}', Fault.BAD_SHAPE),
+        ('[{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}]', Fault.HTTP_503),
+    ],
+)
+def test_what_is_no_answer_has_its_class(body: str, fault: Fault) -> None:
+    """Blocked, broken, empty, elsewhere wrapped: each is its own."""
+    outcome = decode(body)
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is fault
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("IMAGE_OTHER", "content_filter")],
+)
+def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, word: str) -> None:
+    """Each of the vendor's reasons has one."""
+    answer = decode(f'{{"candidates":[{{"finishReason":"{reason}","content":{{"parts":[{{"text":"x"}}]}}}}]}}')
+    assert isinstance(answer, Answer)
+    assert answer.finish_reason == word
+
+
+def test_thinking_is_counted_with_what_the_model_wrote() -> None:
+    """completion = candidates + thoughts."""
+    usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
+    answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
+    assert isinstance(answer, Answer)
+    assert (answer.usage.completion_tokens, answer.usage.reasoning_tokens) == (7, 4)

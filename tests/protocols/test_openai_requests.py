@@ -1,0 +1,245 @@
+"""What an OpenAI request looks like, and how compatibility options turn it into its relatives'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Target, UpstreamRequest
+
+HOST = "https://llm.example/v1"
+IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"123"), filename="a.png", detail="low")
+AUDIO = NativePart(Kind.AUDIO, "audio/mpeg", blob_of(b"123"))
+VIDEO = NativePart(Kind.VIDEO, "video/mp4", blob_of(b"123"))
+PDF = NativePart(Kind.DOCUMENT, "application/pdf", blob_of(b"123"), filename="a.pdf")
+LINK = NativePart(Kind.IMAGE, "image/png", url="https://pictures.example/a.png")
+CALL = ToolCall("call_1", "look", '{"a": 1}')
+
+
+def user(*parts: Any) -> Message:
+    return Message(Role.USER, tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
+
+
+def encode(*messages: Message, quirks: dict[str, Any] | None = None, at: str = HOST, **chat: Any) -> UpstreamRequest:
+    target = Target("p", at, "some-model", "key-1", quirks=quirks or {})
+    return PROTOCOLS["openai"].encode(ChatRequest(messages or (user("hi"),), **chat), target, stream=False)
+
+
+def content(part: Any, **quirks: Any) -> Any:
+    """The elided shape of one part beside a word."""
+    return encode(user("see", part), quirks=quirks).elided()["messages"][0]["content"][1]
+
+
+def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
+    """What nobody asked for is not sent."""
+    request = encode()
+    assert request.payload == {"model": "some-model", "messages": [{"role": "user", "content": "hi"}]}
+    assert (request.method, request.headers["authorization"]) == ("POST", "Bearer key-1")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("https://api.deepseek.com", "https://api.deepseek.com/chat/completions"),
+        ("https://open.bigmodel.cn/api/paas/v4/", "https://open.bigmodel.cn/api/paas/v4/chat/completions"),
+        ("https://h/v1/chat/completions", "https://h/v1/chat/completions"),
+        ("https://h/v1/chat/completions/", "https://h/v1/chat/completions"),
+        ("https://h/openai?api-version=1", "https://h/openai/chat/completions?api-version=1"),
+    ],
+)
+def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
+    """`/v1` is never inserted and a query stays (decision 9)."""
+    assert encode(at=endpoint).url == url
+
+
+@pytest.mark.requirement("MMR-P7")
+def test_every_parameter_of_the_caller_is_sent() -> None:
+    """Temperature 0 is a value; what has no field of its own goes along as it came."""
+    request = encode(temperature=0.0, max_tokens=5, top_p=0.5, stop=("a",), extra={"seed": 7, "model": "other"})
+    assert request.payload == {
+        "model": "some-model",
+        "messages": [{"role": "user", "content": "hi"}],
+        "seed": 7,
+        "temperature": 0.0,
+        "top_p": 0.5,
+        "stop": ["a"],
+        "max_tokens": 5,
+    }
+
+
+def test_what_an_answer_cannot_carry_is_dropped_visibly() -> None:
+    """More than one candidate would be paid for and lost."""
+    request = encode(extra={"n": 3, "logprobs": True})
+    assert request.dropped_params == ("n", "logprobs")
+    assert encode(extra={"n": 1}).dropped_params == ()
+
+
+def test_streams_ask_for_the_count_unless_the_provider_cannot() -> None:
+    """`stream_options` comes with every stream but where `stream_usage` is off."""
+    chat = ChatRequest((user("hi"),))
+    with_count = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m"), stream=True)
+    assert with_count.payload["stream_options"] == {"include_usage": True}
+    without = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m", quirks={"stream_usage": False}), stream=True)
+    assert "stream_options" not in without.payload
+    assert without.payload["stream"] is True
+
+
+@pytest.mark.parametrize("key", [None, "", "NOT_NEEDED"])
+def test_no_key_means_no_header(key: str | None) -> None:
+    """A provider that needs no key gets none."""
+    request = PROTOCOLS["openai"].encode(ChatRequest((user("hi"),)), Target("p", HOST, "m", key), stream=False)
+    assert "authorization" not in request.headers
+
+
+@pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5", "ABR-3.2")
+@pytest.mark.parametrize(
+    ("part", "quirks", "shape"),
+    [
+        (IMAGE, {}, {"image_url": {"url": "data:image/png;base64,<3 bytes>", "detail": "low"}}),
+        (IMAGE, {"image_url_as_string": True}, {"image_url": "data:image/png;base64,<3 bytes>"}),
+        (LINK, {}, {"image_url": {"url": "https://pictures.example/a.png"}}),
+        (AUDIO, {}, {"input_audio": {"data": "<3 bytes>", "format": "mp3"}}),
+        (AUDIO, {"input_audio_shape": "string"}, {"input_audio": "<3 bytes>"}),
+        (AUDIO, {"input_audio_shape": "audio_url"}, {"audio_url": {"url": "data:audio/mpeg;base64,<3 bytes>"}}),
+        (VIDEO, {"video_part": "video_url"}, {"video_url": {"url": "data:video/mp4;base64,<3 bytes>"}}),
+        (PDF, {}, {"file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,<3 bytes>"}}),
+        (
+            PDF,
+            {"file_part": "document_url"},
+            {"document_url": "data:application/pdf;base64,<3 bytes>", "document_name": "a.pdf"},
+        ),
+    ],
+)
+def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[str, Any], shape: Any) -> None:
+    """The same part, in the way each relative writes it."""
+    kind = next(name for name in shape if name != "document_name")
+    assert content(part, **quirks) == {"type": kind, **shape}
+
+
+@pytest.mark.parametrize(
+    ("part", "quirks"), [(LINK, {"no_remote_image_urls": True}), (VIDEO, {}), (PDF, {"file_part": "none"})]
+)
+def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: dict[str, Any]) -> None:
+    """Delivery describes such a part before it comes so far; if one comes, a line says so."""
+    shape = content(part, **quirks)
+    assert shape["type"] == "text"
+    assert "cannot be sent here" in shape["text"]
+
+
+def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> None:
+    """OpenAI's tool messages hold text only, and nothing may stand between them."""
+    asked = Message(Role.ASSISTANT, (), (CALL, ToolCall("call_2", "look", "{}")))
+    first = Message(Role.TOOL, (TextPart("here"), IMAGE), tool_call_id="call_1")
+    second = Message(Role.TOOL, (TextPart("there"),), tool_call_id="call_2")
+    messages = encode(user("hi"), asked, first, second).elided()["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user"]
+    assert messages[2]["content"] == "here"
+    assert messages[4]["content"][0]["text"].startswith("Tool output")
+    assert messages[4]["content"][1]["type"] == "image_url"
+    stays = encode(user("hi"), asked, first, second, quirks={"tool_media": "native"}).elided()["messages"]
+    assert [part["type"] for part in stays[2]["content"]] == ["text", "image_url"]
+
+
+def test_text_alone_is_one_string() -> None:
+    """Some hosts take nothing but a string where all is text."""
+    assert encode(user("one", "two")).payload["messages"][0]["content"] == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("role", "first"),
+    [
+        ("system", {"role": "system", "content": "Be brief."}),
+        ("developer", {"role": "developer", "content": "Be brief."}),
+        ("first_user", {"role": "user", "content": "Be brief.\nhi"}),
+    ],
+)
+def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) -> None:
+    """They always come first and are never lost."""
+    system = Message(Role.SYSTEM, (TextPart("Be brief."),))
+    assert encode(system, user("hi"), quirks={"system_role": role}).payload["messages"][0] == first
+
+
+@pytest.mark.parametrize(
+    ("quirks", "expected"),
+    [
+        ({}, {}),
+        ({"replay_reasoning": "keep"}, {"reasoning_content": "hm"}),
+        ({"replay_reasoning": "empty"}, {"reasoning_content": ""}),
+        ({"replay_reasoning": "keep", "reasoning_field": "reasoning"}, {"reasoning": "hm"}),
+    ],
+)
+def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], expected: Any) -> None:
+    """DeepSeek wants its reasoning back beside tool calls, OpenAI does not."""
+    said = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
+    message = encode(user("hi"), said, quirks=quirks).payload["messages"][1]
+    assert message == {"role": "assistant", "content": "yes", **expected}
+
+
+def test_calls_and_results_keep_their_ids_and_their_text() -> None:
+    """Arguments stay the text the model wrote; a call without words has content null."""
+    result = Message(Role.TOOL, (TextPart("done"),), tool_call_id="call_1")
+    messages = encode(user("hi"), Message(Role.ASSISTANT, (), (CALL,)), result).payload["messages"]
+    function = {"name": "look", "arguments": '{"a": 1}'}
+    calls = [{"id": "call_1", "type": "function", "function": function}]
+    assert messages[1] == {"role": "assistant", "content": None, "tool_calls": calls}
+    assert messages[2] == {"role": "tool", "content": "done", "tool_call_id": "call_1"}
+
+
+def test_a_choice_among_tools_needs_tools() -> None:
+    """Without tools the choice is not sent; a named tool is an object."""
+    tool = Tool("look", "Looks.", {"type": "object"}, strict=True)
+    payload = encode(tools=(tool,), tool_name="look", parallel_tool_calls=False).payload
+    assert payload["tool_choice"] == {"type": "function", "function": {"name": "look"}}
+    assert payload["parallel_tool_calls"] is False
+    assert payload["tools"][0]["function"]["strict"] is True
+    assert "tool_choice" not in encode(tool_choice="auto").payload
+
+
+SHAPE = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+
+
+@pytest.mark.parametrize(
+    ("way", "sent", "asked"),
+    [("json_schema", SHAPE, False), ("json_object", {"type": "json_object"}, True), ("prompt", None, True)],
+)
+def test_json_is_asked_for_in_the_way_the_provider_takes(way: str, sent: Any, asked: bool) -> None:
+    """Where the schema has no field it stands in the system words."""
+    payload = encode(response_format=SHAPE, quirks={"structured": way}).payload
+    assert payload.get("response_format") == sent
+    system = [message["content"] for message in payload["messages"] if message["role"] == "system"]
+    assert bool(system) is asked
+    assert all('{"type": "object"}' in words for words in system)
+
+
+def test_refused_parameters_are_left_out_and_named() -> None:
+    """`drop_params` and `sampling` take effect, and the attempt can say so."""
+    request = encode(temperature=0.3, extra={"seed": 1}, quirks={"drop_params": ["seed"], "sampling": False})
+    assert set(request.payload) == {"model", "messages"}
+    assert set(request.dropped_params) == {"seed", "temperature"}
+
+
+def test_a_well_known_host_brings_its_ways_and_the_provider_s_own_come_first() -> None:
+    """OpenAI wants max_completion_tokens without anybody saying so; a provider may still say otherwise."""
+    at = "https://api.openai.com/v1"
+    assert encode(at=at, max_tokens=5).payload["max_completion_tokens"] == 5
+    assert encode(at=at, max_tokens=5, quirks={"max_tokens_field": "max_tokens"}).payload["max_tokens"] == 5
+
+
+def test_extra_body_and_headers_of_the_provider_come_last() -> None:
+    """Objects are merged, the rest is replaced; a header replaces ours whatever its case."""
+    target = Target(
+        "p",
+        HOST,
+        "m",
+        "k",
+        headers={"Authorization": "Token t", "X-Team": "a"},
+        extra_body={"thinking": {"type": "disabled"}, "temperature": 1},
+    )
+    request = PROTOCOLS["openai"].encode(ChatRequest((user("hi"),), temperature=0.1), target, stream=False)
+    assert request.payload["thinking"] == {"type": "disabled"}
+    assert request.payload["temperature"] == 1
+    assert (request.headers["authorization"], request.headers["x-team"]) == ("Token t", "a")
