@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from capabilities.core import delivery
 from capabilities.core.agents import AgentDirectory, AgentProfile
-from capabilities.core.delivery import Shown, decide
 from capabilities.core.message import FilePart
 from capabilities.core.receiver import Receiver, receiver
 from capabilities.core.registry import LlmServiceConfig, LlmServiceRegistry
@@ -117,8 +116,7 @@ def readers_of(state: Snapshot, file: FilePart, but: str | None = None) -> list[
     receivers = all_receivers(state)
 
     def can_read(agent: AgentProfile, wanted: FilePart) -> bool:
-        reader = receivers.get(agent.service_id or "")
-        delivery = decide(replace(wanted, unreadable=None), reader.reader) if reader else None
-        return delivery is not None and delivery.shown is not Shown.DESCRIBED
+        receiver = receivers.get(agent.service_id or "")
+        return receiver is not None and delivery.can_read(wanted, receiver.reader)
 
     return state.directory.who_can_read(file, can_read, but=but)

@@ -58,7 +58,7 @@ class KeyState:
         return not self.reason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Snapshot:
     """Everything a request needs to know, as it was at one moment."""
 

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from capabilities.core.adaptation import Adapted, CannotRead, PartDelivery, Words, adapt
 from capabilities.core.message import ChatRequest
-from capabilities.core.presets import preset_for_host
+from capabilities.core.presets import preset_for_host, quirks_for
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.reader import Reader, policies_of
+from capabilities.core.reader import ContentPolicy, Reader, policies_of
 from capabilities.core.slots import slots_for
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
@@ -64,10 +64,18 @@ def receiver(
     `content` is the content policy of the service or, where it has one, of the route: `{"policy": "extract+convert"}`.
     """
     preset = preset_for_host(urlsplit(target.endpoint).hostname or "")
-    slots = slots_for(protocol, preset.slots if preset else None, limits or None)
-    policy = (content or {}).get("policy")
-    reader = Reader(slots=slots, capabilities=capabilities, policies=policies_of(policy))
+    quirks = quirks_for(target.endpoint, target.quirks)
+    slots = slots_for(protocol, preset.slots if preset else None, limits or None, quirks)
+    reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
     return Receiver(PROTOCOLS[protocol], target, reader, service_id)
+
+
+def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
+    """The policies of `content`; a word that is none, as an older file may hold, counts as `describe`."""
+    try:
+        return policies_of(content.get("policy"))
+    except (ValueError, AttributeError):
+        return policies_of(None)
 
 
 def prepare(

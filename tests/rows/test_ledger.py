@@ -13,6 +13,8 @@ from django.db.models import ProtectedError
 from capabilities import actions as capability_actions
 from capabilities.actions import KeyChange
 from capabilities.actions.providers import KeyAct
+from capabilities.core.message import FilePart
+from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InUseError, InvalidError
 from capabilities.models import Agent, Provider, Service, StoredKey
 from capabilities.ports import Act, Actor, ports
@@ -228,3 +230,14 @@ def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
     for writer in writers:
         writer.join()
     assert (Provider.objects.count(), Revision.objects.count()) == (8, 8)
+
+
+def test_descriptions_name_the_agents_that_can_really_read_a_file(demo_loaded: None) -> None:
+    """Law: who is suggested is decided as deliveries are: by capability, type and limits, not by the word alone."""
+    picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
+    sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
+    odd = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
+    assert ports.installed.agents_for(picture) == ["multimodal-agent", "vision-agent"]
+    assert ports.installed.agents_for(sound) == ["multimodal-agent"]
+    assert ports.installed.agents_for(odd) == []
+    assert ports.installed.agents_for(picture, but="vision-agent") == ["multimodal-agent"]
