@@ -7,6 +7,7 @@ import sys
 from capabilities.core.wire import Fault
 from routing_admin.core.fault_table import (
     AFTER_CONTENT,
+    COOLS_WHEN_PASSED_ON,
     OWN_STATUS,
     RESILIENT_NEXT,
     TABLE,
@@ -60,11 +61,13 @@ def document() -> str:
 
 def _line(fault: Fault, row: Row) -> str:
     resilient = Action.NEXT if fault in RESILIENT_NEXT else row.seed
-    cells = (row.meaning, f"`{fault}`", row.seed, resilient, row.strict, _cooldown(row), _seen(fault, row))
+    cells = (row.meaning, f"`{fault}`", row.seed, resilient, row.strict, _cooldown(fault, row), _seen(fault, row))
     return f"| {' | '.join(cells)} | {'yes' if row.alert else ''} |\n"
 
 
-def _cooldown(row: Row) -> str:
+def _cooldown(fault: Fault, row: Row) -> str:
+    if fault in COOLS_WHEN_PASSED_ON:
+        return "at once where a route goes on"
     whole = row.scope is Scope.PROVIDER and row.effect is not Effect.NONE
     return f"{COOLDOWNS[row.effect]}{', whole provider' if whole else ''}"
 

@@ -156,6 +156,9 @@ TABLE: Mapping[Fault, Row] = MappingProxyType(
 RESILIENT_NEXT = frozenset({Fault.HTTP_401, Fault.HTTP_403, Fault.HTTP_404, Fault.HTTP_413, Fault.HTTP_422})
 """What the preset `resilient` lets go on to the next candidate, marked red."""
 
+COOLS_WHEN_PASSED_ON = frozenset({Fault.HTTP_401, Fault.HTTP_404})
+"""Our own misconfiguration, which the next request would meet again: a cooldown where a route goes on after it."""
+
 RATE_LIMITED = frozenset({Fault.HTTP_429, Fault.HTTP_429_WAIT, Fault.HTTP_429_QUOTA})
 TIMED_OUT = frozenset(
     {

@@ -10,6 +10,7 @@ from enum import StrEnum
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fault_table import (
     AFTER_CONTENT,
+    COOLS_WHEN_PASSED_ON,
     OWN_STATUS,
     RATE_LIMITED,
     RESILIENT_NEXT,
@@ -90,7 +91,8 @@ class Policy:
         action = self._action(failure)
         moved = self.preset is Preset.RESILIENT and failure.fault in RESILIENT_NEXT
         status, code = caller_of(failure)
-        return Verdict(action, row.effect, row.scope, status, code, row.alert or moved)
+        cools = action is Action.NEXT and failure.fault in COOLS_WHEN_PASSED_ON
+        return Verdict(action, Effect.NOW if cools else row.effect, row.scope, status, code, row.alert or moved)
 
     def decided(self, failure: Failure) -> Action | None:
         """The route's own word for this failure, the most exact one; None when it has none."""

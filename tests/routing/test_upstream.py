@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
@@ -23,6 +24,7 @@ from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import clean
 from tests.lab import Lab
+from tests.lab.certificate import self_signed
 from tests.routing.outside import HELLO, QUICK, Journey, protocol
 from tests.routing.walking import Stage
 
@@ -336,3 +338,15 @@ async def test_a_list_of_models_can_be_fetched_within_the_same_bounds(lab, upstr
     assert (status, b"lab-model" in body) == (200, True)
     refused = await Upstream(OriginPolicy()).fetch(request, QUICK)
     assert refused.fault is Fault.ORIGIN_REFUSED
+
+
+async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
+    """The same lab over TLS: trusted it answers, untrusted it is a certificate error."""
+    context = ssl.create_default_context(cafile=self_signed()[0])
+    context.check_hostname = False  # the lab's certificate names no address
+    url = lab.broken_url("tls_cert_error")
+    request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=True)
+    trusting = Upstream(ANY, verify=context)
+    events = [event async for event in trusting.stream(request, protocol("openai"), QUICK)]
+    await trusting.close()
+    assert isinstance(events[-1], Finish)

@@ -95,3 +95,10 @@ def test_an_error_can_be_explained():
     assert told.meaning
     assert told.verdict.action is Action.RAISE
     assert told.words[:2] == ("http_404", "404")
+
+
+@pytest.mark.parametrize("fault", [Fault.HTTP_401, Fault.HTTP_404])
+def test_our_own_misconfiguration_cools_only_where_the_route_goes_on_after_it(fault):
+    """Raised, it cools nobody: the next request must be told the same; passed on, it is not met at every request."""
+    assert Policy().verdict(Failure(fault)).effect is Effect.NONE
+    assert Policy(Preset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW
