@@ -1,0 +1,91 @@
+"""The embedded provider tells exactly what it received."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.echo import MODELS, Echo, answer, events
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target
+from tests.protocols.exchange import gathered
+
+BLOCK = "【收到附件】\n类型: 图片\n文件名: a.png"
+IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"12345"), filename="a.png")
+CHAT = ChatRequest(
+    (
+        Message(Role.SYSTEM, (TextPart("Be brief."),)),
+        Message(Role.USER, (TextPart(BLOCK), IMAGE)),
+        Message(Role.ASSISTANT, (), (ToolCall("c1", "look", '{"a": 1}'),)),
+        Message(Role.TOOL, (TextPart("seen"),), tool_call_id="c1"),
+    ),
+    temperature=0.0,
+    tools=(Tool("look"),),
+)
+
+
+def test_every_part_of_a_request_is_told() -> None:
+    """Roles, quoted text, files with kind, type, name and bytes, calls, results, tools and parameters."""
+    said = answer(CHAT, "echo-vision")
+    assert isinstance(said, Answer)
+    assert said.text.splitlines() == [
+        "echo-vision received 4 messages.",
+        "1. system: 9 characters of text",
+        "   > Be brief.",
+        "2. user: 24 characters of text, 1 file",
+        "   > 【收到附件】",
+        "   > 类型: 图片",
+        "   > 文件名: a.png",
+        "   - image, image/png, a.png, 5 bytes",
+        "3. assistant: 0 characters of text",
+        '   - calls look with {"a": 1} (c1)',
+        "4. tool (answers c1): 4 characters of text",
+        "   > seen",
+        "Tools offered: look.",
+        "Parameters: temperature 0.0.",
+    ]
+
+
+def test_echo_503_always_fails() -> None:
+    """It is there to show a fallback, plain and streamed."""
+    (event,) = events(CHAT, "echo-503")
+    failure = answer(CHAT, "echo-503")
+    assert event == failure
+    assert isinstance(failure, Failure)
+    assert (failure.fault, failure.status) == (Fault.HTTP_503, 503)
+
+
+@given(st.lists(st.text(max_size=40).map(lambda text: Message(Role.USER, (TextPart(text),))), max_size=4))
+def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[Message]) -> None:
+    """For any messages, pieces join to the whole, and `reply` is what `decode` and `decoder` read."""
+    chat, wire = ChatRequest(tuple(messages)), Echo()
+    whole = answer(chat, "echo-text")
+    seen = events(chat, "echo-text")
+    assert gathered(seen) == whole
+    assert isinstance(seen[-1], Finish)
+    assert all(isinstance(event, Delta) and event.text for event in seen[:-1])
+    status, body = wire.reply(chat, "echo-text")
+    decoder = wire.decoder()
+    assert wire.decode(status, {}, body) == whole
+    assert gathered([*decoder.feed(body), *decoder.close()]) == whole
+
+
+def test_a_failure_reads_back_too() -> None:
+    """The bytes of echo-503 are an error of status 503."""
+    status, body = Echo().reply(CHAT, "echo-503")
+    assert status == 503
+    assert Echo().decode(status, {}, body) == answer(CHAT, "echo-503")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
+    """The payload is shown like any other's, at echo://local."""
+    request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", model), stream=False)
+    assert request.url == "echo://local"
+    shown = request.elided()
+    assert shown["model"] == model
+    named = {"type": "image", "mimeType": "image/png", "filename": "a.png", "data": "<5 bytes>"}
+    assert shown["messages"][1]["content"][1] == named

@@ -1,0 +1,272 @@
+"""Which fault an error is: one case per rule, in the words providers really use."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.errors import by_status, failure_of
+from capabilities.core.redact import MESSAGE_BYTES
+from capabilities.core.wire import Answer, Failure, Fault
+
+REFUSED = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+PER_DAY = [{"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]}]
+PER_MINUTE = [{"violations": [{"quotaId": "GenerateRequestsPerMinutePerProject"}]}, {"retryDelay": "34s"}]
+
+
+def fail(status: int, body: Any, **headers: str) -> Failure:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return failure_of(status, {name.replace("_", "-"): value for name, value in headers.items()}, data)
+
+
+def openai(message: str, **more: Any) -> Any:
+    return {"error": {"message": message, "type": "invalid_request_error", **more}}
+
+
+def gemini(code: int, message: str, status: str, details: Any = ()) -> Any:
+    return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
+
+
+CASES: list[tuple[int, Any, Fault]] = [
+    (400, openai("This model does not support image_url content."), Fault.CAPABILITY_MISMATCH),
+    (403, {"error": {"code": "multimodal_not_enabled", "message": "no"}}, Fault.CAPABILITY_MISMATCH),
+    (404, openai("No endpoints found that support image input"), Fault.CAPABILITY_MISMATCH),
+    (
+        500,
+        openai("image input is not supported - hint: if this is unexpected, provide the mmproj"),
+        Fault.CAPABILITY_MISMATCH,
+    ),
+    (400, openai("messages[0].content must be a string"), Fault.CAPABILITY_MISMATCH),
+    (422, {"detail": "unknown variant `image_url`, expected `text`"}, Fault.CAPABILITY_MISMATCH),
+    (429, openai(QUOTA, code="insufficient_quota"), Fault.HTTP_429_QUOTA),
+    (400, {"type": "error", "error": {"message": "Your credit balance is too low to access"}}, Fault.HTTP_429_QUOTA),
+    (429, gemini(429, QUOTA, "RESOURCE_EXHAUSTED", PER_DAY), Fault.HTTP_429_QUOTA),
+    (429, gemini(429, QUOTA, "RESOURCE_EXHAUSTED", PER_MINUTE), Fault.HTTP_429_WAIT),
+    (429, {"error": {"code": "1113", "message": "您的账户余额不足"}}, Fault.HTTP_429_QUOTA),
+    (402, openai("Insufficient Balance"), Fault.HTTP_402),
+    (429, openai("Rate limit reached for requests", code="rate_limit_exceeded"), Fault.HTTP_429),
+    (400, gemini(400, "API key not valid.", "INVALID_ARGUMENT", [{"reason": "API_KEY_INVALID"}]), Fault.HTTP_401),
+    (400, openai("too long", code="context_length_exceeded"), Fault.CONTEXT_LENGTH),
+    (400, openai("prompt is too long: 210000 tokens > 200000 maximum"), Fault.CONTEXT_LENGTH),
+    (400, gemini(400, "The input token count (9) exceeds the maximum", "INVALID_ARGUMENT"), Fault.CONTEXT_LENGTH),
+    (400, openai("no", code="content_filter"), Fault.CONTENT_POLICY),
+    (400, openai("Content Exists Risk"), Fault.CONTENT_POLICY),
+    (
+        400,
+        {"code": "data_inspection_failed", "message": "Input may be inappropriate."},
+        Fault.CONTENT_POLICY,
+    ),
+    (
+        400,
+        {"error": {"code": "1301", "message": "系统检测到输入可能包含不安全或敏感内容"}},
+        Fault.CONTENT_POLICY,
+    ),
+    (400, openai("Something else"), Fault.HTTP_400),
+    (401, {"detail": "Unauthorized"}, Fault.HTTP_401),
+    (404, openai("The model `x` does not exist", code="model_not_found"), Fault.HTTP_404),
+    (422, {"detail": [{"loc": ["body", "messages", 0], "msg": "Field required", "type": "missing"}]}, Fault.HTTP_422),
+    (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, Fault.HTTP_529),
+    (503, b"<html><head><title>503 Service Temporarily Unavailable</title></head></html>", Fault.HTTP_503),
+    (502, b"", Fault.HTTP_502),
+    (418, b"teapot", Fault.HTTP_4XX),
+    (599, b"", Fault.HTTP_5XX),
+    (199, b"", Fault.HTTP_OTHER),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "fault"), CASES)
+def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
+    """Words first, in the statuses where they count, then the status."""
+    failure = fail(status, body)
+    assert failure.fault is fault
+    assert failure.status == status
+    assert failure.message
+
+
+PARAMETERS: list[tuple[int, Any, str]] = [
+    (400, openai(REFUSED, code="unsupported_parameter", param="max_tokens"), "max_tokens"),
+    (400, openai("Unsupported value: 'temperature'", code="unsupported_value", param="temperature"), "temperature"),
+    (400, openai("temperature: Extra inputs are not permitted"), "temperature"),
+    (400, openai("Unrecognized request argument supplied: seed"), "seed"),
+    (400, gemini(400, 'Invalid JSON payload. Unknown name "topK" at x', "INVALID_ARGUMENT"), "topK"),
+    (422, {"detail": [{"loc": ["body", "user"], "msg": "Extra inputs", "type": "extra_forbidden"}]}, "user"),
+    (400, openai("This model does not support the effort parameter."), "effort"),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "param"), PARAMETERS)
+def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> None:
+    """So that it can be left out and the call tried once more."""
+    failure = fail(status, body)
+    assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
+
+
+def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
+    """A path into the messages is no parameter."""
+    body = openai("Unsupported value", code="unsupported_value", param="messages[0].role")
+    assert fail(400, body).fault is Fault.HTTP_400
+
+
+@pytest.mark.parametrize(
+    ("message", "capability"),
+    [
+        ("This model does not support image input", "vision"),
+        ("does not support audio", "audio"),
+        ("video input is not supported", "video"),
+        ("No endpoints found that support file input", "file"),
+        ("messages[0].content must be a string", None),
+    ],
+)
+def test_a_refused_kind_of_content_names_the_capability(message: str, capability: str | None) -> None:
+    """So that the right content is described and nothing else."""
+    assert fail(400, openai(message)).param == capability
+
+
+@pytest.mark.parametrize(
+    ("headers", "waits", "fault"),
+    [
+        ({}, None, Fault.HTTP_429),
+        ({"retry_after": "2"}, 2.0, Fault.HTTP_429),
+        ({"retry_after": "30"}, 30.0, Fault.HTTP_429_WAIT),
+        ({"retry_after": "-3"}, None, Fault.HTTP_429),
+    ],
+)
+def test_a_rate_limit_is_told_apart_by_how_long_it_lasts(
+    headers: dict[str, str], waits: float | None, fault: Fault
+) -> None:
+    """Up to five seconds are worth waiting for."""
+    failure = fail(429, openai("slow down"), **headers)
+    assert (failure.fault, failure.retry_after) == (fault, waits)
+
+
+def test_a_redirect_is_never_followed_and_says_whereto() -> None:
+    """The address is shown without the secrets in it."""
+    failure = fail(302, b"", Location="http://10.0.0.1/?key=abcdefgh12345")
+    assert failure.fault is Fault.REDIRECT
+    assert failure.message == "redirected to http://10.0.0.1/?key=…"
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+@given(
+    status=st.integers(100, 999),
+    body=st.binary(max_size=200) | st.text(max_size=50).map(str.encode),
+    kind=st.text(max_size=20),
+)
+def test_any_response_is_an_answer_or_one_failure(protocol: str, status: int, body: bytes, kind: str) -> None:
+    """No status and no bytes raise; a failure's message is short."""
+    outcome = PROTOCOLS[protocol].decode(status, {"content-type": kind}, body)
+    assert isinstance(outcome, Answer | Failure)
+    if isinstance(outcome, Failure):
+        assert len(outcome.message.encode()) <= MESSAGE_BYTES
+        assert isinstance(outcome.fault, Fault)
+
+
+WORDS = st.sampled_from(
+    [
+        "error",
+        "choices",
+        "message",
+        "content",
+        "delta",
+        "finish_reason",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "type",
+        "text",
+        "index",
+        "usage",
+        "id",
+        "candidates",
+        "parts",
+        "functionCall",
+        "promptFeedback",
+        "usageMetadata",
+        "finishReason",
+        "code",
+        "details",
+        "base_resp",
+        "detail",
+        "input",
+        "stop_reason",
+        "content_block",
+        "retryDelay",
+        "violations",
+        "loc",
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+@given(value=JSON, status=st.sampled_from([200, 400, 429, 500]))
+def test_any_json_is_an_answer_or_one_failure(protocol: str, value: Any, status: int) -> None:
+    """For any JSON made of the protocols' own words, whole and streamed, nothing raises."""
+    body = json.dumps(value).encode()
+    assert isinstance(PROTOCOLS[protocol].decode(status, {}, body), Answer | Failure)
+    decoder = PROTOCOLS[protocol].decoder()
+    assert [*decoder.feed(b"data: " + body + b"\n\n"), *decoder.close()]
+
+
+@given(st.integers(100, 999))
+def test_every_status_has_a_fault(status: int) -> None:
+    """The table is complete."""
+    assert isinstance(by_status(status), Fault)
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ({"error": {"code": 429, "message": "slow"}}, Fault.HTTP_429),
+        ({"error": {"code": "insufficient_quota", "message": "x", "type": "insufficient_quota"}}, Fault.HTTP_429_QUOTA),
+        ({"error": {"code": 402, "message": "credits"}}, Fault.HTTP_402),
+        ({"error": "model is loading"}, Fault.HTTP_500),
+        ({"base_resp": {"status_code": 1002, "status_msg": "rate limit"}}, Fault.HTTP_429),
+        ({"base_resp": {"status_code": 1004, "status_msg": "login fail"}}, Fault.HTTP_401),
+        (
+            {"choices": [{"finish_reason": "error", "error": {"code": 502, "message": "x"}, "message": {}}]},
+            Fault.HTTP_502,
+        ),
+        ({"choices": [{"finish_reason": "insufficient_system_resource", "message": {}}]}, Fault.HTTP_503),
+        ({"choices": None}, Fault.EMPTY_CHOICES),
+        ({"choices": [3]}, Fault.BAD_SHAPE),
+        ({"choices": [{"message": None}]}, Fault.BAD_SHAPE),
+    ],
+)
+def test_status_200_hides_no_error(body: Any, fault: Fault) -> None:
+    """An error inside counts by its own code."""
+    outcome = PROTOCOLS["openai"].decode(200, {"content-type": "application/json"}, json.dumps(body).encode())
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is fault
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"content": "hi"}, "stop"),
+        ({"content": None, "reasoning_content": "hm"}, "stop"),
+        ({"content": "", "reasoning": "hm"}, "stop"),
+        ({"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]}, "stop"),
+        ({"content": None, "refusal": "no"}, "stop"),
+        ({"content": ""}, "length"),
+        ({"content": ""}, "content_filter"),
+        ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}, "stop"),
+    ],
+)
+def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason: str) -> None:
+    """Nor is one that stopped for the limit or the filter."""
+    body = {"choices": [{"message": message, "finish_reason": reason}]}
+    outcome = PROTOCOLS["openai"].decode(200, {}, json.dumps(body).encode())
+    assert isinstance(outcome, Answer)
+    assert outcome.finish_reason == ("tool_calls" if message.get("tool_calls") else reason)

@@ -1,0 +1,142 @@
+"""Well-known hosts and compatibility options are rows, checked as rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core import limits
+from capabilities.core.presets import BY_NAME, PRESETS, preset_for_host, protocol_of, quirks_for
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.quirks import QUIRKS, check_quirks, quirk
+
+ANYTHING = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
+WANTED = [
+    "openai",
+    "anthropic",
+    "gemini",
+    "deepseek",
+    "dashscope",
+    "zhipu",
+    "moonshot",
+    "ark",
+    "minimax",
+    "qianfan",
+    "hunyuan",
+    "siliconflow",
+    "mistral",
+    "groq",
+    "openrouter",
+    "ollama",
+    "vllm",
+    "lmstudio",
+]
+
+
+def test_every_well_known_host_has_a_whole_row() -> None:
+    """Names in both languages, an address without slash at its end, a known protocol, valid options, a source."""
+    assert set(WANTED) <= set(BY_NAME)
+    assert len(BY_NAME) == len(PRESETS)
+    for preset in PRESETS:
+        assert preset.label_en
+        assert preset.label_zh
+        assert preset.protocol in PROTOCOLS
+        assert preset.base_url.startswith("https://" if preset.needs_key else "http://127.0.0.1:")
+        assert not preset.base_url.endswith("/")
+        assert check_quirks(preset.quirks) == ()
+        assert preset.source
+        assert preset.checked_on
+        assert bool(preset.key_url) is preset.needs_key
+
+
+def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
+    """Each template of limits that is a host's is found under that host's name."""
+    templates = set(limits.TEMPLATES)
+    for name in ("mistral", "openrouter", "vllm", "ollama", "dashscope", "deepseek", "groq", "minimax", "mimo"):
+        assert BY_NAME[name].slots in templates
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("api.deepseek.com", "deepseek"),
+        ("API.DeepSeek.com.", "deepseek"),
+        ("dashscope-intl.aliyuncs.com", "dashscope"),
+        ("api.moonshot.ai", "moonshot"),
+        ("evil-api.deepseek.com.example", None),
+        ("127.0.0.1", None),
+        ("", None),
+    ],
+)
+def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
+    """No part of a name counts, and a local server is nobody in particular."""
+    preset = preset_for_host(host)
+    assert (preset.name if preset else None) == name
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "protocol"),
+    [
+        ("https://api.openai.com/v1/chat/completions", "openai"),
+        ("https://api.anthropic.com/v1/messages", "anthropic"),
+        ("https://proxy.example/anthropic/v1/messages/", "anthropic"),
+        ("https://generativelanguage.googleapis.com/v1beta", "gemini"),
+        ("https://generativelanguage.googleapis.com/v1beta/openai/", "openai"),
+        ("https://api.deepseek.com", "openai"),
+        ("echo://local", "echo"),
+        ("no url [", "openai"),
+    ],
+)
+def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) -> None:
+    """Path, then host, else openai (decision 11)."""
+    assert protocol_of(endpoint) == protocol
+
+
+def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
+    """Null is absent."""
+    at = "https://api.mistral.ai/v1"
+    assert quirks_for(at, {})["input_audio_shape"] == "string"
+    assert quirks_for(at, {"input_audio_shape": "object"})["input_audio_shape"] == "object"
+    assert quirks_for(at, {"input_audio_shape": None})["input_audio_shape"] == "string"
+
+
+@pytest.mark.parametrize(
+    ("quirks", "field", "constraint", "severity"),
+    [
+        ({"max_tokens_field": "tokens"}, "quirks.max_tokens_field", "enum", "error"),
+        ({"max_tokens_field": 3}, "quirks.max_tokens_field", "type", "error"),
+        ({"sampling": "no"}, "quirks.sampling", "type", "error"),
+        ({"drop_params": ["a", 3]}, "quirks.drop_params", "type", "error"),
+        ({"anthropic_version": "2023\n"}, "quirks.anthropic_version", "type", "error"),
+        ({"wings": True}, "quirks.wings", "enum", "warning"),
+        ([], "quirks", "type", "error"),
+    ],
+)
+def test_a_wrong_option_is_told_with_its_place(quirks: Any, field: str, constraint: str, severity: str) -> None:
+    """What cannot be understood is an error, what has no effect a warning."""
+    (problem,) = check_quirks(quirks)
+    assert (problem.field, problem.constraint, problem.severity) == (field, constraint, severity)
+    assert field in problem.message
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(list(QUIRKS)), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
+    )
+)
+def test_an_option_in_effect_is_always_valid(quirks: dict[str, Any]) -> None:
+    """For any written options, what takes effect is allowed: a wrong one counts as absent."""
+    for protocol in PROTOCOLS:
+        effective = {name: quirk(quirks, name, protocol) for name in QUIRKS}
+        assert check_quirks(effective) == ()
+
+
+def test_every_option_says_what_it_means_in_one_sentence() -> None:
+    """And its defaults are allowed values."""
+    for known in QUIRKS.values():
+        assert known.meaning.endswith(".")
+        assert known.meaning[:-1].count(".") == 0
+        assert set(known.by_protocol) <= set(PROTOCOLS)
