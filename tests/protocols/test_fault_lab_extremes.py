@@ -1,0 +1,92 @@
+"""The plays that need a driver's clock or limits really do what they are named for."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import zlib
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.lab import Lab
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+STREAM = {**CHAT, "stream": True}
+
+
+def opened(lab: Lab, body: dict[str, object], timeout: float = 5) -> http.client.HTTPResponse:
+    """The response of one call, its body unread."""
+    place = urlsplit(lab.url())
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
+    connection.request("POST", f"{place.path}/chat/completions", json.dumps(body))
+    return connection.getresponse()
+
+
+def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
+    """A few KiB become a megabyte for whoever unpacks without a limit."""
+    with Lab({"lab": "gzip_bomb:bytes=1048576"}) as lab:
+        response = opened(lab, CHAT)
+        packed = response.read()
+        assert response.headers["content-encoding"] == "gzip"
+        assert len(packed) < 8192
+        assert len(zlib.decompress(packed, 31)) > 1024 * 1024
+
+
+def test_a_packed_answer_is_an_answer() -> None:
+    """`gzip` is no fault."""
+    with Lab({"lab": "gzip"}) as lab:
+        assert json.loads(gzip.decompress(opened(lab, CHAT).read()))["choices"]
+
+
+def test_a_huge_body_is_as_long_as_it_says() -> None:
+    """Megabytes really flow."""
+    with Lab({"lab": "huge_body:bytes=1048576"}) as lab:
+        assert len(opened(lab, CHAT).read()) > 1024 * 1024
+
+
+@pytest.mark.parametrize("play", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
+def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(play: str) -> None:
+    """Headers come, then too little for ever; the lab sees the caller leave at once."""
+    with Lab({"lab": f"{play}:seconds=0.01"}) as lab:
+        response = opened(lab, STREAM)
+        assert response.status == 200
+        assert response.read1(10)
+        assert lab.requests[0].closed_at is None
+        response.close()
+        assert lab.wait_until(lambda: lab.requests[0].done)
+        assert lab.requests[0].closed_at is not None
+
+
+@pytest.mark.parametrize(
+    ("play", "error"), [("reset_mid_body", ConnectionResetError), ("truncated_body", http.client.IncompleteRead)]
+)
+def test_a_stream_is_cut_after_content_and_not_ended_in_order(play: str, error: type[Exception]) -> None:
+    """Content arrives, then the connection breaks."""
+    with Lab({"lab": play}) as lab:
+        response = opened(lab, STREAM)
+        seen: list[bytes] = []
+        with pytest.raises(error):
+            seen.extend(iter(response.read1, b""))
+        assert b'"content": "You s"' in b"".join(seen)
+        assert lab.played == [play]
+
+
+def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
+    """A line is kept for the next request."""
+    with Lab() as lab:
+        place = urlsplit(lab.url())
+        connection = http.client.HTTPConnection(place.hostname or "", place.port)
+        for _ in range(3):
+            connection.request("POST", f"{place.path}/chat/completions", json.dumps(STREAM))
+            assert connection.getresponse().read().endswith(b"data: [DONE]\n\n")
+        connection.close()
+        assert len(lab.requests) == 3
+
+
+def test_a_body_that_is_not_of_the_protocol_is_refused() -> None:
+    """The lab is no yes-man: what its vendor would refuse it refuses."""
+    with Lab() as lab:
+        body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
+        assert opened(lab, body).status == 400
