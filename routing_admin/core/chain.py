@@ -12,6 +12,8 @@ from routing_admin.core.verdicts import Policy
 
 OK = "ok"
 CANCELLED = "client_cancelled"
+ABORTED = "aborted"
+"""The outcome of an attempt that ended in an error of our own, e.g. a file of the request that cannot be read."""
 
 T = TypeVar("T")
 

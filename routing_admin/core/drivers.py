@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias, TypeVar, Union
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeVar, Union
 
 from capabilities.core.wire import Failure
-from routing_admin.core.chain import Call, Done, Reply
+from routing_admin.core.chain import Call, Done, Reply, Step
 from routing_admin.core.flow import Walk
 
 T = TypeVar("T")
@@ -30,6 +31,9 @@ def drive(walk: Walk[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[fl
     except StopIteration as end:
         done: Done[T] = end.value
         return done
+    except Exception as error:
+        _tell(steps, error)
+        raise
     finally:
         steps.close()
 
@@ -52,5 +56,14 @@ async def drive_async(
                 sent = await call(step)
             else:
                 await sleep(step.seconds)
+    except Exception as error:
+        _tell(steps, error)
+        raise
     finally:
         steps.close()
+
+
+def _tell(steps: Generator[Step, Any, Any], error: Exception) -> None:
+    """Let the walk write down that an error of ours ended it; a walk that raised it itself is over already."""
+    with suppress(type(error), StopIteration):
+        steps.throw(error)

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.chain import (
+    ABORTED,
     CANCELLED,
     OK,
     Attempt,
@@ -39,6 +40,9 @@ from routing_admin.core.waits import pause, refined
 logger = logging.getLogger("routing_admin.routing")
 
 T = TypeVar("T")
+
+CLOCK_SLACK = 0.02
+"""Seconds by which a timer may ring before the clock shows its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +141,9 @@ class Walk(Generic[T]):
         trial = _Trial(candidate, world.clock(), retries, world.memory.refused_params(*place))
         try:
             call, outcome = yield from self._tries(trial)
-        except BaseException:
+        except BaseException as error:
             world.cooldowns.released(*place)
-            self.attempts.append(self._attempt(trial, CANCELLED))
+            self.attempts.append(self._attempt(trial, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
             raise
         if isinstance(outcome, Failure):
             self._leave(trial, outcome)
@@ -160,7 +164,7 @@ class Walk(Generic[T]):
             outcome = self._tried(trial, began, (yield call))
             if not isinstance(outcome, Failure):
                 return call, outcome
-            failure = refined(outcome, self.plan.policy.preset, self._time_left())
+            failure = refined(self._own_time(outcome), self.plan.policy.preset, self._time_left())
             if self._adjusted(trial, failure):
                 continue
             waiting = self._pause(trial, failure)
@@ -188,6 +192,12 @@ class Walk(Generic[T]):
         word, status = (outcome.fault.value, outcome.status) if isinstance(outcome, Failure) else (OK, None)
         trial.tries.append(Try(self._ms(began), took, word, status if failed else None))
         return outcome
+
+    def _own_time(self, failure: Failure) -> Failure:
+        """A candidate that used up its own total, shorter than the request's, was too slow: others still have time."""
+        if failure.fault is Fault.DEADLINE and self._time_left() > CLOCK_SLACK:
+            return replace(failure, fault=Fault.READ_TIMEOUT)
+        return failure
 
     def _adjusted(self, trial: _Trial, failure: Failure) -> bool:
         """Whether the candidate is asked once more with less: without a parameter, or with content described."""

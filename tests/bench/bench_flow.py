@@ -20,7 +20,6 @@ from routing_admin.core.chain import Candidate
 from routing_admin.upstream import Upstream
 from tests.lab import Lab
 from tests.routing.outside import HELLO, Journey, Target, protocol
-from tests.routing.walking import Stage
 
 CALLS = 300
 
@@ -54,7 +53,7 @@ async def failover(lab: Lab, upstream: Upstream, play: str, *, stream: bool, cal
     values = []
     for _ in range(calls):
         lab.requests.clear()
-        await Journey(urls, protocol("openai"), stream, upstream=upstream, stage=Stage(), keep=True).walk(*chain)
+        await Journey(urls, protocol("openai"), stream, upstream=upstream, keep=True).walk(*chain)
         first, second = lab.requests
         values.append((second.arrived_at - (first.ended_at or 0)) * 1000)
     return Measured(f"failure → next dispatch: {play}{', stream' if stream else ''} (ms)", values)

@@ -14,7 +14,7 @@ from routing_admin.core.drivers import drive_async
 from routing_admin.core.errors import RouterError
 from routing_admin.core.flow import Walk
 from routing_admin.upstream import Stream, Upstream
-from tests.routing.walking import Stage
+from tests.routing.walking import RealClock, Stage
 
 CLASSES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Gemini", "echo": "Echo"}
 QUICK = Timeouts(connect=1, first_content=0.5, between=0.6, total=5)
@@ -36,7 +36,7 @@ class Journey:
     stream: bool = False
     chat: ChatRequest = HELLO
     upstream: Upstream = field(default_factory=lambda: Upstream(OriginPolicy(everything=True)))
-    stage: Stage = field(default_factory=Stage)
+    stage: Stage = field(default_factory=lambda: Stage(RealClock()))
     keep: bool = False
     events: list[StreamEvent] = field(default_factory=list)
 

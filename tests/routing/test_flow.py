@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from capabilities.core.wire import Failure, Fault
+from capabilities.core.message import UnreadableError
+from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.chain import Candidate, Done, Plan, SkipReason, Timeouts
+from routing_admin.core.drivers import drive, drive_async
 from routing_admin.core.errors import AggregateRouterError, RouterError, UpstreamRefused
 from routing_admin.core.fault_table import Action
 from routing_admin.core.flow import Walk, stream_ended
@@ -300,3 +304,28 @@ def test_an_error_is_written_with_its_attempts_and_says_when_to_come_back():
     assert isinstance(refused, UpstreamRefused)
     assert refused.headers == {"x-should-retry": "false"}
     assert refused.as_json()["error"] == "upstream_auth"
+
+
+def test_a_candidate_s_own_shorter_total_hands_on_to_the_next_one():
+    """Its time is up, the request's is not: it counts as too slow, and somebody else is asked."""
+    short = Candidate(0, "a", "m", timeouts=Timeouts(total=10))
+    upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
+    end = Stage().walk(Plan((short, Candidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)
+    assert outcomes(end) == ["read_timeout", "ok"]
+    assert [call.timeouts.total for call in upstream.calls] == [10, 50]
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_an_error_of_our_own_ends_the_walk_and_is_written_down(way):
+    """Not a provider's fault and not the caller's leaving: the error comes out as it was, the attempt is aborted."""
+    walk: Walk[Answer] = Walk(Plan(chain("a", "b")), Stage().surroundings)
+
+    def call(step):
+        raise UnreadableError("artifact_missing")
+
+    async def ask(step):
+        return call(step)
+
+    with pytest.raises(UnreadableError):
+        drive(walk, call, print) if way == "sync" else asyncio.run(drive_async(walk, ask, asyncio.sleep))
+    assert [attempt.outcome for attempt in walk.attempts] == ["aborted"]

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.chain import Done, Plan
 from routing_admin.core.errors import AggregateRouterError, UpstreamRefused
-from routing_admin.core.fault_table import TABLE, Action, Effect
+from routing_admin.core.fault_table import COOLS_WHEN_PASSED_ON, TABLE, Action, Effect
 from routing_admin.core.verdicts import Policy, Preset
 from tests.routing.walking import FakeUpstream, Stage, chain
 
@@ -79,7 +79,7 @@ class Walks(RuleBasedStateMachine):
         for attempt in end.attempts:  # type: ignore[attr-defined]
             if attempt.tries:
                 self.told.pop(attempt.provider, None)
-            if attempt.outcome == Fault.HTTP_429_WAIT:
+            if attempt.tries and attempt.retry_after is not None:
                 left = before + (attempt.started_ms + attempt.duration_ms) / 1000
                 self.told[attempt.provider] = left + attempt.retry_after
 
@@ -88,7 +88,8 @@ class Walks(RuleBasedStateMachine):
         for provider in PROVIDERS:
             cooling = self.stage.surroundings.cooldowns.look(provider, "m")
             if cooling is not None:
-                assert TABLE[cooling.failure.fault].effect is not Effect.NONE
+                fault = cooling.failure.fault
+                assert TABLE[fault].effect is not Effect.NONE or fault in COOLS_WHEN_PASSED_ON
                 assert 0 < cooling.seconds <= 3600
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -53,6 +54,13 @@ class Clock:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+class RealClock(Clock):
+    """The machine's own time, for walks over real sockets."""
+
+    def __call__(self) -> float:
+        return time.monotonic()
 
 
 @dataclass
