@@ -1,0 +1,112 @@
+"""What is said about a chain before anything is called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.vocabulary import Capabilities
+from routing_admin.core.chain import SkipReason
+from routing_admin.core.chain_lint import MEDIA, ChainLint, Finding, lint
+from routing_admin.core.configuration import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
+
+URL = "https://models.example/v1"
+PROVIDERS = tuple(ProviderSpec(name, URL, f"{name}-model") for name in ("qwen", "openai", "deepseek", "claude"))
+
+
+def reads(provider: str, *words: str, model: str = "") -> ServiceSpec:
+    able = Capabilities(("text", *words), ("text", "tool_calling"))
+    return ServiceSpec(f"{provider}-service", provider, provider, model or f"{provider}-model", URL, able)
+
+
+SERVICES = (reads("qwen", "vision", "video"), reads("openai", "vision", "file"), reads("deepseek"))
+CONFIGURATION = Configuration(PROVIDERS, SERVICES)
+
+
+def checked(*names: str, configuration: Configuration = CONFIGURATION, **unusable: SkipReason) -> ChainLint:
+    route = RouteSpec("design", tuple(CandidateSpec(*name.split("/")) for name in names))
+    return lint(configuration, route, {name: (reason, f"{name}: why") for name, reason in unusable.items()})
+
+
+def found(chain: ChainLint) -> list[tuple[Finding, ...]]:
+    return [one.findings for one in chain.candidates]
+
+
+def test_the_loss_is_told_once_and_where_it_begins() -> None:
+    """Images are described from the third on; the fourth, which reads none either, says nothing again."""
+    chain = checked("qwen", "openai", "deepseek", "deepseek/another")
+    assert [one.loses for one in chain.candidates] == [(), ("video",), ("vision", "file"), ()]
+
+
+def test_a_candidate_that_is_skipped_neither_loses_nor_promises() -> None:
+    """Without a key it is passed by: no loss begins at it and it takes nothing from what the chain guarantees."""
+    chain = checked("qwen", "claude", "openai", claude=SkipReason.NO_KEY)
+    assert chain.candidates[1].findings == (Finding.NO_KEY, Finding.TEXT_ONLY)
+    assert chain.candidates[1].detail == "claude: why"
+    assert chain.candidates[1].loses == ()
+    assert chain.guaranteed == Capabilities(("text", "vision"), ("text", "tool_calling"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "finding"),
+    [(SkipReason.NO_KEY, Finding.NO_KEY), (SkipReason.ORIGIN_REFUSED, Finding.ORIGIN_REFUSED)],
+)
+def test_why_a_provider_cannot_be_called_is_told(reason: SkipReason, finding: Finding) -> None:
+    """Each reason has its own word."""
+    assert finding in checked("qwen", "openai", qwen=reason).candidates[0].findings
+
+
+def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
+    """Both stay in the chain and are told."""
+    configuration = replace(CONFIGURATION, providers=(replace(PROVIDERS[0], enabled=False), *PROVIDERS[1:]))
+    chain = checked("qwen", "gone", "openai", configuration=configuration)
+    assert [one.skipped for one in chain.candidates] == [True, True, False]
+    assert found(chain)[:2] == [(Finding.DISABLED,), (Finding.MISSING,)]
+
+
+def test_a_repeat_is_unreachable_however_it_is_written() -> None:
+    """The provider's default model by name is the same candidate as the bare provider."""
+    chain = checked("qwen", "qwen/qwen-model")
+    assert found(chain) == [(Finding.LAST,), (Finding.UNREACHABLE,)]
+
+
+def test_only_the_first_other_model_is_called_cross_model() -> None:
+    """What is true of all that follow is said once."""
+    chain = checked("qwen", "openai", "deepseek")
+    assert [Finding.CROSS_MODEL in one for one in found(chain)] == [False, True, False]
+
+
+def test_a_model_without_a_service_counts_as_text_only() -> None:
+    """It says so, and reads nothing but text (decision 9)."""
+    chain = checked("claude")
+    assert found(chain) == [(Finding.TEXT_ONLY, Finding.LAST)]
+    assert chain.guaranteed == Capabilities()
+
+
+def test_a_later_candidate_that_reads_more_is_told() -> None:
+    """Images reach the first as a description although the second could read them: perhaps the order is wrong."""
+    chain = checked("deepseek", "openai")
+    assert chain.candidates[1].gains == ("vision", "file")
+    assert Finding.READS_MORE in found(chain)[1]
+
+
+def test_a_chain_nobody_can_answer_guarantees_nothing() -> None:
+    """No promise is made for a chain in which every candidate is skipped."""
+    chain = checked("qwen", qwen=SkipReason.NO_KEY)
+    assert (chain.callable, chain.guaranteed) == ((), Capabilities((), ()))
+
+
+@given(st.lists(st.sampled_from(["qwen", "openai", "deepseek", "claude"]), min_size=1, max_size=6))
+def test_what_is_guaranteed_every_candidate_called_can_read(names: list[str]) -> None:
+    """For any chain: what it guarantees is exactly what all can read, and every loss is told exactly once."""
+    chain = checked(*names)
+    able = [set(one.capabilities.input) for one in chain.callable]
+    assert set(chain.guaranteed.input) == set.intersection(*able)
+    told = [word for one in chain.candidates for word in one.loses]
+    assert len(told) == len(set(told))
+    first = {word: next((at for at, each in enumerate(able) if word in each), None) for word in MEDIA}
+    lost = {word for word, at in first.items() if at is not None and any(word not in each for each in able[at:])}
+    assert set(told) == lost

@@ -1,0 +1,52 @@
+"""What the save bar says: the fewest words for the way from one chain to another."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing_admin.core.configuration import CandidateSpec, RouteSpec
+from routing_admin.core.route_changes import Did, RouteChange, route_changes
+
+
+def route(*names: str, **fields: object) -> RouteSpec:
+    return RouteSpec("design", tuple(CandidateSpec(*name.split("/")) for name in names), **fields)  # type: ignore[arg-type]
+
+
+def test_a_moved_candidate_is_one_change_with_both_places() -> None:
+    """The others kept their order and are not mentioned."""
+    assert route_changes(route("a", "b", "c", "d"), route("a", "c", "d", "b")) == (
+        RouteChange(Did.MOVED, "b", before=2, after=4),
+    )
+
+
+def test_what_came_and_went_is_told_with_its_place() -> None:
+    """Removed ones by where they stood, new ones by where they stand."""
+    assert route_changes(route("a", "b"), route("b", "c/m")) == (
+        RouteChange(Did.REMOVED, "a", before=1),
+        RouteChange(Did.ADDED, "c/m", after=2),
+    )
+
+
+def test_a_repeat_that_is_removed_is_one_change() -> None:
+    """Two equal candidates are told apart by their order."""
+    assert route_changes(route("a", "b", "a"), route("a", "b")) == (RouteChange(Did.REMOVED, "a", before=3),)
+
+
+def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -> None:
+    """A temperature of 0 is a value, and true is not 1."""
+    before = route("a", enabled=True)
+    after = RouteSpec("design", (CandidateSpec("a", temperature=0),), retries=1)
+    assert route_changes(before, after) == (
+        RouteChange(Did.SET, "a", "temperature", None, 0),
+        RouteChange(Did.SET, "", "retries", None, 1),
+    )
+
+
+NAMES = st.lists(st.sampled_from("abcde"), max_size=6)
+
+
+@given(NAMES, NAMES)
+def test_nothing_is_said_exactly_when_nothing_changed(old: list[str], new: list[str]) -> None:
+    """For any two chains there is a change told if and only if they differ."""
+    assert (route_changes(route(*old), route(*new)) == ()) == (old == new)
