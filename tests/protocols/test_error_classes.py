@@ -93,6 +93,7 @@ PARAMETERS: list[tuple[int, Any, str]] = [
     (400, openai(REFUSED, code="unsupported_parameter", param="max_tokens"), "max_tokens"),
     (400, openai("Unsupported value: 'temperature'", code="unsupported_value", param="temperature"), "temperature"),
     (400, openai("temperature: Extra inputs are not permitted"), "temperature"),
+    (400, openai("output_config.effort: Extra inputs are not permitted"), "effort"),
     (400, openai("Unrecognized request argument supplied: seed"), "seed"),
     (400, gemini(400, 'Invalid JSON payload. Unknown name "topK" at x', "INVALID_ARGUMENT"), "topK"),
     (422, {"detail": [{"loc": ["body", "user"], "msg": "Extra inputs", "type": "extra_forbidden"}]}, "user"),

@@ -72,7 +72,7 @@ PARAMETER = _words(
 _NAMED = re.compile(
     r"unrecognized request arguments? supplied: (?P<a>\w+)"
     r"|(?:unsupported|unknown|unexpected) (?:parameter|name|field|argument):? ['\"`](?P<b>\w+)['\"`]"
-    r"|^(?P<c>\w+): extra inputs are not permitted"
+    r"|^(?:output_config\.)?(?P<c>\w+): extra inputs are not permitted"
     r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter",
     re.IGNORECASE | re.MULTILINE,
 )

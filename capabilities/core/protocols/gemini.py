@@ -183,9 +183,9 @@ def _model(message: Message) -> list[dict[str, Any]]:
 
 
 def _own(call: ToolCall) -> str:
-    """The call's signature where it is this protocol's; another one's is marked with its name."""
+    """The call's signature where it is this protocol's, so plain base64; another one's is marked `name:`."""
     signature = call.signature or ""
-    return "" if signature.startswith("anthropic:") else signature
+    return "" if ":" in signature else signature
 
 
 def _result(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any]) -> None:

@@ -52,7 +52,8 @@ class SseParser:
     def _line(self) -> bytes | None:
         """The next whole line; a CR at the very end waits, since an LF may follow."""
         buffer = self._buffer
-        feed, carriage = buffer.find(b"\n", self._searched), buffer.find(b"\r", self._searched)
+        feed = buffer.find(b"\n", self._searched)
+        carriage = buffer.find(b"\r", self._searched, feed if feed >= 0 else len(buffer))
         ends = [end for end in (feed, carriage) if end >= 0]
         if not ends or (min(ends) == carriage and carriage == len(buffer) - 1):
             self._searched = max(0, len(buffer) - 1)

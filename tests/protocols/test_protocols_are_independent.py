@@ -1,0 +1,61 @@
+"""Each vendor's protocol can be read, changed and removed without the others."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from capabilities.core import protocols
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.wire import Failure, Fault, Finish, Target
+from tests.protocols.test_echo_provider import CHAT
+
+FOLDER = Path(protocols.__file__).parent
+VENDORS = ("openai", "anthropic", "gemini", "echo")
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of the folder that a file imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("capabilities.core.protocols"):
+            found.add((node.module or "").rpartition(".")[2])
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_protocol_knows_no_other(vendor: str) -> None:
+    """Neither a vendor's module, nor its replies, nor what they share imports another vendor's."""
+    others = {name for other in VENDORS if other != vendor for name in (other, f"{other}_reply")}
+    for path in FOLDER.glob(f"{vendor}*.py"):
+        assert not imported(path) & others
+
+
+def test_what_they_share_knows_none_of_them() -> None:
+    """Shared pieces stand below the vendors."""
+    own = {name for vendor in VENDORS for name in (vendor, f"{vendor}_reply")}
+    for path in FOLDER.glob("*.py"):
+        if path.stem not in own and path.stem != "__init__":
+            assert not imported(path) & own, path.stem
+
+
+@pytest.mark.parametrize("name", list(PROTOCOLS))
+@pytest.mark.parametrize("stream", [False, True])
+def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream: bool) -> None:
+    """What is previewed is what is sent: nothing random, no clock, and the request is left as it was."""
+    target = Target("p", "https://llm.example/v1", "m", "k")
+    first, second = (PROTOCOLS[name].encode(CHAT, target, stream=stream) for _ in range(2))
+    assert (first.url, first.elided(), first.content_length) == (second.url, second.elided(), second.content_length)
+    assert PROTOCOLS[name].name == name
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
+def test_a_stream_of_nothing_is_empty(name: str) -> None:
+    """No byte at all is a failure that says so."""
+    (event,) = PROTOCOLS[name].decoder().close()
+    assert not isinstance(event, Finish)
+    assert isinstance(event, Failure)
+    assert event.fault is Fault.STREAM_EMPTY
