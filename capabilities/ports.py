@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from capabilities.core.message import FilePart
     from capabilities.core.receiver import Receiver
     from capabilities.core.registry import LlmServiceRegistry
+    from capabilities.core.vocabulary import Capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,28 @@ class Dialled:
     models: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class KeyNote:
+    """A provider's key as pages show it, never the key itself.
+
+    `source` is not_needed, override, environment, stored or missing; `reason` says why the provider cannot be called.
+    """
+
+    source: str
+    variable: str = ""
+    last_four: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One candidate of a route's chain: its service's id, else `provider/model`, and what it counts as able to do."""
+
+    name: str
+    capabilities: Capabilities
+    is_service: bool = True
+
+
 class Dial(Protocol):
     """Calls a provider for an administrator, with the saved configuration only."""
 
@@ -89,6 +112,12 @@ class Routes(Protocol):
 
     def task_types(self) -> tuple[str, ...]:
         """Every task type that has a route, in order."""
+
+    def chain(self, task_type: str) -> tuple[Link, ...]:
+        """The candidates of a route, in order; empty for an unknown one."""
+
+    def lead(self, actor: Actor, alias: str, target: str) -> None:
+        """Makes a model name that callers use lead to a service id or `task:…`; joins the change that is open."""
 
     def default_language(self) -> str:
         """The language that descriptions are written in when the request names none."""
@@ -119,6 +148,9 @@ class Installed(Protocol):
 
     def agents_for(self, file: FilePart, but: str | None = None) -> list[str]:
         """The agents that can really read this very file; `but` is the agent who asks."""
+
+    def key_notes(self) -> Mapping[str, KeyNote]:
+        """Where each provider's key comes from at this moment, by provider name."""
 
     def room(self) -> Room:
         """How many bytes of artifacts are kept, and for how long."""

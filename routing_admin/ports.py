@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from capabilities.ports import ports
-from routing_admin import snapshot
+from capabilities.core.vocabulary import TEXT_ONLY
+from capabilities.ports import Actor, Link, ports
+from routing_admin import actions, snapshot
+from routing_admin.core.configuration import CandidateSpec, Configuration
 from routing_admin.receivers import Installed
 from routing_admin.revisions import Ledger
 from routing_admin.snapshot import first_service
@@ -25,6 +27,24 @@ class Routes:
     def task_types(self) -> tuple[str, ...]:
         """Every task type that has a route, in order."""
         return tuple(route.task_type for route in snapshot.current().configuration.routes)
+
+    def chain(self, task_type: str) -> tuple[Link, ...]:
+        """The candidates of a route, in order; one without a service row counts as text only."""
+        configuration = snapshot.current().configuration
+        route = configuration.route(task_type)
+        return tuple(self._link(configuration, each) for each in (route.candidates if route else ()))
+
+    def _link(self, configuration: Configuration, candidate: CandidateSpec) -> Link:
+        provider = configuration.provider(candidate.provider)
+        model = candidate.model or (provider.default_model if provider else "")
+        service = configuration.service_at(candidate.provider, model)
+        if service is None:
+            return Link(f"{candidate.provider}/{model}", TEXT_ONLY, is_service=False)
+        return Link(service.id, service.effective_capabilities)
+
+    def lead(self, actor: Actor, alias: str, target: str) -> None:
+        """Makes a model name lead to a target."""
+        actions.save_alias(actor, alias, target)
 
     def default_language(self) -> str:
         """The language of descriptions when a request names none."""

@@ -13,7 +13,7 @@ from capabilities.core.receiver import Receiver, receiver
 from capabilities.core.registry import LlmServiceConfig, LlmServiceRegistry
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Target
-from capabilities.ports import Room
+from capabilities.ports import KeyNote, Room
 from routing_admin import snapshot
 from routing_admin.core.configuration import ProviderSpec, ServiceSpec
 from routing_admin.models import Installation
@@ -104,6 +104,13 @@ class Installed:
     def agents_for(self, file: FilePart, but: str | None = None) -> list[str]:
         """The agents that can really read this very file, by the same decision that delivers it."""
         return readers_of(snapshot.current(), file, but)
+
+    def key_notes(self) -> Mapping[str, KeyNote]:
+        """Where each provider's key comes from at this moment; never the key."""
+        return {
+            name: KeyNote(key.source.value, key.variable, key.last_four, key.reason)
+            for name, key in snapshot.current().keys.items()
+        }
 
     def room(self) -> Room:
         """How many bytes of artifacts are kept, and for how long; read from its row each time."""

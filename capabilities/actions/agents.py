@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.access import DEFAULT_SCOPES, SCOPES, living, make_key
-from capabilities.actions.common import expect_version, refuse_if_used
+from capabilities.actions.common import expect_version, recorded, refuse_if_used
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
@@ -20,7 +20,7 @@ def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Agen
     """Writes an agent that an administrator keeps."""
     new = row.pk is None
     check_uses_one_thing(row)
-    with ports.ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)):
+    with recorded(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id), row):
         if not new:
             expect_version(Agent.objects.filter(pk=row.pk).first(), expected)
             row.version += 1
@@ -83,7 +83,7 @@ def delete_agent(actor: Actor, row: Agent) -> None:
     """Deletes an agent with its keys; what it stored stays. One made at run time makes no revision."""
     act = Act("agent.delete", "agent", row.agent_id)
     kept = row.origin == Agent.Origin.ADMINISTRATOR
-    with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
+    with recorded(actor, act, row) if kept else ports.ledger.audit(actor, act):
         check_can_delete_agent(row)
         row.delete()
 

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.db.models import Max, Model
 from django.utils.translation import gettext as _
 
 from capabilities.errors import ActionError, ConflictError, InUseError
+from capabilities.models import Recorded
+from capabilities.ports import Act, Actor, ports
+
+
+@contextmanager
+def recorded(actor: Actor, act: Act, *rows: Recorded) -> Iterator[Act]:
+    """A change of these rows; each is told the number of the revision, so that a page can offer Undo.
+
+    Inside a wider change the number is not known yet: there the wider act has it.
+    """
+    with ports.ledger.change(actor, act):
+        yield act
+    for row in rows:
+        row.revision = act.revision
 
 
 def expect_version(row: Any, expected: int | None) -> None:

@@ -8,12 +8,12 @@ from enum import StrEnum
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.common import expect_version, next_position, refuse_if_used
+from capabilities.actions.common import expect_version, next_position, recorded, refuse_if_used
 from capabilities.core.env import KeyForm, form_of, readable, referenced
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
 from capabilities.models import Provider
-from capabilities.ports import Act, Actor, ports
+from capabilities.ports import Act, Actor
 from capabilities.secrets import origin_of, store_key
 
 
@@ -43,7 +43,7 @@ def save_provider(
     """Writes a provider, new or changed. A stored key does not follow to another origin (security by origin)."""
     new = row.pk is None
     act = Act("provider.add" if new else "provider.change", "provider", row.name)
-    with ports.ledger.change(actor, act):
+    with recorded(actor, act, row):
         if new:
             row.position = next_position(Provider)
         else:
@@ -90,7 +90,8 @@ def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -
     """Switches several providers on or off as one revision; how many changed."""
     changed = [row for row in rows if row.enabled != enabled]
     names = ", ".join(row.name for row in changed)
-    with ports.ledger.change(actor, Act("provider.enable" if enabled else "provider.disable", "provider", names[:300])):
+    act = Act("provider.enable" if enabled else "provider.disable", "provider", names[:300])
+    with recorded(actor, act, *changed):
         for row in changed:
             row.enabled = enabled
             row.version += 1
@@ -108,7 +109,7 @@ def check_can_delete_provider(row: Provider) -> None:
 
 def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> None:
     """Deletes a provider that nothing uses; Undo brings it back, its stored key included."""
-    with ports.ledger.change(actor, Act("provider.delete", "provider", row.name)):
+    with recorded(actor, Act("provider.delete", "provider", row.name), row):
         expect_version(Provider.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_provider(row)
         row.delete()

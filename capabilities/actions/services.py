@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.common import expect_version, next_position, refuse_if_used
+from capabilities.actions.common import expect_version, next_position, recorded, refuse_if_used
 from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.models import Service, ServiceCapability
-from capabilities.ports import Act, Actor, ports
+from capabilities.ports import Act, Actor
 
 Cell = tuple[str, str]
 """(side, capability), e.g. `("input", "vision")`."""
@@ -20,7 +20,7 @@ def save_service(
 ) -> Service:
     """Writes a service, new or changed, and with `capabilities` what an administrator declares it can do."""
     new = row.pk is None
-    with ports.ledger.change(actor, Act("service.add" if new else "service.change", "service", row.service_id)):
+    with recorded(actor, Act("service.add" if new else "service.change", "service", row.service_id), row):
         if new:
             row.position = next_position(Service)
         else:
@@ -63,7 +63,7 @@ def set_capabilities(
     """Switches several cells, of one service or of many, as one revision."""
     names = ", ".join(row.service_id for row in wanted)
     written = []
-    with ports.ledger.change(actor, Act("service.capabilities", "service", names[:300])):
+    with recorded(actor, Act("service.capabilities", "service", names[:300]), *wanted):
         for row, cells in wanted.items():
             keep_default_text(row)
             written += [write_cell(row, cell, supported=on, source=source) for cell, on in cells.items()]
@@ -104,7 +104,7 @@ def check_can_delete_service(row: Service) -> None:
 
 def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> None:
     """Deletes a service that no agent uses. Its provider and model stay callable, as text only."""
-    with ports.ledger.change(actor, Act("service.delete", "service", row.service_id)):
+    with recorded(actor, Act("service.delete", "service", row.service_id), row):
         expect_version(Service.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_service(row)
         row.delete()
