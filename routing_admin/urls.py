@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("undo/<int:number>/", session.undo, name="undo"),
     path("", include("capabilities.urls")),
     path("", include("artifacts.urls")),
+    path("v1/", include("routing_admin.gateway.urls")),
 ]
 
 handler500 = "routing_admin.views.errors.server_error"

@@ -1,0 +1,97 @@
+"""Who may call the data plane: the agent key and its scope, told in OpenAI's shape."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+
+from capabilities.access import Principal, Refusal, authenticate
+from capabilities.ports import Actor
+from routing_admin.entrance import request_id_of
+from routing_admin.gateway.errors import GatewayError, response_of
+
+log = logging.getLogger(__name__)
+
+View = Callable[..., HttpResponseBase]
+AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
+
+
+def admitted(request: HttpRequest, scope: str) -> Principal:
+    """The agent that calls. Raises `GatewayError` 401 without a good key, 403 without the scope. Queries rows."""
+    found = authenticate(request.headers)
+    if isinstance(found, Refusal):
+        raise GatewayError(found.status, found.code, found.message)
+    if not found.may(scope):
+        message = f"This key does not have the scope {scope}. An administrator can issue one that has it."
+        raise GatewayError(403, "scope_missing", message)
+    return found
+
+
+def actor_for(request: HttpRequest, principal: Principal) -> Actor:
+    """The agent as an actor of the audit log."""
+    return Actor("agent", principal.agent, request.META.get("REMOTE_ADDR") or "", request_id_of(request))
+
+
+def allowed(request: HttpRequest, *methods: str) -> None:
+    """Raises `GatewayError` 405 for another method."""
+    if request.method not in methods:
+        message = f"{request.path} takes {' and '.join(methods)}, not {request.method}."
+        raise GatewayError(405, "method_not_allowed", message)
+
+
+def failed(error: Exception) -> GatewayError:
+    """A fault of our own as an error without its details; those stand in the server's log under the request id."""
+    log.error("the data plane failed", exc_info=error)
+    return GatewayError(500, "internal_error", "Something failed here. The server's log has it under this request id.")
+
+
+def endpoint(*methods: str) -> Callable[[View], View]:
+    """A view of the data plane: those methods, errors in OpenAI's shape, no browser's cookie."""
+
+    def wrap(view: View) -> View:
+        @csrf_exempt
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+            try:
+                allowed(request, *methods)
+                response = view(request, *args, **kwargs)
+            except GatewayError as error:
+                return response_of(error, request_id_of(request))
+            except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
+                return response_of(failed(error), request_id_of(request))
+            response.headers.setdefault("x-request-id", request_id_of(request))
+            return response
+
+        return guarded
+
+    return wrap
+
+
+def async_endpoint(*methods: str) -> Callable[[AsyncView], AsyncView]:
+    """The same for a view that is a coroutine."""
+
+    def wrap(view: AsyncView) -> AsyncView:
+        @csrf_exempt
+        @wraps(view)
+        async def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+            try:
+                allowed(request, *methods)
+                response = await view(request, *args, **kwargs)
+            except GatewayError as error:
+                return response_of(error, request_id_of(request))
+            except Exception as error:  # as above
+                return response_of(failed(error), request_id_of(request))
+            response.headers.setdefault("x-request-id", request_id_of(request))
+            return response
+
+        return guarded
+
+    return wrap
+
+
+__all__ = ["actor_for", "admitted", "async_endpoint", "endpoint"]

@@ -1,0 +1,99 @@
+"""A request's body as a JSON object, refused with the place where it is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.request import UnreadablePostError
+
+from routing_admin.gateway.errors import BadRequestError
+
+MAX_DEPTH = 64
+SMALLEST_LIMIT = 64 * 1024 * 1024
+PARAM_CHARS = 200
+
+
+def body_limit() -> int:
+    """The most bytes a chat request may have: room for two of the largest uploads, at least 64 MiB."""
+    return max(SMALLEST_LIMIT, 3 * int(settings.MAX_UPLOAD_BYTES))
+
+
+def read_object(request: HttpRequest) -> dict[str, Any]:
+    """The body as a JSON object. Raises `BadRequestError`: 413 when too large, 415 when packed, else 400."""
+    limit = body_limit()
+    too_large = BadRequestError(f"The body is larger than the limit of {limit} bytes.", None, "body_too_large", 413)
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise BadRequestError("Send the body without Content-Encoding.", None, "unsupported_encoding", 415)
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > limit:
+        raise too_large
+    try:
+        data = request.read(limit + 1)
+    except UnreadablePostError:
+        raise BadRequestError("The body ended before it was whole. Send it again.", None, "invalid_json") from None
+    if len(data) > limit:
+        raise too_large
+    return parse_object(data)
+
+
+def parse_object(data: bytes) -> dict[str, Any]:
+    """Bytes as a JSON object; nothing in it nests deeper than `MAX_DEPTH` or holds half a surrogate pair."""
+    try:
+        value = orjson.loads(data)
+    except ValueError as error:
+        raise _not_json(data, error) from None
+    if not isinstance(value, dict):
+        raise BadRequestError("The body is not a JSON object.", None, "invalid_json")
+    for path, _ in walk(value):
+        if path.count(".") + path.count("[") > MAX_DEPTH:
+            raise _too_deep(path)
+    return value
+
+
+def _too_deep(path: str) -> BadRequestError:
+    return BadRequestError(f"The body is nested deeper than {MAX_DEPTH} levels.", path[:PARAM_CHARS], "invalid_json")
+
+
+def _not_json(data: bytes, error: ValueError) -> BadRequestError:
+    """The refusal of what the fast parser refuses, with the place when only a string in it is wrong."""
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        return BadRequestError(f"The body is nested deeper than {MAX_DEPTH} levels.", None, "invalid_json")
+    except ValueError as problem:
+        said = problem if isinstance(problem, json.JSONDecodeError) else error
+        where = f"line {said.lineno}, column {said.colno}" if isinstance(said, json.JSONDecodeError) else "not UTF-8"
+        return BadRequestError(f"The body is not valid JSON ({where}).", None, "invalid_json")
+    for path, found in walk(value):
+        if isinstance(found, str) and not _sayable(found):
+            return BadRequestError("This string holds half a surrogate pair, which no encoding can say.", path)
+        if isinstance(found, float) and (found != found or found in (float("inf"), float("-inf"))):
+            return BadRequestError("JSON has no NaN and no Infinity.", path)
+    return BadRequestError("The body is not valid JSON.", None, "invalid_json")
+
+
+def _sayable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def walk(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every container's and leaf's place and value, without recursion; keys that are strange are cut short."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        path, found = waiting.pop()
+        yield path, found
+        if isinstance(found, dict):
+            for key, inner in found.items():
+                yield f"{path}.{key[:40]}".lstrip("."), key
+                waiting.append((f"{path}.{key[:40].replace('.', '_')}".lstrip("."), inner))
+        elif isinstance(found, list):
+            waiting.extend((f"{path}[{at}]", inner) for at, inner in enumerate(found))

@@ -1,0 +1,204 @@
+"""POST /v1/chat/completions: parse, decide, walk, answer; whole or streamed.
+
+Nothing is sent before the first real content, no keep-alive comment either: until then the status and the
+`x-routing-*` headers are still open, and a start that fails can go to the next candidate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+
+from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Usage
+from routing_admin import snapshot
+from routing_admin.core.chain import OK, Attempt, Done, cut_short
+from routing_admin.core.errors import RouterError
+from routing_admin.core.flow import stream_ended
+from routing_admin.core.planning import NoRouteError
+from routing_admin.core.verdicts import caller_of
+from routing_admin.dispatch import Dispatch
+from routing_admin.entrance import request_id_of
+from routing_admin.gateway import naming
+from routing_admin.gateway.admission import actor_for, admitted, async_endpoint
+from routing_admin.gateway.body import read_object
+from routing_admin.gateway.errors import GatewayError, body_of, json_response, of_router
+from routing_admin.gateway.media import finder, keeper
+from routing_admin.gateway.parsing import parse
+from routing_admin.gateway.rendering import Chunks, completion, event
+from routing_admin.job import job_for
+from routing_admin.telling import LEFT, LEFT_STATUS, Telling
+from routing_admin.upstream import Stream
+
+SAFE = " !#$&'()*+,/:;=?@[]~"
+STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call that is parsed and decided."""
+
+    dispatch: Dispatch
+    include_usage: bool
+
+
+@async_endpoint("POST")
+async def completions(request: HttpRequest) -> HttpResponseBase:
+    """The answer of whichever candidate gives one."""
+    telling = Telling(request_id_of(request), "v1")
+    try:
+        ready = await sync_to_async(admit)(request, telling)
+        work = _stream if ready.dispatch.job.stream else _whole
+        return await work(request, ready, telling)
+    except asyncio.CancelledError:
+        telling.end(outcome=LEFT, status=LEFT_STATUS)
+        raise
+
+
+def admit(request: HttpRequest, telling: Telling) -> Ready:
+    """Everything that reads rows or looks at files, in one go: the key, the configuration, the request, the plan.
+
+    Raises `GatewayError`; once the agent is known the log says so.
+    """
+    principal = admitted(request, "route")
+    telling.knows(agent=principal.agent, key=principal.key)
+    try:
+        state = snapshot.current()
+        asked = parse(read_object(request), finder(principal.agent))
+        telling.knows(asked_model=asked.model or f"task:{asked.task_type}", stream=asked.stream)
+        named = _named(state, asked.model, asked.task_type)
+        job = job_for(
+            state,
+            named.route,
+            asked.chat,
+            matched=named.matched,
+            language=asked.language,
+            agent=principal.agent,
+            stream=asked.stream,
+            keep=keeper(actor_for(request, principal)),
+        )
+    except GatewayError as error:
+        telling.end(outcome=error.code, status=error.status, error=error.message)
+        raise
+    telling.job(job, named.task_type)
+    return Ready(Dispatch(job), asked.include_usage)
+
+
+def _named(state: snapshot.Snapshot, model: str, task_type: str | None) -> naming.Named:
+    try:
+        return naming.resolve(state.configuration, model, task_type)
+    except naming.UnknownModelError as error:
+        raise GatewayError(404, "model_not_found", str(error), "model") from None
+    except NoRouteError as error:
+        raise GatewayError(503, "no_route", str(error)) from None
+
+
+def refused(error: RouterError, dispatch: Dispatch, telling: Telling) -> GatewayError:
+    """The error of a walk without an answer, told to the log."""
+    telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
+    return of_router(error)
+
+
+async def _whole(request: HttpRequest, ready: Ready, telling: Telling) -> HttpResponse:
+    dispatch = ready.dispatch
+    try:
+        done = await dispatch.answer()
+    except RouterError as error:
+        raise refused(error, dispatch, telling) from None
+    except asyncio.CancelledError:
+        telling.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
+        raise
+    response = json_response(completion(done.answer, done.candidate.model))
+    _say_route(response, request, done)
+    telling.end(done.attempts, dispatch, usage=done.answer.usage)
+    return response
+
+
+async def _stream(request: HttpRequest, ready: Ready, telling: Telling) -> StreamingHttpResponse:
+    dispatch = ready.dispatch
+    try:
+        done = await dispatch.open()
+    except RouterError as error:
+        raise refused(error, dispatch, telling) from None
+    except asyncio.CancelledError:
+        telling.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
+        raise
+    telling.first_content()
+    chunks = Chunks(done.candidate.model, ready.include_usage)
+    body = Flow(done, dispatch, telling, chunks, request_id_of(request)).events()
+    response = StreamingHttpResponse(body, content_type="text/event-stream", headers=STREAM_HEADERS)
+    _say_route(response, request, done)
+    return response
+
+
+def _say_route(response: HttpResponseBase, request: HttpRequest, done: Done[Answer] | Done[Stream]) -> None:
+    """The headers of CONTRACT §6: who answered, after how many attempts, and in which form it got the files."""
+    said = {
+        "x-request-id": request_id_of(request),
+        "x-routing-provider": done.candidate.provider,
+        "x-routing-model": done.candidate.model,
+        "x-routing-attempts": str(len(done.attempts)),
+        "x-routing-adaptation": done.attempts[-1].adaptation,
+    }
+    for name, value in said.items():
+        if value:
+            response.headers[name] = quote(value, safe=SAFE)
+
+
+@dataclass(slots=True)
+class Flow:
+    """A stream on its way to the caller; however it ends, the upstream is closed and the log told."""
+
+    done: Done[Stream]
+    dispatch: Dispatch
+    telling: Telling
+    chunks: Chunks
+    request_id: str
+    usage: Usage = field(default_factory=Usage)
+    failure: Failure | None = None
+    finished: bool = False
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Server-sent events; a break is an error event, and it is the last: no reason to stop, no `[DONE]`."""
+        try:
+            async for each in self.done.answer:
+                data = self._event(each)
+                if data:
+                    yield data
+        finally:
+            await self.done.answer.aclose()
+            self._tell()
+
+    def _event(self, each: StreamEvent) -> bytes:
+        if isinstance(each, Delta):
+            return self.chunks.delta(each)
+        self.finished = True
+        if isinstance(each, Finish):
+            self.usage = each.usage
+            return self.chunks.finish(each)
+        self.failure = each
+        return event(body_of(self._error(each), self.request_id))
+
+    def _error(self, failure: Failure) -> GatewayError:
+        status, code = caller_of(failure)
+        message = f"The answer broke off: {failure.message or failure.fault.value}"
+        return GatewayError(status, code, message, attempts=self._attempts())
+
+    def _attempts(self) -> tuple[Attempt, ...]:
+        took = self.telling.elapsed_ms() - self.done.attempts[-1].started_ms
+        return (*self.done.attempts[:-1], cut_short(self.done.attempts[-1], self.failure, took))
+
+    def _tell(self) -> None:
+        job, took = self.dispatch.job, self.telling.elapsed_ms() - self.done.attempts[-1].started_ms
+        attempts = stream_ended(self.done, self.failure, took, job.plan, self.dispatch.world)
+        if self.failure is not None:
+            code = caller_of(self.failure)[1]
+            self.telling.end(attempts, self.dispatch, outcome=code, status=200, error=self.failure.message)
+        elif self.finished:
+            self.telling.end(attempts, self.dispatch, outcome=OK, usage=self.usage)
+        else:
+            self.telling.end(attempts, self.dispatch, outcome=LEFT, status=LEFT_STATUS)

@@ -1,0 +1,87 @@
+"""Errors in OpenAI's shape (CONTRACT §6): what was wrong, where, and what the caller should do about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from django.http import HttpResponse
+
+from routing_admin.core.chain import Attempt
+from routing_admin.core.errors import RouterError
+
+TYPES: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    429: "rate_limit_error",
+    504: "timeout_error",
+}
+"""OpenAI's word for the kind of error; every other 4xx is the request's fault, every other 5xx the upstream's."""
+
+
+class GatewayError(Exception):
+    """A call that is refused: status, code, a sentence, and the place in the request where it is wrong."""
+
+    def __init__(
+        self, status: int, code: str, message: str, param: str | None = None, attempts: Sequence[Attempt] = ()
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.param = status, code, message, param
+        self.attempts = tuple(attempts)
+        self.retry_after: float | None = None
+
+
+class BadRequestError(GatewayError):
+    """The request itself is wrong at `param`, e.g. `messages[0].content[1].image_url.url`."""
+
+    def __init__(self, message: str, param: str | None = None, code: str = "invalid_value", status: int = 400) -> None:
+        super().__init__(status, code, message, param)
+
+
+def of_router(error: RouterError) -> GatewayError:
+    """The same error for a caller of this plane."""
+    made = GatewayError(error.status, error.code, error.message, attempts=error.attempts)
+    made.retry_after = error.retry_after
+    return made
+
+
+def type_of(status: int) -> str:
+    """OpenAI's `type` for a status."""
+    return TYPES.get(status) or ("invalid_request_error" if status < 500 else "upstream_error")
+
+
+def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
+    """The error object; attempts stand in it where a chain was walked."""
+    told: dict[str, Any] = {
+        "message": error.message,
+        "type": "invalid_request_error" if error.code == "model_not_found" else type_of(error.status),
+        "code": error.code,
+        "param": error.param,
+        "request_id": request_id,
+    }
+    if error.attempts:
+        told["attempts"] = [attempt.as_json() for attempt in error.attempts]
+    return {"error": told}
+
+
+def response_of(error: GatewayError, request_id: str) -> HttpResponse:
+    """The whole response; `x-should-retry: false`, since everything worth trying was tried or the request is wrong."""
+    response = json_response(body_of(error, request_id), error.status)
+    response.headers["x-request-id"] = request_id
+    response.headers["x-should-retry"] = "false"
+    if error.attempts:
+        response.headers["x-routing-attempts"] = str(len(error.attempts))
+    if error.status == 401:
+        response.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
+    if error.status == 429 and error.retry_after is not None and math.isfinite(error.retry_after):
+        response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    return response
+
+
+def json_response(value: Any, status: int = 200) -> HttpResponse:
+    """A JSON response."""
+    return HttpResponse(orjson.dumps(value), status=status, content_type="application/json")

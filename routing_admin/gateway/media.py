@@ -1,0 +1,167 @@
+"""Files inside requests: inline data decoded once and looked at, references read with the agent's rights."""
+
+from __future__ import annotations
+
+import binascii
+import logging
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import pybase64
+from django.conf import settings
+
+from artifacts import extract
+from artifacts.actions import store_blocks
+from artifacts.content import RowStore, stored
+from artifacts.core.artifact import REF_PREFIX
+from artifacts.core.encodings import decode_blocks
+from artifacts.core.errors import ArtifactError
+from artifacts.core.facts import image_size
+from artifacts.core.filenames import clean_filename
+from artifacts.core.kinds import mime_of_filename
+from artifacts.core.signatures import HEAD
+from artifacts.sniffer import detector
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
+from capabilities.core.vocabulary import Kind
+from capabilities.errors import ActionError
+from capabilities.ports import Actor
+from routing_admin.gateway.errors import BadRequestError
+
+log = logging.getLogger(__name__)
+
+DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
+AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
+URL_CHARS = 8192
+
+Find = Callable[[str], FilePart | None]
+"""The file behind a reference, as this agent may read it; None where there is none for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Content that came inside a request; documents and images are decoded in the extraction process."""
+
+    data: bytes
+    mime_type: str
+    encoding: str | None
+
+    def blob(self) -> Blob:
+        """The bytes."""
+        return blob_of(self.data)
+
+    def text(self) -> Text | None:
+        """A text file's words, or a document's; None where there are none."""
+        if self.encoding:
+            return Text("".join(decode_blocks((self.data,), self.encoding)), self.encoding)
+        if not extract.can_extract(self.mime_type):
+            return None
+        with self._path() as path:
+            return extract.extract_text(path, self.mime_type)
+
+    def converted(self, target: ConvertTo) -> Converted | None:
+        """The image in a form that satisfies the target; None when it cannot be had."""
+        with self._path() as path:
+            return extract.convert_image(path, target)
+
+    @contextmanager
+    def _path(self) -> Iterator[Path]:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(self.data)
+            file.flush()
+            yield Path(file.name)
+
+
+def inline(data: bytes, declared: str | None, filename: str | None) -> FilePart:
+    """The part of bytes that came inside a request: what they are is looked at like an upload's (decision 3)."""
+    name = clean_filename(filename) if filename else None
+    found = detector().detect(data[:HEAD], len(data), declared, name, read_at=lambda at, size: data[at : at + size])
+    pixels = image_size(data[:HEAD], found.mime_type) if found.kind is Kind.IMAGE else None
+    width, height = pixels or (None, None)
+    content = Inline(data, found.mime_type, found.encoding)
+    return FilePart(found.kind, found.mime_type, name, len(data), width=width, height=height, content=content)
+
+
+def decoded(text: str, param: str) -> bytes:
+    """The bytes of base64. Raises `BadRequestError`: 400 when it does not decode, 413 when it is too large."""
+    if len(text) > settings.MAX_UPLOAD_BYTES * 4 // 3 + 4:
+        message = f"The file is larger than the limit of {settings.MAX_UPLOAD_BYTES} bytes."
+        raise BadRequestError(message, param, "file_too_large", 413)
+    try:
+        return pybase64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    try:
+        return pybase64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadRequestError("This is not valid base64. Send the file again.", param, "invalid_base64") from None
+
+
+def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart:
+    """The part in a data URL."""
+    match = DATA_URL.match(url)
+    if match is None:
+        raise BadRequestError("A data URL is written data:<type>;base64,<data>.", param)
+    rest = url[match.end() :]
+    is_base64 = match[2].lower().endswith(";base64")
+    return inline(decoded(rest, param) if is_base64 else unquote_to_bytes(rest), match[1] or None, filename)
+
+
+def at_url(url: str, param: str, find: Find) -> FilePart:
+    """The image at a URL: data in it, an artifact's reference, or an address that is passed on and never fetched."""
+    if url[:5].lower() == "data:":
+        return from_data_url(url, param)
+    if url.startswith(REF_PREFIX):
+        return by_reference(url, param, find)
+    parts = urlsplit(url) if len(url) <= URL_CHARS and url.isprintable() else None
+    if parts is None or parts.scheme not in ("https", "http") or not parts.hostname:
+        raise BadRequestError("A URL here is a data URL, an https URL or artifact:<id>.", param)
+    named = mime_of_filename(parts.path)
+    return FilePart(Kind.IMAGE, named if named and named.startswith("image/") else "image/*", url=url)
+
+
+def by_reference(ref: str, param: str, find: Find) -> FilePart:
+    """The artifact behind a reference. One that is not there for this agent is refused without saying which it is."""
+    found = find(ref)
+    if found is None:
+        message = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
+        raise BadRequestError(message, param, "artifact_not_found")
+    return found
+
+
+def finder(agent: str) -> Find:
+    """Artifacts as one agent may read them by reference; bytes that are gone make a part that says so."""
+    rows = RowStore(agent)
+
+    def find(ref: str) -> FilePart | None:
+        row = rows.row(ref)
+        return None if row is None else stored(row).part()
+
+    return find
+
+
+def keeper(actor: Actor) -> Callable[[FilePart], FilePart]:
+    """Stores inline media as an artifact of the agent, equal bytes once; where that fails the part stays as it was."""
+
+    def keep(file: FilePart) -> FilePart:
+        if file.content is None:
+            return file
+        try:
+            row = store_blocks(
+                actor,
+                file.content.blob().blocks(),
+                once=True,
+                owner=actor.name,
+                filename=file.filename or "",
+                declared=file.mime_type,
+            )
+        except (ArtifactError, ActionError) as problem:
+            log.warning("media of a request could not be stored: %s", problem)
+            return file
+        return replace(file, artifact_id=row.pk)
+
+    return keep

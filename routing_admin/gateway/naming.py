@@ -1,0 +1,97 @@
+"""What a model name means: the table of CONTRACT §6, tried in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from routing_admin.core.configuration import CandidateSpec, Configuration, RouteSpec
+from routing_admin.core.planning import resolve_route
+
+TASK = "task:"
+AUTO = "auto"
+CATCH_ALL = "*"
+
+
+class UnknownModelError(LookupError):
+    """No row of the table knows the name; says what to ask for instead."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The model {name[:200]!r} does not exist. GET /v1/models lists what there is: task:<task type>, "
+            "a service id, provider/model or auto."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Where a name leads: a route; `matched` False when it is the default instead of the one asked for.
+
+    `direct` marks a route made up for one model service or one provider/model: it has no task type.
+    """
+
+    route: RouteSpec
+    matched: bool = True
+    direct: bool = False
+
+    @property
+    def task_type(self) -> str:
+        """The task type for the log; empty for a direct route."""
+        return "" if self.direct else self.route.task_type
+
+
+def resolve(configuration: Configuration, model: str, task_type: str | None = None) -> Named:
+    """Where a request goes. A `task_type` in the body wins over the name. Raises `UnknownModelError`, `NoRouteError`.
+
+    A task type that has no route goes to `default` (MMR-P5); a bare word that is none is an unknown model.
+    """
+    if task_type:
+        return Named(*resolve_route(configuration, task_type))
+    aliases = {alias.name: alias.target for alias in configuration.aliases}
+    target = aliases.get(model) if not model.startswith(TASK) else None
+    found = _by_table(configuration, target or model)
+    if found is None and CATCH_ALL in aliases:
+        found = _by_table(configuration, aliases[CATCH_ALL])
+    if found is None:
+        raise UnknownModelError(model)
+    return found
+
+
+def _by_table(configuration: Configuration, name: str) -> Named | None:
+    return next((found for row in TABLE if (found := row(configuration, name)) is not None), None)
+
+
+def _task(configuration: Configuration, name: str) -> Named | None:
+    return Named(*resolve_route(configuration, name.removeprefix(TASK))) if name.startswith(TASK) else None
+
+
+def _service(configuration: Configuration, name: str) -> Named | None:
+    service = configuration.service(name)
+    if service is None or not service.enabled:
+        return None
+    return _direct(name, service.provider, service.model)
+
+
+def _bare_task(configuration: Configuration, name: str) -> Named | None:
+    route = configuration.route(name)
+    return Named(route) if route is not None and route.enabled else None
+
+
+def _pair(configuration: Configuration, name: str) -> Named | None:
+    """`provider/model`, split at the first slash that leaves the name of a provider (decision 7)."""
+    for at, letter in enumerate(name):
+        if letter == "/" and name[at + 1 :] and configuration.provider(name[:at]) is not None:
+            return _direct(name, name[:at], name[at + 1 :])
+    return None
+
+
+def _auto(configuration: Configuration, name: str) -> Named | None:
+    return Named(*resolve_route(configuration, None)) if name == AUTO else None
+
+
+def _direct(name: str, provider: str, model: str) -> Named:
+    return Named(RouteSpec(name, (CandidateSpec(provider, model),)), direct=True)
+
+
+TABLE: tuple[Callable[[Configuration, str], Named | None], ...] = (_task, _service, _bare_task, _pair, _auto)
+"""The rows after aliases, in the contract's order; the catch-all alias comes last of all."""

@@ -1,0 +1,129 @@
+"""Answers in OpenAI's shapes: a completion, and the chunks of a streamed one."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from capabilities.core.message import ToolCall
+from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta, Usage
+
+DONE = b"data: [DONE]\n\n"
+
+
+def completion_id() -> str:
+    """An id for one completion."""
+    return "chatcmpl-" + secrets.token_hex(12)
+
+
+def usage_json(usage: Usage) -> dict[str, Any] | None:
+    """The provider's count; None where it gave none."""
+    asked, said = usage.prompt_tokens, usage.completion_tokens
+    if asked is None and said is None and usage.total_tokens is None:
+        return None
+    total = usage.total_tokens if usage.total_tokens is not None else (asked or 0) + (said or 0)
+    told: dict[str, Any] = {"prompt_tokens": asked or 0, "completion_tokens": said or 0, "total_tokens": total}
+    if usage.cached_tokens is not None:
+        told["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    if usage.reasoning_tokens is not None:
+        told["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    return told
+
+
+def completion(answer: Answer, model: str) -> dict[str, Any]:
+    """A whole answer; `model` is the one that was asked, where the provider does not name it."""
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": answer.text or (None if answer.tool_calls or answer.refusal else ""),
+        "refusal": answer.refusal,
+    }
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    if answer.tool_calls:
+        message["tool_calls"] = [_call(call) for call in answer.tool_calls]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason}
+    told: dict[str, Any] = {
+        "id": completion_id(),
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": answer.model or model,
+        "choices": [choice],
+    }
+    usage = usage_json(answer.usage)
+    return told | {"usage": usage} if usage else told
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
+    return told | _signed(call.signature)
+
+
+def _signed(signature: str | None) -> dict[str, Any]:
+    """Where Gemini's own OpenAI-compatible answers keep the proof that wants to come back with the history."""
+    return {"extra_content": {"google": {"thought_signature": signature}}} if signature else {}
+
+
+@dataclass(slots=True)
+class Chunks:
+    """The events of one streamed completion as server-sent events."""
+
+    model: str
+    include_usage: bool = False
+    id: str = field(default_factory=completion_id)
+    created: int = field(default_factory=lambda: int(time.time()))
+    begun: bool = False
+
+    def delta(self, delta: Delta) -> bytes:
+        """A piece of the answer; the first one says who speaks. Empty for an event that carries nothing."""
+        told: dict[str, Any] = {}
+        if delta.text:
+            told["content"] = delta.text
+        if delta.reasoning:
+            told["reasoning_content"] = delta.reasoning
+        if delta.refusal:
+            told["refusal"] = delta.refusal
+        if delta.tool_calls:
+            told["tool_calls"] = [_call_piece(call) for call in delta.tool_calls]
+        return self._chunk(self._first() | told) if told else b""
+
+    def finish(self, finish: Finish) -> bytes:
+        """The reason to stop, the count where it was asked for, and the end."""
+        last = self._chunk(self._first(), finish.finish_reason)
+        if not self.include_usage:
+            return last + DONE
+        counted: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
+        return last + event(self._head() | counted) + DONE
+
+    def _first(self) -> dict[str, Any]:
+        if self.begun:
+            return {}
+        self.begun = True
+        return {"role": "assistant", "content": ""}
+
+    def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        usage = {"usage": None} if self.include_usage else {}
+        return event(self._head() | {"choices": [choice]} | usage)
+
+    def _head(self) -> dict[str, Any]:
+        return {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model}
+
+
+def _call_piece(call: ToolCallDelta) -> dict[str, Any]:
+    function = {"arguments": call.arguments} | ({"name": call.name} if call.name is not None else {})
+    begun = {"id": call.id, "type": "function"} if call.id is not None else {}
+    return {"index": call.index, **begun, "function": function, **_signed(call.signature)}
+
+
+def event(value: Any) -> bytes:
+    """One server-sent event."""
+    return b"data: " + orjson.dumps(value) + b"\n\n"

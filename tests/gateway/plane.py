@@ -1,0 +1,61 @@
+"""The demo installation as tests call it: keys, requests, and what the log kept."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from django.test import Client
+
+from capabilities import actions as capability_actions
+from capabilities.models import Agent
+from capabilities.ports import SYSTEM
+from routing_admin import dispatch, snapshot
+from routing_admin.demo import load as demo
+from routing_admin.journal import journal
+from routing_admin.models import RequestLog
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+PNG_URL = "data:image/png;base64," + base64.b64encode(PNG).decode()
+
+
+def install() -> str:
+    """Loads the demo and gives a key of its text agent."""
+    snapshot.forget()
+    dispatch.surroundings.cache_clear()
+    journal.waiting.clear()
+    demo.load()
+    return key_of("text-agent")
+
+
+def key_of(agent: str, **more: Any) -> str:
+    """A new key of an agent."""
+    key, _ = capability_actions.issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **more)
+    return str(key)
+
+
+def post(key: str, body: Any, path: str = "/v1/chat/completions", **headers: str) -> Any:
+    """A call by a synchronous client."""
+    data = body if isinstance(body, bytes) else json.dumps(body)
+    sent = {"authorization": f"Bearer {key}", **headers} if key else headers
+    return Client().post(path, data, content_type="application/json", headers=sent)
+
+
+def said(*content: Any, model: str = "task:planning", **more: Any) -> dict[str, Any]:
+    """A chat request of one user message."""
+    parts = content[0] if len(content) == 1 and isinstance(content[0], str) else list(content)
+    return {"model": model, "messages": [{"role": "user", "content": parts}], **more}
+
+
+def image(url: str = PNG_URL) -> dict[str, Any]:
+    """An image part."""
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def logged(request_id: str) -> RequestLog:
+    """The request's row, once the journal is written."""
+    journal.flush()
+    return RequestLog.objects.using("logs").get(pk=request_id)

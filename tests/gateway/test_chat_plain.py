@@ -1,0 +1,46 @@
+"""Plain chat over the data plane: answers, fallback, adaptation, the log."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gateway.plane import image, install, logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def key() -> str:
+    return install()
+
+
+def test_a_chat_request_is_answered_before_any_provider_key_is_entered(key):
+    """`task:planning` ends in echo, so the demo answers; the headers say who did and after how many attempts."""
+    response = post(key, said("Plan a picnic"))
+    assert response.status_code == 200, response.content
+    body = response.json()
+    assert body["object"] == "chat.completion"
+    assert "Plan a picnic" in body["choices"][0]["message"]["content"]
+    assert body["usage"]["total_tokens"] > 0
+    assert response.headers["x-routing-provider"] == "echo"
+    assert response.headers["x-routing-attempts"] == "3"
+    row = logged(response.headers["x-request-id"])
+    assert (row.outcome, row.status, row.task_type, row.provider, row.agent) == (
+        *("ok", 200, "planning", "echo"),
+        "text-agent",
+    )
+    assert [chip["code"] for chip in row.chain] == ["key_missing", "key_missing", "200"]
+    assert "picnic" not in repr(list(row.attempts.values())) + repr(row.__dict__)
+
+
+def test_a_fallback_reaches_the_model_that_can_see_the_image(key):
+    """`task:design`: the first candidate fails with 503, the second gets the picture as it is."""
+    response = post(key, said({"type": "text", "text": "What is this?"}, image(), model="task:design"))
+    assert response.status_code == 200, response.content
+    assert response.headers["x-routing-model"] == "echo-vision"
+    assert response.headers["x-routing-adaptation"] == "image=native"
+    row = logged(response.headers["x-request-id"])
+    assert [chip["code"] for chip in row.chain] == ["503", "200"]
+    first, second = row.attempts.all()
+    assert second.deliveries[0]["outcome"] == "native"
+    assert first.retry_attempts == 2
