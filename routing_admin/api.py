@@ -73,6 +73,33 @@ def providers_json(state: Snapshot) -> list[dict[str, Any]]:
     return found
 
 
+@router.post(
+    "/config/import",
+    auth=needs("config:write"),
+    tags=["configuration"],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "llm-routing.json or llmservices.json, or both as multipart parts named file.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    },
+)
+def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
+    """Imports a file as one revision, or with `dryRun` says what that would change. `If-Match` names the revision
+    the caller has seen. A file with an error changes nothing and every problem is listed."""
+    files, expected = files_of(request), revision_in(request.headers.get("if-match", ""))
+    if not dryRun:
+        applied = import_configuration(agent_actor(request), files, prune=prune, expected=expected)
+        return answer(import_json(applied.preview, applied.revision or applied.preview.revision))
+    seen = preview_import(files, prune=prune)
+    if expected is not None and expected != (seen.revision or 0):
+        raise ConflictError("The configuration was changed meanwhile. Look at the new difference, then apply.")
+    if not seen.imported.accepted:
+        raise InvalidError(errors(seen.imported.problems))
+    return answer({**import_json(seen, seen.revision), "dryRun": True})
+
+
 @router.get("/config/{name}", auth=needs("config:read", in_async=True), tags=["configuration"])
 async def export_config(
     request: HttpRequest,
@@ -124,33 +151,6 @@ def one_of(kind: type[Mode], word: str, field: str) -> Mode:
         return kind(word)
     except ValueError:
         raise InvalidError([Problem(field, f"{field} is one of: {', '.join(kind)}.", "enum")]) from None
-
-
-@router.post(
-    "/config/import",
-    auth=needs("config:write"),
-    tags=["configuration"],
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "description": "llm-routing.json or llmservices.json, or both as multipart parts named file.",
-            "content": {"application/json": {"schema": {"type": "object"}}},
-        }
-    },
-)
-def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
-    """Imports a file as one revision, or with `dryRun` says what that would change. `If-Match` names the revision
-    the caller has seen. A file with an error changes nothing and every problem is listed."""
-    files, expected = files_of(request), revision_in(request.headers.get("if-match", ""))
-    if not dryRun:
-        applied = import_configuration(agent_actor(request), files, prune=prune, expected=expected)
-        return answer(import_json(applied.preview, applied.revision or applied.preview.revision))
-    seen = preview_import(files, prune=prune)
-    if expected is not None and expected != (seen.revision or 0):
-        raise ConflictError("The configuration was changed meanwhile. Look at the new difference, then apply.")
-    if not seen.imported.accepted:
-        raise InvalidError(errors(seen.imported.problems))
-    return answer({**import_json(seen, seen.revision), "dryRun": True})
 
 
 def import_json(seen: Preview, revision: int | None) -> dict[str, Any]:

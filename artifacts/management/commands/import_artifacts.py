@@ -16,6 +16,7 @@ from artifacts.core.filenames import clean_filename
 from artifacts.core.store import BLOCK
 from artifacts.models import Artifact
 from capabilities.errors import ActionError
+from capabilities.models import Agent
 from capabilities.ports import Actor
 
 ACTOR = Actor("command", "import_artifacts")
@@ -35,6 +36,8 @@ class Command(BaseCommand):
         """Imports, prints one line per new file, and fails with one line per file that could not be kept."""
         if not directory.is_dir():
             raise CommandError(f"{directory} is not a directory.")
+        if owner and not Agent.objects.filter(agent_id=owner).exists():
+            raise CommandError(f"There is no agent {owner}. Make it first, or leave --owner out.")
         problems = []
         for path in files_below(directory):
             try:

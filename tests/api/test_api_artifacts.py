@@ -1,0 +1,411 @@
+"""Artifacts over the agents' API: stored, routed, previewed, downloaded, deleted."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_samples import BINARY, CHINESE, GB18030, mp3, pdf, png
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.test import AsyncClient, override_settings
+from django.utils import timezone
+
+from artifacts.content import byte_store
+from artifacts.models import Artifact
+from capabilities.core.description import parse
+from routing_admin.models import AuditEvent, Installation, Revision
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+FILES = {
+    "png": ("photo.png", png(), "image/png"),
+    "pdf": ("report.pdf", pdf(), "application/pdf"),
+    "mp3": ("talk.mp3", mp3(), "audio/mpeg"),
+    "gb18030": ("notes.txt", GB18030, "text/plain"),
+    "bin": ("data.bin", BINARY, "application/octet-stream"),
+}
+KINDS = {"png": "image", "pdf": "document", "mp3": "audio", "gb18030": "text", "bin": "other"}
+
+WALK = [
+    ("png", "text-model", "image", "text"),
+    ("png", "vision-model", "image", "image_url"),
+    ("png", "multimodal-model", "image", "image_url"),
+    ("pdf", "text-model", "binary", "text"),
+    ("pdf", "vision-model", "binary", "text"),
+    ("pdf", "multimodal-model", "binary", "file"),
+    ("mp3", "text-model", "binary", "text"),
+    ("mp3", "vision-model", "binary", "text"),
+    ("mp3", "multimodal-model", "binary", "file"),
+    ("gb18030", "text-model", "text", "text"),
+    ("gb18030", "vision-model", "text", "text"),
+    ("gb18030", "multimodal-model", "text", "text"),
+    ("bin", "text-model", "binary", "text"),
+    ("bin", "vision-model", "binary", "text"),
+    ("bin", "multimodal-model", "binary", "file"),
+]
+"""What get_artifact decides for each file and service (REQUIREMENTS, decision 1)."""
+
+
+def temporary_files() -> list[str]:
+    return os.listdir(Path(settings.DATA_DIR) / "artifacts" / "tmp")
+
+
+def on_disk(sha256: str) -> Path:
+    return Path(settings.DATA_DIR) / "artifacts" / "obj" / sha256[:2] / sha256[2:4] / sha256
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -> None:
+    """POST /artifacts answers 201 with reference, kind, type, size and hash; encoding for text only."""
+    filename, data, kind = FILES[name]
+    made = text_agent.stored(filename, data, kind)
+    assert made["ref"] == f"artifact:{made['id']}"
+    assert (made["filename"], made["size"], made["kind"]) == (filename, len(data), KINDS[name])
+    assert made["isBinary"] is (name != "gb18030")
+    assert made.get("encoding") == ("gb18030" if name == "gb18030" else None)
+    assert len(made["id"]) >= 26
+    assert temporary_files() == []
+
+
+@pytest.mark.requirement("ABR-3.1", "ABR-3.3", "ABR-3.4", "ABR-4.1", "ABR-4.4", "ABR-5.1", "ABR-7.1", "ABR-7.5")
+@pytest.mark.parametrize(("name", "service", "content_type", "routing"), WALK)
+def test_each_service_gets_each_file_in_the_form_it_can_read(
+    name: str, service: str, content_type: str, routing: str, text_agent: Any
+) -> None:
+    """GET /artifacts/{ref}?serviceId= is the ContentRouteResult of CONTRACT §5, and the preview says the same."""
+    filename, data, kind = FILES[name]
+    ref = text_agent.stored(filename, data, kind)["ref"]
+    result = text_agent.artifact(ref, serviceId=service)
+    assert (result["contentType"], result["routing"]) == (content_type, routing)
+    assert sum(key in result for key in ("content", "imageUrl", "file")) == 1
+    assert result["metadata"]["filename"] == filename
+    shown = {each["serviceId"]: each for each in text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]}
+    assert (shown[service]["contentType"], shown[service]["routing"]) == (content_type, routing)
+    assert shown[service].get("content") == result.get("content")
+    encoded = base64.b64encode(data).decode()
+    if routing == "image_url":
+        assert result["imageUrl"]["image_url"]["url"] == f"data:image/png;base64,{encoded}"
+    elif routing == "file":
+        assert result["file"]["file"] == {
+            "filename": filename,
+            "mimeType": result["metadata"]["mimeType"],
+            "data": encoded,
+        }
+    elif content_type == "text":
+        assert result["content"] == CHINESE
+    else:
+        assert encoded[:24] not in result["content"]
+        assert parse(result["content"]).artifact_ref == ref
+
+
+@pytest.mark.requirement("MCR-4.1", "MCR-6.3", "ABR-2.1")
+def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_agent(
+    text_agent: Any, vision_agent: Any
+) -> None:
+    """The calling agent's own service decides; the reference is all that another agent needs."""
+    ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
+    words = text_agent.artifact(ref, language="zh")
+    assert words["routing"] == "text"
+    assert words["content"].startswith("[无法读取] photo.png (artifact:")
+    helpers = text_agent.get("/agents/me").json()["forwardTo"]["vision"]
+    assert "vision-agent" in helpers
+    seen = vision_agent.artifact(ref.removeprefix("artifact:"))
+    assert seen["routing"] == "image_url"
+    assert seen["imageUrl"]["image_url"]["url"].endswith(base64.b64encode(png()).decode())
+
+
+def test_the_preview_shows_the_payload_without_the_data(text_agent: Any) -> None:
+    """`payload` is what would be sent, media as `<N bytes>`; reason, size on the wire and other readers stand by."""
+    data = png()
+    ref = text_agent.stored("photo.png", data, "image/png")["ref"]
+    body = text_agent.get(f"/artifacts/{ref}/preview").json()
+    rows = {each["serviceId"]: each for each in body["deliveries"]}
+    assert f"<{len(data)} bytes>" in str(rows["vision-model"]["payload"])
+    assert (rows["vision-model"]["outcome"], rows["text-model"]["outcome"]) == ("native", "described")
+    assert rows["vision-model"]["bytes"] > len(data)
+    assert "vision" in rows["text-model"]["reason"]
+    assert "vision-agent" in rows["text-model"]["text"]
+    assert rows["vision-model"]["wire"] == "openai"
+    assert base64.b64encode(data).decode()[:24] not in str(body)
+    assert "vision-agent" in body["canRead"]
+
+
+def test_an_empty_file_is_kept(text_agent: Any) -> None:
+    """Size 0 is a size."""
+    made = text_agent.stored("empty.txt", b"", "text/plain")
+    assert made["size"] == 0
+    assert text_agent.get(f"/artifacts/{made['id']}/raw").getvalue() == b""
+
+
+@pytest.mark.requirement("ABR-5.2", "ABR-5.3", "ABR-P1")
+@pytest.mark.parametrize(
+    "text", ["你好，世界", "", "\ufeffmark", "a\x00b\x01\x02", '{"a": 1}', "data:image/png;base64,AAAA"]
+)
+def test_words_come_back_as_they_were(text: str, text_agent: Any) -> None:
+    """JSON `{text, filename}` is text whatever it looks like, never encoded."""
+    made = text_agent.post("/artifacts", {"text": text, "filename": "a.png"}).json()
+    assert (made["kind"], made["isBinary"], made["encoding"]) == ("text", False, "utf-8")
+    assert text_agent.artifact(made["ref"])["content"] == text
+
+
+def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
+    """offset and limit count characters; the note names the next call and totalChars the whole (CONTRACT §4)."""
+    words = "字" * 100_000
+    ref = text_agent.post("/artifacts", {"text": words, "filename": "long.md"}).json()["ref"]
+    first = text_agent.artifact(ref)
+    assert first["metadata"]["totalChars"] == 100_000
+    assert "offset=40000" in first["content"]
+    page = text_agent.artifact(ref, offset=99_990, limit=50)
+    assert page["content"] == "字" * 10
+
+
+@pytest.mark.requirement("ABR-8.1")
+@pytest.mark.parametrize("call", ["", "/raw", "/info", "/preview"])
+@pytest.mark.parametrize(
+    "ref", ["artifact:0123456789abcdef", "nothing-here", "artifact:../../etc/passwd", "artifact:", "%00", "a'--", "æ—"]
+)
+def test_an_artifact_that_is_not_there_is_told_in_one_shape(ref: str, call: str, text_agent: Any) -> None:
+    """404 `artifact_not_found` with the reference, also for what cannot be one; nothing touches the store."""
+    response = text_agent.get(f"/artifacts/{ref}{call}")
+    assert response.status_code == 404
+    body = response.json()
+    assert body["error"] == "artifact_not_found"
+    assert body["message"]
+    assert body["requestId"] == response["x-request-id"]
+
+
+@pytest.mark.requirement("ABR-8.4", "ABR-2.4")
+def test_an_unknown_service_counts_as_text_only_and_says_so(text_agent: Any) -> None:
+    """Unknown serviceId: described, with a warning; never an error (MCR-E3)."""
+    ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
+    result = text_agent.artifact(ref, serviceId="no-such-service")
+    assert (result["routing"], result["warnings"]) == ("text", ["unknown_service"])
+
+
+@pytest.mark.requirement("MCR-E4")
+@pytest.mark.parametrize(("harm", "warning"), [("remove", "artifact_missing"), ("change", "artifact_corrupt")])
+@pytest.mark.parametrize("service", ["text-model", "vision-model"])
+def test_bytes_that_cannot_be_read_are_told_and_never_served(
+    harm: str, warning: str, service: str, text_agent: Any
+) -> None:
+    """200 with the seed's text and a warning; /raw is 410."""
+    made = text_agent.stored(f"{harm}-{service}.png", png(5, len(harm + service)), "image/png")
+    path = on_disk(made["sha256"])
+    if harm == "remove":
+        path.unlink()
+    else:
+        path.write_bytes(b"\x00" * made["size"])
+    result = text_agent.artifact(made["ref"], serviceId=service, language="zh")
+    assert result["content"].startswith("[文件处理失败: ")
+    assert result["warnings"] == [warning]
+    raw = text_agent.get(f"/artifacts/{made['ref']}/raw")
+    assert (raw.status_code, raw.json()["error"]) == (410, warning)
+    assert text_agent.get(f"/artifacts/{made['ref']}/preview").status_code == 200
+    healed = text_agent.upload("again.png", png(5, len(harm + service)), "image/png")
+    assert healed.status_code == 201
+    assert text_agent.get(f"/artifacts/{made['ref']}/raw").status_code == 200
+
+
+def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agent: Any) -> None:
+    """visibility=private is 404 for every other agent, on every call; its owner reads it."""
+    ref = text_agent.stored("secret.txt", b"mine", "text/plain", visibility="private")["ref"]
+    for call in ("", "/raw", "/info", "/preview"):
+        assert vision_agent.get(f"/artifacts/{ref}{call}").status_code == 404
+    assert vision_agent.call("DELETE", f"/artifacts/{ref}").status_code == 404
+    assert text_agent.artifact(ref)["content"] == "mine"
+
+
+def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> None:
+    """Newest first, cursor by cursor, nothing twice, nobody else's; q and kind narrow it."""
+    made = [text_agent.stored(f"note {number}.txt", b"x%d" % number, "text/plain")["id"] for number in range(5)]
+    text_agent.stored("photo.png", png(), "image/png")
+    vision_agent.stored("other.txt", b"not yours", "text/plain")
+    seen, cursor = [], ""
+    for _ in range(3):
+        page = text_agent.get("/artifacts", limit=2, cursor=cursor, kind="text").json()
+        seen += [each["id"] for each in page["artifacts"]]
+        cursor = page["nextCursor"] or ""
+    assert seen == made[::-1]
+    assert cursor == ""
+    assert [each["filename"] for each in text_agent.get("/artifacts", q="PHOTO").json()["artifacts"]] == ["photo.png"]
+
+
+@pytest.mark.parametrize(
+    "query", [{"limit": 0}, {"limit": 9999}, {"limit": "x"}, {"cursor": "bm9uZQ"}, {"kind": "cat"}]
+)
+def test_a_listing_that_makes_no_sense_is_told(query: dict[str, Any], text_agent: Any) -> None:
+    """422 with the path of each parameter."""
+    response = text_agent.get("/artifacts", **query)
+    assert response.status_code == 422
+    assert response.json()["details"][0]["path"] == next(iter(query))
+
+
+def test_an_artifact_is_deleted_by_its_owner_alone(text_agent: Any, vision_agent: Any) -> None:
+    """204, then it is not there; another agent gets 403; the audit log has both acts and no revision is made."""
+    ref = text_agent.stored("a.txt", b"words", "text/plain")["ref"]
+    revisions = Revision.objects.count()
+    assert vision_agent.call("DELETE", f"/artifacts/{ref}").status_code == 403
+    assert text_agent.call("DELETE", f"/artifacts/{ref}").status_code == 204
+    assert text_agent.get(f"/artifacts/{ref}").status_code == 404
+    assert text_agent.call("DELETE", f"/artifacts/{ref}").status_code == 404
+    actions = list(AuditEvent.objects.values_list("action", "actor")[:2])
+    assert actions == [("artifact.delete", "text-agent"), ("artifact.store", "text-agent")]
+    assert Revision.objects.count() == revisions
+
+
+def test_an_expired_artifact_is_not_there(text_agent: Any) -> None:
+    """expiresInSeconds ends it; a number that is none is told."""
+    made = text_agent.stored("a.txt", b"words", "text/plain", expiresInSeconds="60")
+    assert made["expiresAt"]
+    Artifact.objects.filter(pk=made["id"]).update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert text_agent.get(f"/artifacts/{made['ref']}").status_code == 404
+    assert text_agent.upload("b.txt", b"x", "text/plain", expiresInSeconds="-5").status_code == 422
+    assert text_agent.upload("b.txt", b"x", "text/plain", expiresInSeconds="soon").status_code == 422
+
+
+def test_a_download_is_safe_whatever_the_file_is(text_agent: Any) -> None:
+    """Always an attachment in a sandbox, sniffed by nobody; HTML is bytes (security reference §2.5)."""
+    page = b"<!doctype html><html><script>alert(1)</script></html>"
+    ref = text_agent.stored('evil"\r\nSet-Cookie: a=b.html', page, "text/html")["ref"]
+    response = text_agent.get(f"/artifacts/{ref}/raw")
+    assert response.getvalue() == page
+    assert response["Content-Disposition"].startswith("attachment")
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert response["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert response["Cache-Control"] == "private, no-store"
+    assert "html" not in response["Content-Type"]
+    assert "Set-Cookie" not in response
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "..\\..\\boot.ini", "a\u202egnp.exe", ".hidden", "con.txt", "a" * 500]
+)
+def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> None:
+    """What is dangerous in a name goes; the file itself is named by its hash."""
+    made = text_agent.post("/artifacts", {"text": "words", "filename": name}).json()
+    assert not set("/\\\u202e") & set(made["filename"])
+    assert not made["filename"].startswith(".")
+    assert len(made["filename"].encode()) <= 255
+    assert on_disk(made["sha256"]).is_file()
+
+
+@override_settings(MAX_UPLOAD_BYTES=1000)
+def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None:
+    """413 in a clear sentence; no row, no bytes, no temporary file."""
+    response = text_agent.upload("big.bin", b"x" * 1001)
+    assert response.status_code == 413
+    body = response.json()
+    assert (body["error"], body["limit"]) == ("too_large", 1000)
+    assert "1000 bytes" in body["message"]
+    assert not Artifact.objects.exists()
+    assert temporary_files() == []
+    assert text_agent.upload("fits.bin", b"x" * 1000).status_code == 201
+
+
+@pytest.mark.parametrize("cut", [1, 20, 40, 60])
+def test_an_upload_that_breaks_off_leaves_nothing(cut: int, text_agent: Any) -> None:
+    """A body that ends in the middle: 400 or 422, no row and no temporary file."""
+    whole = (
+        b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
+        b"Content-Type: text/plain\r\n\r\n" + b"words " * 20 + b"\r\n--edge--\r\n"
+    )
+    response = text_agent.client.generic(
+        "POST",
+        "/api/v1/artifacts",
+        whole[: -cut - 10],
+        content_type="multipart/form-data; boundary=edge",
+        headers=text_agent.headers,
+    )
+    assert response.status_code in (400, 422)
+    assert response.json()["message"]
+    assert not Artifact.objects.exists()
+    assert temporary_files() == []
+
+
+def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[..., Any]) -> None:
+    """The key is checked before the body is parsed, and what a refused action received is removed."""
+    reader = caller("text-agent", "artifacts:read")
+    assert reader.upload("a.txt", b"words", "text/plain").status_code == 403
+    assert text_agent.upload("a.txt", b"words", "text/plain", visibility="everyone").status_code == 422
+    assert temporary_files() == []
+    assert not Artifact.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"filename": "a"}, 422),
+        ({"text": 5}, 422),
+        (["text"], 422),
+        (b"{", 400),
+        (b"[" * 100_000, 400),
+        ({"text": "\ud800"}, 400),
+    ],
+)
+def test_a_body_that_makes_no_sense_is_told(body: Any, status: int, text_agent: Any) -> None:
+    """400 for what is no JSON, 422 with details for JSON that does not fit; nothing is stored."""
+    response = text_agent.post("/artifacts", body)
+    assert response.status_code == status
+    told = response.json()
+    assert told["error"] == ("invalid_json" if status == 400 else "invalid")
+    assert ("details" in told) is (status == 422)
+    assert not Artifact.objects.exists()
+
+
+def test_a_form_without_a_file_and_another_kind_of_body_are_told(text_agent: Any) -> None:
+    """422 names the part that is missing; 415 names what may be sent."""
+    form = text_agent.client.post("/api/v1/artifacts", {"filename": "x"}, headers=text_agent.headers)
+    assert (form.status_code, form.json()["details"][0]["path"]) == (422, "file")
+    plain = text_agent.client.post("/api/v1/artifacts", b"words", content_type="text/csv", headers=text_agent.headers)
+    assert (plain.status_code, plain.json()["error"]) == (415, "unsupported_media_type")
+
+
+def test_a_full_quota_refuses_and_keeps_nothing(text_agent: Any) -> None:
+    """507 when the installation's space is used up; equal bytes count once."""
+    text_agent.stored("a.txt", b"x" * 60, "text/plain")
+    Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
+    response = text_agent.upload("b.txt", b"y" * 60, "text/plain")
+    assert (response.status_code, response.json()["error"]) == (507, "storage_full")
+    assert temporary_files() == []
+    assert text_agent.upload("c.txt", b"y" * 40, "text/plain").status_code == 201
+
+
+def test_equal_bytes_are_kept_once_and_do_not_tell_on_each_other(text_agent: Any, vision_agent: Any) -> None:
+    """Two artifacts, one file; deleting one leaves the other readable."""
+    first = text_agent.stored("a.txt", b"same words", "text/plain")
+    second = vision_agent.stored("b.txt", b"same words", "text/plain")
+    assert first["sha256"] == second["sha256"]
+    assert first["id"] != second["id"]
+    assert list(byte_store().digests()).count(first["sha256"]) == 1
+    text_agent.call("DELETE", f"/artifacts/{first['ref']}")
+    assert vision_agent.artifact(second["ref"])["content"] == "same words"
+
+
+def test_what_the_bytes_prove_wins_and_is_told(text_agent: Any) -> None:
+    """A PNG declared as PDF is an image, with mismatch and evidence in info, and a warning in the preview."""
+    made = text_agent.stored("photo.pdf", png(), "application/pdf")
+    info = text_agent.get(f"/artifacts/{made['ref']}/info").json()
+    assert (info["kind"], info["mimeType"], info["declaredMimeType"]) == ("image", "image/png", "application/pdf")
+    assert info["mismatch"] is True
+    assert info["evidence"]
+    assert (info["width"], info["height"]) == (3, 2)
+    shown = text_agent.get(f"/artifacts/{made['ref']}/preview").json()["deliveries"]
+    assert all("type_mismatch" in each["warnings"] for each in shown)
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+async def test_a_download_streams_under_asgi(text_agent: Any) -> None:
+    """The same bytes through the asynchronous handler, block by block."""
+    data = BINARY * 600
+    made = await sync_to_async(text_agent.stored)("big.bin", data)
+    response = await AsyncClient().get(f"/api/v1/artifacts/{made['ref']}/raw", headers=text_agent.headers)
+    assert response.status_code == 200
+    assert response.is_async
+    assert b"".join([block async for block in response.streaming_content]) == data

@@ -1,0 +1,161 @@
+"""Routes, providers and the configuration's files over the agents' API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import AsyncClient
+
+from capabilities.actions import save_provider
+from capabilities.models import Provider
+from capabilities.ports import SYSTEM
+from routing_admin.models import Revision
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"
+
+
+def with_route(task_type: str) -> dict[str, Any]:
+    """The demo's routing file with one more route."""
+    file: dict[str, Any] = json.loads((DEMO / "llm-routing.json").read_text())
+    file["routing"][task_type] = {"provider": "echo", "temperature": 0, "fallback": ["echo/echo-vision"]}
+    return file
+
+
+NEW_ROUTE = with_route("poetry")
+
+
+def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
+    """Task type, provider, parameters and fallback, in order."""
+    routes = {each["taskType"]: each for each in text_agent.get("/routes").json()["routes"]}
+    written = json.loads((DEMO / "llm-routing.json").read_text())["routing"]
+    assert list(routes) == list(written)
+    for task_type, entry in written.items():
+        assert routes[task_type] == {"taskType": task_type, "fallback": [], **entry}
+
+
+def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: Any) -> None:
+    """usable, and a reason where not; a stored key is in no answer."""
+    response = text_agent.get("/providers")
+    providers = {each["providerName"]: each for each in response.json()["providers"]}
+    assert providers["echo"]["usable"] is True
+    assert "reason" not in providers["echo"]
+    unusable = [each for each in providers.values() if not each["usable"]]
+    assert unusable
+    assert all(each["reason"] for each in unusable)
+    row = Provider.objects.get(name="echo")
+    row.enabled = False
+    save_provider(SYSTEM, row)
+    told = {each["providerName"]: each for each in text_agent.get("/providers").json()["providers"]}["echo"]
+    assert (told["enabled"], told["usable"]) == (False, False)
+    assert "disabled" in told["reason"]
+
+
+@pytest.mark.requirement("MCR-5.1", "MMR-P1")
+@pytest.mark.parametrize("name", ["llm-routing", "llmservices"])
+def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> None:
+    """The demo's files, equal as JSON; the ETag is the revision, and asking again with it gives 304."""
+    response = text_agent.get(f"/config/{name}")
+    assert response.json() == json.loads((DEMO / f"{name}.json").read_text())
+    assert response["ETag"] == f'"{Revision.objects.first().number}"'
+    again = text_agent.get(f"/config/{name}", headers={"if-none-match": response["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any) -> None:
+    """for=gateway names our own /v1; another word and another file are told."""
+    gateway = text_agent.get("/config/llm-routing", **{"for": "gateway"}).json()
+    assert all("/v1/chat/completions" in each["endpoint"] for each in gateway["providers"])
+    assert text_agent.get("/config/llm-routing", **{"for": "seed"}).status_code == 200
+    wrong = text_agent.get("/config/llm-routing", **{"for": "fun"})
+    assert (wrong.status_code, wrong.json()["details"][0]["path"]) == (422, "for")
+    assert text_agent.get("/config/passwords").status_code == 404
+
+
+def test_a_dry_run_tells_the_difference_and_changes_nothing(text_agent: Any) -> None:
+    """dryRun=true: changes in words, no revision."""
+    before = Revision.objects.count()
+    seen = text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()
+    assert [(each["action"], each["kind"], each["name"]) for each in seen["changes"]] == [("added", "route", "poetry")]
+    assert "poetry" in seen["changes"][0]["text"]
+    assert Revision.objects.count() == before
+    assert "poetry" not in str(text_agent.get("/routes").json())
+
+
+def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> None:
+    """The answer names revision, changes, problems and unknown fields kept; unknown fields change nothing."""
+    before = Revision.objects.count()
+    made = text_agent.post("/config/import", {**NEW_ROUTE, "someday": {"x": 1}}).json()
+    assert made["revision"] == Revision.objects.first().number
+    assert made["keptUnknown"] == ["someday"]
+    assert Revision.objects.count() == before + 1
+    assert Revision.objects.first().actor == "text-agent"
+    assert "poetry" in str(text_agent.get("/routes").json())
+
+
+@pytest.mark.requirement("MMR-P3", "MMR-P4", "MMR-E3")
+@pytest.mark.parametrize("dry_run", ["true", "false"])
+def test_a_bad_file_changes_nothing_and_every_problem_is_listed(dry_run: str, text_agent: Any) -> None:
+    """422 with the path of each problem, the same for a dry run."""
+    before = Revision.objects.count()
+    bad = {"providers": [{"providerName": "x"}], "routing": {"poetry": {"provider": "nobody"}}}
+    response = text_agent.post("/config/import", bad, dryRun=dry_run)
+    assert response.status_code == 422
+    paths = [each["path"] for each in response.json()["details"]]
+    assert "providers[0].endpoint" in paths
+    assert "routing.poetry.provider" in paths
+    assert Revision.objects.count() == before
+
+
+def test_an_import_honours_if_match(text_agent: Any) -> None:
+    """Another revision than the one named: 409, nothing changed; the right one goes through; another tag is 400."""
+    tag = text_agent.get("/config/llm-routing")["ETag"]
+    text_agent.post("/config/import", NEW_ROUTE)
+    later = with_route("prose")
+    for query in ({}, {"dryRun": "true"}):
+        late = text_agent.post("/config/import", later, headers={"if-match": tag}, **query)
+        assert (late.status_code, late.json()["error"]) == (409, "changed_meanwhile")
+    now = text_agent.get("/config/llm-routing")["ETag"]
+    assert text_agent.post("/config/import", later, headers={"if-match": now}).status_code == 200
+    assert text_agent.post("/config/import", later, headers={"if-match": '"abc"'}).status_code == 400
+
+
+@pytest.mark.parametrize("body", [b"{", b"", b"[]", b"\xff", b'{"neither": 1}'])
+def test_what_is_no_configuration_is_told(body: bytes, text_agent: Any) -> None:
+    """422 with what was expected; no traceback."""
+    response = text_agent.post("/config/import", body)
+    assert response.status_code == 422
+    assert response.json()["details"]
+
+
+def test_both_files_can_be_sent_together(text_agent: Any) -> None:
+    """Multipart parts named file, imported as one revision; a form without one is told."""
+    files = [SimpleUploadedFile(f"{n}.json", (DEMO / f"{n}.json").read_bytes()) for n in ("llmservices", "llm-routing")]
+    response = text_agent.client.post("/api/v1/config/import", {"file": files}, headers=text_agent.headers)
+    assert (response.status_code, response.json()["changes"]) == (200, [])
+    empty = text_agent.client.post("/api/v1/config/import", {"x": "1"}, headers=text_agent.headers)
+    assert (empty.status_code, empty.json()["details"][0]["path"]) == (422, "file")
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+async def test_a_waiting_reader_is_told_of_the_next_revision(text_agent: Any) -> None:
+    """wait and since: at once when something else is current, else as soon as a revision is made."""
+    client, address = AsyncClient(), "/api/v1/config/llm-routing"
+    now = int((await client.get(address, headers=text_agent.headers))["x-revision"])
+    started = time.monotonic()
+    other = await client.get(f"{address}?wait=30&since={now - 1}", headers=text_agent.headers)
+    assert int(other["x-revision"]) == now
+    waiting = asyncio.create_task(client.get(f"{address}?wait=30&since={now}", headers=text_agent.headers))
+    await sync_to_async(text_agent.post)("/config/import", NEW_ROUTE)
+    assert int((await waiting)["x-revision"]) > now
+    assert time.monotonic() - started < 10
+    same = await client.get(f"{address}?wait=0.1&since={now + 1}", headers=text_agent.headers)
+    assert int(same["x-revision"]) == now + 1

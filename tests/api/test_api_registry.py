@@ -1,0 +1,249 @@
+"""Services, agents, tools and messages over the agents' API."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from api_samples import mp3, pdf, png
+from django.utils import timezone
+
+from capabilities.core.description import parse_all
+from capabilities.models import Agent
+from routing_admin import snapshot
+from routing_admin.models import Revision
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.mark.requirement("MCR-6.1", "MCR-6.2", "MCR-P7")
+def test_services_say_what_they_read_and_write_and_never_a_key(text_agent: Any) -> None:
+    """GET /services has id, name, baseURL, model, tags, capabilities, description, and nothing of a key."""
+    response = text_agent.get("/services")
+    services = {each["id"]: each for each in response.json()["services"]}
+    assert list(services)[:3] == ["text-model", "vision-model", "multimodal-model"]
+    assert services["vision-model"]["capabilities"] == {
+        "input": ["text", "vision"],
+        "output": ["text", "structured_output"],
+    }
+    assert services["vision-model"]["baseURL"] == "https://api.example.com/v1"
+    assert "apikey" not in response.content.decode().lower()
+    assert "api_key" not in response.content.decode().lower()
+
+
+@pytest.mark.requirement("MCR-6.4", "MCR-P7")
+@pytest.mark.parametrize(("direction", "expected"), [("input", True), ("output", False), ("both", False), (None, True)])
+def test_input_and_output_are_told_apart(direction: str | None, expected: bool, text_agent: Any) -> None:
+    """`vision` of vision-model is input only; without a direction input is meant (decision 5)."""
+    query = {"direction": direction} if direction else {}
+    answer = text_agent.get("/services/vision-model/has-capability", type="vision", **query)
+    assert answer.json() == {"supported": expected}
+    ids = [each["id"] for each in text_agent.get("/services", capability="vision", **query).json()["services"]]
+    assert ("vision-model" in ids) is expected
+
+
+@pytest.mark.requirement("MCR-6.1", "MCR-6.2", "MCR-E3")
+def test_an_unknown_service_supports_nothing_and_has_no_capabilities(text_agent: Any) -> None:
+    """has-capability is false, capabilities is 404 in the error shape."""
+    assert text_agent.get("/services/nobody/has-capability", type="text").json() == {"supported": False}
+    missing = text_agent.get("/services/nobody/capabilities")
+    assert (missing.status_code, missing.json()["error"]) == (404, "not_found")
+    known = text_agent.get("/services/multimodal-model/capabilities").json()
+    assert known["input"] == ["text", "vision", "audio", "file"]
+
+
+@pytest.mark.parametrize("path", ["/services", "/agents", "/services/vision-model/has-capability?type=vision"])
+def test_another_direction_is_an_error(path: str, text_agent: Any) -> None:
+    """422 names the parameter and the three words."""
+    mark = "&" if "?" in path else "?"
+    response = text_agent.client.get(f"/api/v1{path}{mark}direction=sideways", headers=text_agent.headers)
+    assert response.status_code == 422
+    assert response.json()["details"][0]["path"] == "direction"
+
+
+def test_has_capability_asks_for_a_type(text_agent: Any) -> None:
+    """422 names `type`."""
+    response = text_agent.get("/services/vision-model/has-capability")
+    assert response.status_code == 422
+    assert response.json()["details"][0]["path"] == "type"
+
+
+@pytest.mark.requirement("MCR-4.1", "MCR-4.2")
+def test_agents_are_found_by_capability(text_agent: Any) -> None:
+    """A list of ids; nobody is an empty list."""
+    assert text_agent.get("/agents", capability="vision").json() == {"agents": ["multimodal-agent", "vision-agent"]}
+    assert text_agent.get("/agents", capability="smell").json() == {"agents": []}
+    assert set(text_agent.get("/agents").json()["agents"]) >= {"text-agent", "vision-agent", "multimodal-agent"}
+
+
+@pytest.mark.requirement("MCR-4.3", "MCR-4.4", "MCR-6.3")
+def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) -> None:
+    """GET /agents/me: capabilities of its service, and for vision, audio and file the others who have them."""
+    me = text_agent.get("/agents/me").json()
+    assert me["id"] == "text-agent"
+    assert me["serviceId"] == "text-model"
+    assert me["capabilities"]["input"] == ["text"]
+    assert me["forwardTo"]["vision"] == ["multimodal-agent", "vision-agent"]
+    assert me["forwardTo"]["file"] == ["multimodal-agent"]
+    assert text_agent.get("/agents/text-agent").json() == me
+    assert text_agent.get("/agents/nobody").status_code == 404
+
+
+@pytest.mark.requirement("MCR-4.2")
+def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
+    """PUT twice leaves one agent, DELETE twice none; found by capability at once; no revision is made."""
+    revisions = Revision.objects.count()
+    for _ in range(2):
+        made = text_agent.call("PUT", "/agents/eye-1", {"name": "Eye", "serviceId": "vision-model"})
+        assert made.status_code == 200, made.content
+    assert made.json()["capabilities"]["input"] == ["text", "vision"]
+    assert "eye-1" in text_agent.get("/agents", capability="vision").json()["agents"]
+    for _ in range(2):
+        assert text_agent.call("DELETE", "/agents/eye-1").status_code == 204
+    assert "eye-1" not in text_agent.get("/agents", capability="vision").json()["agents"]
+    assert Revision.objects.count() == revisions
+
+
+def test_an_agent_may_use_a_route_and_acts_with_its_own_id(text_agent: Any) -> None:
+    """taskType instead of serviceId; `x-agent-id` then speaks for it, and for no agent of somebody else."""
+    text_agent.call("PUT", "/agents/planner", {"taskType": "planning"})
+    acting = text_agent.get("/agents/me", headers={"x-agent-id": "planner"})
+    assert acting.json()["id"] == "planner"
+    refused = text_agent.get("/agents/me", headers={"x-agent-id": "vision-agent"})
+    assert (refused.status_code, refused.json()["error"]) == (403, "agent_forbidden")
+
+
+def test_an_expired_agent_is_gone(text_agent: Any) -> None:
+    """expiresInSeconds ends it."""
+    text_agent.call("PUT", "/agents/short", {"serviceId": "vision-model", "expiresInSeconds": 60})
+    Agent.objects.filter(agent_id="short").update(expires_at=timezone.now() - timedelta(seconds=1))
+    snapshot.forget()
+    assert text_agent.get("/agents/short").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "body", "path"),
+    [
+        ("a", {"serviceId": "nobody"}, "serviceId"),
+        ("a", {"taskType": "nothing"}, "taskType"),
+        ("a", {"serviceId": "text-model", "taskType": "planning"}, "serviceId"),
+        ("a", {"expiresInSeconds": -1}, "expiresInSeconds"),
+        ("a", {"name": 5}, "name"),
+        ("a b", {}, "id"),
+        ("x" * 121, {}, "id"),
+    ],
+)
+def test_an_agent_that_makes_no_sense_is_told(agent_id: str, body: Any, path: str, text_agent: Any) -> None:
+    """422 with the path; no agent is made."""
+    response = text_agent.call("PUT", f"/agents/{agent_id}", body)
+    assert response.status_code == 422
+    assert response.json()["details"][0]["path"] == path
+    assert not Agent.objects.filter(agent_id=agent_id).exists()
+
+
+def test_nobody_touches_an_agent_that_is_not_his(text_agent: Any, vision_agent: Any) -> None:
+    """409 for a PUT on, 403 for a DELETE of, an agent of an administrator or of another program."""
+    vision_agent.call("PUT", "/agents/eye-2", {"serviceId": "vision-model"})
+    for agent_id in ("eye-2", "multimodal-agent"):
+        assert text_agent.call("PUT", f"/agents/{agent_id}", {}).status_code == 409
+        assert text_agent.call("DELETE", f"/agents/{agent_id}").status_code == 403
+        assert Agent.objects.filter(agent_id=agent_id).exists()
+
+
+def test_tools_are_ready_for_a_chat_request(text_agent: Any) -> None:
+    """Function definitions in the language asked for."""
+    tools = text_agent.get("/tools", language="zh").json()["tools"]
+    assert {"get_artifact", "find_capable_agents"} <= {each["function"]["name"] for each in tools}
+    assert all(each["type"] == "function" and each["function"]["parameters"]["type"] == "object" for each in tools)
+    assert "工件" in str(tools)
+
+
+def attachment(made: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {"type": kind, "artifactRef": made["ref"]}
+
+
+@pytest.mark.requirement("MCR-2.1", "MCR-2.2", "MCR-2.3", "MCR-2.4", "MCR-2.5", "MCR-2.6", "MCR-P2", "MCR-P3")
+def test_a_message_is_routed_by_what_the_service_reads(text_agent: Any) -> None:
+    """Supported attachments with their data, the others described without it."""
+    files = {
+        "image": text_agent.stored("photo.png", png(), "image/png"),
+        "audio": text_agent.stored("talk.mp3", mp3(), "audio/mpeg"),
+        "file": text_agent.stored("report.pdf", pdf(), "application/pdf"),
+    }
+    message = {"text": "看看这些", "attachments": [attachment(made, kind) for kind, made in files.items()]}
+    whole = text_agent.post("/messages/route", {"message": message, "serviceId": "multimodal-model"}).json()
+    assert whole["canProcess"] is True
+    assert "textDescription" not in whole
+    assert [part["type"] for part in whole["processedContent"]] == ["text", "image_url", "input_audio", "file"]
+    assert base64.b64encode(png()).decode() in whole["processedContent"][1]["image_url"]["url"]
+    own = text_agent.post("/messages/route", {"message": message}).json()
+    assert own["canProcess"] is False
+    assert isinstance(own["processedContent"], str)
+    assert own["processedContent"] == f"看看这些\n\n{own['textDescription']}"
+    assert [each["type"] for each in own["unsupportedAttachments"]] == ["image", "audio", "file"]
+    for data in (png(), mp3(), pdf()):
+        assert base64.b64encode(data).decode()[:24] not in own["processedContent"]
+
+
+@pytest.mark.requirement("MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6", "MCR-P4")
+def test_the_description_says_what_the_store_knows_and_who_can_take_it(text_agent: Any) -> None:
+    """Reference, filename, content type, size and agents, in the request's language, and it parses back."""
+    made = text_agent.stored("photo.png", png(), "image/png")
+    body = {"message": {"text": "", "attachments": [attachment(made, "image")]}, "language": "zh"}
+    text = text_agent.post("/messages/route", body).json()["textDescription"]
+    assert text.startswith("【收到附件】\n类型: 图片\n文件名: photo.png\n工件ID: artifact:")
+    assert "multimodal-agent, vision-agent" in text
+    (read,) = parse_all(text)
+    assert (read.artifact_ref, read.filename, read.mime_type) == (made["ref"], "photo.png", "image/png")
+
+
+@pytest.mark.requirement("MCR-E4")
+def test_an_attachment_that_cannot_be_read_keeps_its_reference(vision_agent: Any, text_agent: Any) -> None:
+    """Unknown or another's private artifact: the text says it failed and keeps the reference; no data, no error."""
+    private = text_agent.stored("mine.png", png(), "image/png", visibility="private")
+    for ref in (private["ref"], "artifact:0123456789abcdef0123456789abcdef", "artifact:../x"):
+        message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref, "filename": "x.png"}]}
+        body = vision_agent.post("/messages/route", {"message": message, "language": "zh"}).json()
+        assert body["canProcess"] is False
+        assert "[文件处理失败: x.png]" in body["textDescription"]
+        assert ref in body["textDescription"]
+
+
+def test_what_a_message_needs_is_told(text_agent: Any) -> None:
+    """text first, then each capability once."""
+    message = {
+        "text": "x",
+        "attachments": [
+            {"type": kind, "artifactRef": "artifact:a"} for kind in ("image", "image", "audio", "document")
+        ],
+    }
+    answer = text_agent.post("/messages/required-capabilities", {"message": message}).json()
+    assert answer == {"capabilities": ["text", "vision", "audio", "file"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, "message"),
+        ({"message": {"text": 5}}, "message.text"),
+        ({"message": {"attachments": [{"type": "image"}]}}, "message.attachments[0].artifactRef"),
+        ({"message": {"attachments": [{"artifactRef": "a", "size": -1}]}}, "message.attachments[0].size"),
+    ],
+)
+def test_a_message_that_makes_no_sense_is_told(body: Any, path: str, text_agent: Any) -> None:
+    """422 with the path of every field."""
+    for call in ("/messages/route", "/messages/required-capabilities"):
+        response = text_agent.post(call, body)
+        assert response.status_code == 422
+        assert path in [each["path"] for each in response.json()["details"]]
+
+
+def test_a_key_works_for_what_its_scopes_say(caller: Callable[..., Any]) -> None:
+    """Lacking the scope is 403 and names it."""
+    reader = caller("text-agent", "artifacts:read")
+    assert reader.get("/artifacts").status_code == 200
+    refused = reader.get("/services")
+    assert (refused.status_code, refused.json()["scope"]) == (403, "registry:read")

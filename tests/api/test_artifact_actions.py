@@ -1,0 +1,177 @@
+"""Storing, deleting and bringing back artifacts; the command that imports a directory."""
+
+from __future__ import annotations
+
+import base64
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_samples import BINARY, pdf, png
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from artifacts import actions
+from artifacts.content import RowStore, byte_store, part_of, stored
+from artifacts.core.errors import StorageFullError, TooLargeError
+from artifacts.models import Artifact
+from artifacts.preview import preview, request_for
+from capabilities.core.adaptation import CannotRead, words_for
+from capabilities.core.receiver import prepare
+from capabilities.errors import InvalidError
+from capabilities.ports import SYSTEM, ports
+from routing_admin import snapshot
+from routing_admin.models import AuditEvent, Installation
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def test_media_that_comes_again_stays_one_artifact(installation: None) -> None:
+    """`once`: deduplicated by owner and hash; another owner, and one deleted meanwhile, get their own."""
+    first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
+    again = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
+    other = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
+    assert first.pk == again.pk != other.pk
+    actions.delete_artifacts(SYSTEM, [first.pk])
+    assert actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent").pk != first.pk
+
+
+def test_a_deletion_can_be_undone(installation: None) -> None:
+    """restore_artifacts brings the row back as it was; both acts are audited, what is not there is no act."""
+    row = actions.store_text(SYSTEM, "words", owner="text-agent", filename="a.md")
+    assert actions.delete_artifacts(SYSTEM, [row.pk, "nothing"]) == [row.pk]
+    assert actions.delete_artifacts(SYSTEM, [row.pk]) == []
+    assert RowStore("text-agent").get_artifact(row.ref) is None
+    assert actions.restore_artifacts(SYSTEM, [row.pk]) == [row.pk]
+    found = RowStore("text-agent").get_artifact(row.ref)
+    assert found is not None
+    assert found.content is not None
+    text = found.content.text()
+    assert text is not None
+    assert text.text == "words"
+    acts = list(AuditEvent.objects.filter(object_kind="artifact").values_list("action", flat=True))
+    assert acts == ["artifact.restore", "artifact.delete", "artifact.store"]
+
+
+def test_a_quota_and_an_expiry_come_from_the_installation(installation: None) -> None:
+    """Bytes over the quota are refused; artifacts expire after the installation's days."""
+    Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100, "artifact_days": 3})
+    row = actions.store_bytes(SYSTEM, b"x" * 80)
+    assert row.expires_at is not None
+    assert (row.expires_at - row.created_at).days in (2, 3)
+    with pytest.raises(StorageFullError):
+        actions.store_bytes(SYSTEM, b"y" * 30)
+    assert Artifact.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "said", [{"visibility": "all"}, {"expires_in": 0}, {"expires_in": float("nan")}, {"type": "x" * 101}]
+)
+def test_a_label_that_makes_no_sense_is_refused_before_anything_is_kept(said: Any, installation: None) -> None:
+    """InvalidError names the field; no row."""
+    with pytest.raises(InvalidError):
+        actions.store_bytes(SYSTEM, b"words", **said)
+    assert not Artifact.objects.exists()
+
+
+def test_a_stream_over_the_limit_is_refused(installation: None) -> None:
+    """`max_bytes` counts while reading; nothing is kept."""
+    with pytest.raises(TooLargeError):
+        actions.store_blocks(SYSTEM, (b"x" * 10 for _ in range(11)), max_bytes=100)
+    assert not Artifact.objects.exists()
+
+
+def test_what_can_be_measured_is_measured(installation: None) -> None:
+    """Pixels from the header, pages in the extraction process."""
+    image = part_of(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
+    document = part_of(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
+    assert (image.width, image.height) == (30, 20)
+    assert document.pages == 1
+
+
+@pytest.mark.requirement("ABR-6.1", "ABR-6.2")
+@pytest.mark.parametrize(
+    "data", [png(), pdf(), BINARY, b"plain words", b""], ids=["png", "pdf", "bin", "text", "empty"]
+)
+def test_what_is_previewed_is_what_is_sent(data: bytes, installation: None) -> None:
+    """For every service: the preview's payload, length and outcome are those of `prepare` with the real bytes, and
+    no service without the capability gets a run of the base64 anywhere."""
+    row = actions.store_bytes(SYSTEM, data, filename="file")
+    shown = {each.service_id: each for each in preview(row).deliveries}
+    chat = request_for(stored(row))
+    encoded = base64.b64encode(data).decode()
+    for receiver in ports.installed.receivers():
+        prepared = prepare(chat, receiver, words_for(chat, ports.routes.default_language(), ports.installed.agents_for))
+        assert not isinstance(prepared, CannotRead)
+        row_shown = shown[receiver.name]
+        assert row_shown.payload == prepared.request.elided()
+        assert row_shown.bytes == prepared.request.content_length
+        assert row_shown.outcome == prepared.deliveries[0].delivery.outcome
+        if len(data) >= 16:
+            assert encoded[:22] not in str(row_shown.as_json())
+
+
+class ForAnyText(TestCase):
+    """Laws over all texts, each example in its own transaction."""
+
+    databases = {"default", "logs"}
+
+    def setUp(self) -> None:
+        snapshot.forget()
+
+    @pytest.mark.requirement("ABR-P1", "ABR-INV2")
+    @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
+    def test_any_text_that_is_stored_comes_back_equal(self, text: str) -> None:
+        """Stored words are text and equal themselves, whatever they are."""
+        row = actions.store_text(SYSTEM, text, filename="any.bin")
+        content = stored(row).content
+        assert content is not None
+        found = content.text()
+        assert found is not None
+        assert (row.kind, row.is_binary, found.text) == ("text", False, text)
+
+
+def imported(*arguments: str) -> list[str]:
+    out = StringIO()
+    call_command("import_artifacts", *arguments, stdout=out)
+    return out.getvalue().splitlines()
+
+
+def test_a_directory_is_imported_once(installation: None, tmp_path: Path) -> None:
+    """Every file below it; a second run changes nothing; a changed file is another artifact; links are not followed."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "photo.png").write_bytes(png())
+    (tmp_path / "deep" / "报告.txt").write_text("收入增长")
+    (tmp_path / "link.txt").symlink_to(__file__)
+    first = imported(str(tmp_path), "--owner", "text-agent")
+    assert len(first) == 2
+    assert first[0].startswith("artifact:")
+    assert imported(str(tmp_path), "--owner", "text-agent") == []
+    assert set(Artifact.objects.values_list("owner", "filename", "kind")) == {
+        ("text-agent", "photo.png", "image"),
+        ("text-agent", "报告.txt", "text"),
+    }
+    (tmp_path / "deep" / "报告.txt").write_text("收入下降")
+    assert len(imported(str(tmp_path), "--owner", "text-agent")) == 1
+
+
+def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(installation: None, tmp_path: Path) -> None:
+    """Status 1, the problem with its path; a directory or an agent that is not there is told first."""
+    (tmp_path / "big.bin").write_bytes(b"x" * 200)
+    (tmp_path / "small.txt").write_text("words")
+    with override_settings(MAX_UPLOAD_BYTES=100), pytest.raises(CommandError, match=r"^big.bin: .*100 bytes"):
+        imported(str(tmp_path))
+    assert [row.filename for row in Artifact.objects.all()] == ["small.txt"]
+    with pytest.raises(CommandError, match="is not a directory"):
+        imported(str(tmp_path / "nowhere"))
+    with pytest.raises(CommandError, match="no agent nobody"):
+        imported(str(tmp_path), "--owner", "nobody")
+
+
+def test_the_store_is_one_per_directory() -> None:
+    """What has been found healthy is remembered across calls."""
+    assert byte_store() is byte_store()
