@@ -1,0 +1,105 @@
+"""No request body grows past what its address takes, whatever was announced: counted while it is received.
+
+Django writes a whole body to disk before a view, its key check included, sees the request. So the count happens
+outside, in the ASGI application; inside, each address then applies its own and finer limit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from django.conf import settings
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Any, Receive, Send], Awaitable[None]]
+
+MIB = 1024 * 1024
+AROUND = MIB
+"""Bytes that a form may take around its file."""
+
+SINGLE_FILE = re.compile(r"/(api/v1/artifacts|v1/files)/?")
+JSON_CALLS = re.compile(r"/(api/v1|v1|mcp)(/|$)")
+JSON_BYTES = 64 * MIB
+FILES_AT_ONCE = 10
+"""How many of the largest files a page may send in one request."""
+
+
+def limit_of(path: str) -> int:
+    """Bytes a body for that address may have: one file, one JSON request, or several files from a page."""
+    if SINGLE_FILE.fullmatch(path):
+        return int(settings.MAX_UPLOAD_BYTES) + AROUND
+    if JSON_CALLS.match(path):
+        return max(JSON_BYTES, 3 * int(settings.MAX_UPLOAD_BYTES)) + AROUND
+    return FILES_AT_ONCE * int(settings.MAX_UPLOAD_BYTES) + AROUND
+
+
+class _TooLargeError(Exception):
+    """More was received than the address takes."""
+
+
+def limited(app: App) -> App:
+    """The application, with bodies that are too large answered by 413 as soon as that is known."""
+
+    async def application(scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        limit, received, started = limit_of(scope["path"]), 0, False
+
+        async def counted() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > limit:
+                raise _TooLargeError
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            if announced(scope) > limit:
+                raise _TooLargeError
+            await app(scope, counted, watched)
+        except _TooLargeError:
+            if not started:
+                await refuse(scope["path"], limit, send)
+
+    return application
+
+
+def announced(scope: Any) -> int:
+    """The length a request says it has; 0 when it says none that makes sense."""
+    value = dict(scope["headers"]).get(b"content-length", b"")
+    return int(value) if value.isdigit() and len(value) < 20 else 0
+
+
+async def refuse(path: str, limit: int, send: Send) -> None:
+    """413 in the error shape of the address, and the end of the connection."""
+    request_id = f"req_{secrets.token_hex(12)}"
+    body = json.dumps(told(path, limit, request_id)).encode()
+    headers = [
+        (b"content-type", b"application/json; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"x-request-id", request_id.encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def told(path: str, limit: int, request_id: str) -> dict[str, Any]:
+    """The error's object: OpenAI's under `/v1`, ours elsewhere."""
+    message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise the limit."
+    if path.startswith("/v1/"):
+        inner = {"type": "invalid_request_error", "code": "too_large", "param": None, "request_id": request_id}
+        return {"error": {"message": message, **inner}}
+    return {"error": "too_large", "message": message, "limit": limit, "requestId": request_id}

@@ -1,0 +1,106 @@
+"""Bodies are counted while they are received, before Django sees a byte of them."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import RequestFactory, override_settings
+
+from artifacts.uploads import IN_MEMORY, StoringUploadHandler, received_files
+from routing_admin.body_limit import AROUND, limit_of, limited
+
+MIB = 1024 * 1024
+
+
+async def talk(
+    path: str, blocks: list[bytes], headers: list[tuple[bytes, bytes]] | None = None
+) -> tuple[Any, int, int]:
+    """(the first message sent, bytes the application saw, blocks taken from the client)."""
+    seen, sent, taken = 0, [], 0
+
+    async def client() -> AsyncIterator[dict[str, Any]]:
+        for number, block in enumerate(blocks):
+            yield {"type": "http.request", "body": block, "more_body": number < len(blocks) - 1}
+
+    stream = client()
+
+    async def receive() -> dict[str, Any]:
+        nonlocal taken
+        taken += 1
+        return await anext(stream)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal seen
+        more = True
+        while more:
+            message = await receive()
+            seen += len(message["body"])
+            more = message["more_body"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"fine"})
+
+    await limited(app)({"type": "http", "path": path, "headers": headers or []}, receive, send)
+    body = b"".join(message.get("body", b"") for message in sent)
+    return (sent[0]["status"], body), seen, taken
+
+
+@override_settings(MAX_UPLOAD_BYTES=MIB)
+async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
+    """413 after the limit, however many blocks would follow; no length need be announced."""
+    (status, body), seen, taken = await talk("/api/v1/artifacts", [b"x" * MIB] * 50)
+    assert status == 413
+    assert json.loads(body)["error"] == "too_large"
+    assert seen <= limit_of("/api/v1/artifacts") == MIB + AROUND
+    assert taken == 3
+
+
+@override_settings(MAX_UPLOAD_BYTES=MIB)
+async def test_an_announced_length_is_enough_to_refuse() -> None:
+    """Nothing is received at all; under /v1 the error has OpenAI's shape."""
+    (status, body), _, taken = await talk("/v1/files", [b""], [(b"content-length", b"999999999")])
+    assert (status, taken) == (413, 0)
+    assert json.loads(body)["error"]["code"] == "too_large"
+
+
+async def test_what_fits_goes_through_untouched() -> None:
+    """The application sees every byte."""
+    (status, body), seen, _ = await talk("/artifacts/", [b"x" * 1000] * 3, [(b"content-length", b"nonsense")])
+    assert (status, body, seen) == (200, b"fine", 3000)
+
+
+def test_an_upload_takes_flat_memory_whatever_its_size() -> None:
+    """25 MiB in blocks of 64 KiB: the peak stays a few MiB; given up, no temporary file is left."""
+    handler = StoringUploadHandler(RequestFactory().post("/"))
+    block = b"x" * 65536
+    tracemalloc.start()
+    handler.new_file("file", "a.bin", "application/octet-stream", None, None, None)
+    for number in range(settings.MAX_UPLOAD_BYTES // len(block)):
+        handler.receive_data_chunk(block, number * len(block))
+    file = handler.file_complete(settings.MAX_UPLOAD_BYTES)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * IN_MEMORY
+    assert file.size == settings.MAX_UPLOAD_BYTES
+    with pytest.raises(ValueError, match="larger than"):
+        file.open()
+    file.close()
+    assert not handler._upload._path.exists()
+
+
+def test_a_form_reads_a_small_file_as_any_other() -> None:
+    """A configuration file in a form can be read, again and again."""
+    request = RequestFactory().post("/", {"file": SimpleUploadedFile("llm-routing.json", b"words")})
+    (file,) = received_files(request)
+    assert file.read() == b"words"
+    assert file.open().read() == b"words"
+    assert list(file.chunks()) == [b"words"]
+    request.close()
