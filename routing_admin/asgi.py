@@ -1,10 +1,39 @@
-"""The ASGI application that `manage.py serve` runs."""
+"""The ASGI application that `manage.py serve` runs: Django, and what begins and ends with the process."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
-application = get_asgi_application()
+pages = get_asgi_application()
+
+from routing_admin.journal import journal  # noqa: E402  # after Django is ready
+from routing_admin.upstream import configured_upstream  # noqa: E402
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+async def application(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    """Serves a request, or follows the process through its life."""
+    if scope["type"] == "lifespan":
+        await lifespan(receive, send)
+    else:
+        await pages(scope, receive, send)  # type: ignore[arg-type]
+
+
+async def lifespan(receive: Receive, send: Send) -> None:
+    """Starts the journal's writer; at the end writes what waits and lets the connections to providers go."""
+    await receive()
+    journal.start()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await configured_upstream().close()
+    await asyncio.to_thread(journal.stop)
+    await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,92 @@
+"""The request that the demo's log begins with: really walked, so that its timeline is true."""
+
+from __future__ import annotations
+
+import secrets
+import struct
+import time
+import zlib
+from dataclasses import dataclass
+
+from artifacts.actions import store_bytes
+from artifacts.content import part_of
+from artifacts.models import Artifact
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.receiver import Prepared, Receiver
+from capabilities.core.wire import Answer, Failure, Fault
+from capabilities.ports import Actor
+from routing_admin import snapshot
+from routing_admin.core.chain import Timeouts
+from routing_admin.core.cooldown import LocalCooldowns
+from routing_admin.core.errors import RouterError
+from routing_admin.core.flow import Surroundings
+from routing_admin.core.planning import resolve_route
+from routing_admin.dispatch import Dispatch
+from routing_admin.job import Job, job_for
+from routing_admin.journal import journal
+from routing_admin.telling import Telling
+from routing_admin.way import Outside
+
+TASK_TYPE, AGENT, DOWN = "design", "text-agent", "echo-vision"
+QUESTION = "Which colours does this picture have?"
+SIDE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class OneDown(Outside):
+    """The way out on a day on which one model does not answer."""
+
+    model: str
+
+    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+        """That model's failure, or whatever the others say."""
+        if to.target.model == self.model:
+            sentence = f"{self.model} was switched off for this example, so that the last candidate's form shows."
+            return Failure(Fault.HTTP_503, sentence, 503, "unavailable")
+        return await Outside.call(self, prepared, to, timeouts, proxy)
+
+
+def record_demo_request() -> str | None:
+    """Walks the route `design` with a picture while its seeing model is down, and logs it; the request's id.
+
+    So the timeline shows the picture sent as it is twice, and the third candidate getting its description. None where
+    there is no such route. Waits are not waited for, and the process's cooldowns stay as they are.
+    """
+    state = snapshot.current()
+    route = state.configuration.route(TASK_TYPE)
+    if route is None:
+        return None
+    file = part_of(Artifact.objects.living().filter(kind="image").first() or _picture())
+    chat = ChatRequest((Message(Role.USER, (TextPart(QUESTION), file)),))
+    job = job_for(state, resolve_route(state.configuration, TASK_TYPE)[0], chat, agent=AGENT)
+    return _walked(job)
+
+
+def _walked(job: Job) -> str:
+    request_id = "demo_" + secrets.token_hex(8)
+    telling = Telling(request_id, "demo")
+    telling.knows(agent=AGENT, asked_model=f"task:{TASK_TYPE}")
+    telling.job(job, TASK_TYPE)
+    world = Surroundings(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic))
+    dispatch = Dispatch(job, OneDown(DOWN), world)
+    try:
+        done = dispatch.answer_sync()
+    except RouterError as error:
+        telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
+    else:
+        telling.end(done.attempts, dispatch, usage=done.answer.usage)
+    journal.flush()
+    return request_id
+
+
+def _picture() -> Artifact:
+    """A small picture made here: a blue square that grows lighter to the right."""
+    rows = b"".join(b"\0" + b"".join(bytes((16 * x, 64 + 8 * y, 200)) for x in range(SIDE)) for y in range(SIDE))
+    head = _chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0))
+    data = b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")
+    actor = Actor("system", "demo")
+    return store_bytes(actor, data, owner=AGENT, filename="blue.png", declared="image/png")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -1,0 +1,168 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The agents' API: `/llm/send`, `/llm/resolve` and the timeline of one's own requests (CONTRACT §4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from artifacts.content import RowStore, stored
+from capabilities.agent_calls import CallError, answer, needs, principal_of, read_as, takes
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.wire import Answer
+from capabilities.schemas import AttachmentIn
+from routing_admin import snapshot
+from routing_admin.core.chain import Done
+from routing_admin.core.errors import RouterError
+from routing_admin.core.planning import NoRouteError, resolve_route
+from routing_admin.core.resolution import plan_as_json
+from routing_admin.dispatch import Dispatch, surroundings
+from routing_admin.entrance import request_id_of
+from routing_admin.job import Job, job_for
+from routing_admin.journal import journal
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.telling import Telling
+
+router = Router()
+route = needs("route")
+
+
+class ResolveIn(Schema):
+    """What a request says about its routing; the rest of it may be left out."""
+
+    prompt: str = ""
+    systemPrompt: str | None = None
+    maxTokens: int | None = Field(None, ge=1, strict=True)
+    temperature: float | None = Field(None, ge=0, le=2)
+    taskType: str | None = Field(None, max_length=200)
+    language: str | None = Field(None, max_length=35)
+    attachments: list[AttachmentIn] = Field(default_factory=list, max_length=100)
+
+
+class SendIn(ResolveIn):
+    """A request for a model; only `prompt` is needed."""
+
+    prompt: str
+
+
+@router.post("/llm/send", auth=route, tags=["llm"], openapi_extra=takes(SendIn))
+def send(request: HttpRequest) -> HttpResponse:
+    """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way."""
+    principal = principal_of(request)
+    body = read_as(request, SendIn)
+    telling = Telling(request_id_of(request), "api")
+    telling.knows(agent=principal.agent, key=principal.key, asked_model=f"task:{body.taskType or 'default'}")
+    job = job_of(body, principal.agent)
+    telling.job(job, job.plan.task_type)
+    dispatch = Dispatch(job)
+    try:
+        done = dispatch.answer_sync()
+    except RouterError as error:
+        telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
+        attempts = [attempt.as_json() for attempt in error.attempts]
+        raise CallError(error.status, error.code, error.message, attempts=attempts) from None
+    telling.end(done.attempts, dispatch, usage=done.answer.usage)
+    return answer(answered(job, done))
+
+
+@router.post("/llm/resolve", auth=route, tags=["llm"], openapi_extra=takes(ResolveIn))
+def resolve(request: HttpRequest) -> HttpResponse:
+    """The same decision without calling anyone: the route taken, the directive, and every candidate's prospect."""
+    job = job_of(read_as(request, ResolveIn), principal_of(request).agent)
+    return answer(plan_as_json(job.plan, surroundings().cooldowns))
+
+
+@router.get("/requests/{request_id}", auth=route, tags=["llm"])
+def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
+    """The attempt timeline of one of the agent's own requests, by its `x-request-id`."""
+    journal.flush()
+    row = RequestLog.objects.filter(pk=request_id, agent=principal_of(request).agent).first()
+    if row is None:
+        raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
+    return answer(timeline(row))
+
+
+def job_of(body: ResolveIn, agent: str) -> Job:
+    """The decided request. Raises `CallError`: 404 for an artifact that is not there, 503 without a route."""
+    state = snapshot.current()
+    try:
+        taken, matched = resolve_route(state.configuration, body.taskType)
+    except NoRouteError as error:
+        raise CallError(503, "no_route", str(error)) from None
+    files = tuple(attached(each, RowStore(agent)) for each in body.attachments)
+    system = (Message(Role.SYSTEM, (TextPart(body.systemPrompt),)),) if body.systemPrompt else ()
+    messages = (*system, Message(Role.USER, (TextPart(body.prompt), *files)))
+    chat = ChatRequest(messages, body.temperature, body.maxTokens)
+    return job_for(state, taken, chat, matched=matched, language=body.language, agent=agent)
+
+
+def attached(given: AttachmentIn, rows: RowStore) -> FilePart:
+    """The file an attachment refers to, as its artifact says what it is. Raises `CallError` 404."""
+    row = rows.row(given.artifactRef)
+    if row is None:
+        message = "The artifact does not exist or has been deleted. Upload the file again and use the new reference."
+        raise CallError(404, "artifact_not_found", message, ref=given.artifactRef)
+    return stored(row).part()
+
+
+def answered(job: Job, done: Done[Answer]) -> dict[str, Any]:
+    """The answer of `/llm/send` (CONTRACT §4)."""
+    usage = done.answer.usage
+    return {
+        "content": done.answer.text,
+        "provider": done.candidate.provider,
+        "model": done.candidate.model,
+        "taskType": job.plan.task_type,
+        "language": job.plan.language,
+        "usage": {
+            "promptTokens": usage.prompt_tokens,
+            "completionTokens": usage.completion_tokens,
+            "totalTokens": usage.total_tokens,
+        },
+        "finishReason": done.answer.finish_reason,
+        "attempts": [attempt.as_json() for attempt in done.attempts],
+    }
+
+
+def timeline(row: RequestLog) -> dict[str, Any]:
+    """A logged request with its attempts; times in milliseconds from its beginning."""
+    return {
+        "id": row.id,
+        "startedAt": row.started_at.isoformat(),
+        "surface": row.surface,
+        "model": row.asked_model,
+        "taskType": row.task_type,
+        "matched": row.matched,
+        "language": row.language,
+        "stream": row.stream,
+        "outcome": row.outcome,
+        "status": row.status,
+        "error": row.error or None,
+        "answeredBy": {"provider": row.provider, "model": row.model} if row.provider else None,
+        "durationMs": round(row.duration_ms, 1),
+        "firstContentMs": row.first_content_ms,
+        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
+        "adaptation": row.adaptation,
+        "revision": row.revision,
+        "attempts": [_attempt(each) for each in row.attempts.all()],
+    }
+
+
+def _attempt(row: AttemptLog) -> dict[str, Any]:
+    return {
+        "provider": row.provider,
+        "model": row.model,
+        "outcome": row.outcome,
+        "statusCode": row.status,
+        "error": row.error or None,
+        "retryAttempts": row.retry_attempts,
+        "startedMs": round(row.started_ms, 1),
+        "durationMs": round(row.duration_ms, 1),
+        "firstContentMs": row.first_content_ms,
+        "tries": row.tries,
+        "deliveries": row.deliveries,
+        "droppedParams": row.dropped_params,
+    }

@@ -1,0 +1,116 @@
+"""`/llm/send`, `/llm/resolve` and the timeline, called as the API calls them; and the demo's own request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.http import HttpRequest
+from django.test import RequestFactory
+
+from capabilities.access import Principal, authenticate
+from capabilities.agent_calls import CallError
+from capabilities.models import Provider
+from routing_admin import llm_api, snapshot
+from routing_admin.demo.requests import record_demo_request
+from routing_admin.models import RequestLog
+from tests.gateway.plane import PNG, install, logged
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def key() -> str:
+    return install()
+
+
+def request(key: str, body: object = None) -> HttpRequest:
+    made = RequestFactory().post("/api/v1/llm/send", json.dumps(body), content_type="application/json")
+    made.auth = authenticate({"authorization": f"Bearer {key}"})  # type: ignore[attr-defined]
+    assert isinstance(made.auth, Principal)  # type: ignore[attr-defined]
+    return made
+
+
+def send(key: str, **body: object) -> dict:
+    return json.loads(llm_api.send(request(key, body)).content)
+
+
+@pytest.mark.requirement("MMR-P6", "MMR-P11")
+def test_a_prompt_is_sent_along_its_tasks_route_in_the_language_asked_for(key):
+    """The answer names who gave it; the directive of the language stands before the words."""
+    told = send(key, prompt="Plan a picnic", taskType="planning", language="en")
+    assert (told["provider"], told["taskType"], told["language"]) == ("echo", "planning", "en")
+    assert "Please respond in English." in told["content"]
+    assert "Plan a picnic" in told["content"]
+    assert [attempt["outcome"] for attempt in told["attempts"]] == ["key_missing", "key_missing", "ok"]
+
+
+@pytest.mark.requirement("MMR-E5", "MMR-P5")
+def test_without_task_and_language_the_default_route_and_language_apply(key):
+    """The default language's directive is the only thing that is added."""
+    told = send(key, prompt="Hello")
+    assert (told["taskType"], told["language"]) == ("default", "zh")
+    assert "请使用中文回答。" in told["content"]
+
+
+@pytest.mark.requirement("MMR-P9")
+def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
+    """502, `all_providers_failed`, one attempt per candidate; the log has the same."""
+    Provider.objects.filter(name="echo").update(enabled=False)
+    snapshot.refresh()
+    made = request(key, {"prompt": "Hello", "taskType": "planning"})
+    with pytest.raises(CallError) as caught:
+        llm_api.send(made)
+    assert (caught.value.status, caught.value.code) == (502, "all_providers_failed")
+    assert [one["outcome"] for one in caught.value.more["attempts"]] == [
+        *("key_missing", "key_missing"),
+        "skipped_disabled",
+    ]
+    row = logged(made.request_id)
+    assert (row.outcome, row.status, row.surface) == ("all_providers_failed", 502, "api")
+
+
+def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
+    """An unknown task goes to the default route and says that it is not the one asked for."""
+    told = json.loads(llm_api.resolve(request(key, {"taskType": "__proto__"})).content)
+    assert (told["taskType"], told["matched"]) == ("default", False)
+    assert [(one["model"], one["outcome"]) for one in told["candidates"]] == [("echo-text", "ready")]
+    assert not RequestLog.objects.exists()
+
+
+def test_an_attachment_is_delivered_as_its_artifact_says(key):
+    """A text model gets the description with the reference, and the reader's name; an unknown reference is 404."""
+    from artifacts.actions import store_bytes
+    from capabilities.ports import SYSTEM
+
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    told = send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": row.ref}])
+    assert row.ref in told["content"]
+    assert "vision-agent" in told["content"]
+    assert told["attempts"][-1]["adaptation"] == "image=described"
+    with pytest.raises(CallError) as caught:
+        send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": "artifact:../x"}])
+    assert (caught.value.status, caught.value.code) == (404, "artifact_not_found")
+
+
+def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
+    """By the request id; another agent's request is not there for it."""
+    made = request(key, {"prompt": "Hello"})
+    llm_api.send(made)
+    told = json.loads(llm_api.one_request(request(key), made.request_id).content)
+    assert (told["outcome"], told["attempts"][0]["statusCode"]) == ("ok", 200)
+    logged(made.request_id).delete()
+    RequestLog.objects.create(
+        id="theirs", agent="vision-agent", started_at="2026-01-01T00:00Z", surface="v1", outcome="ok"
+    )
+    with pytest.raises(CallError) as caught:
+        llm_api.one_request(request(key), "theirs")
+    assert caught.value.status == 404
+
+
+def test_the_demos_log_begins_with_a_picture_that_becomes_a_description(key):
+    """Really walked: twice the picture as it is, then its description, which the last candidate answers."""
+    row = logged(record_demo_request() or "")
+    assert [chip["code"] for chip in row.chain] == ["503", "503", "200"]
+    assert [one.deliveries[0]["outcome"] for one in row.attempts.all()] == ["native", "native", "described"]
+    assert (row.outcome, row.adaptation, row.model) == ("ok", "image=described", "echo-text")
