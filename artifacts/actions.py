@@ -5,6 +5,7 @@ Bytes are in the store before their row is written, so there is never a row with
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -31,6 +32,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 from capabilities.ports import Act, Actor, ports
 
+MAX_METADATA = 16 * 1024
 MAX_LIFETIME = 10 * 366 * 24 * 3600.0
 
 
@@ -131,10 +133,22 @@ def check_label(label: Label) -> None:
         problems.append(Problem("visibility", _("visibility is shared or private."), "enum"))
     if label.expires_in is not None and not 0 < label.expires_in <= MAX_LIFETIME:
         problems.append(Problem("expiresInSeconds", _("expiresInSeconds is a number greater than 0."), "range"))
-    if len(label.type) > 100:
+    if len(label.type) > 100 or "\0" in label.type:
         problems.append(Problem("type", _("type has at most 100 characters."), "range"))
+    if not _fits(label.metadata):
+        message = _("metadata is a JSON object of at most %(limit)s bytes, without NUL characters.")
+        problems.append(Problem("metadata", message % {"limit": MAX_METADATA}, "range"))
     if problems:
         raise InvalidError(problems)
+
+
+def _fits(metadata: Mapping[str, Any]) -> bool:
+    """Whether every database can keep it: PostgreSQL takes no NUL and no NaN in JSON."""
+    try:
+        text = json.dumps(metadata, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return len(text) <= MAX_METADATA and "\\u0000" not in text
 
 
 def check_room(size: int) -> None:

@@ -69,6 +69,7 @@ def page_of(rows: QuerySet[Artifact], *, cursor: str = "", limit: int = PAGE, q:
         raise InvalidError([Problem("kind", f"kind is one of: {', '.join(Kind)}.", "enum")])
     if kind:
         rows = rows.filter(kind=kind)
+    q = q.replace("\0", "")
     if q:
         rows = rows.filter(Q(filename__icontains=q) | Q(type__icontains=q) | Q(pk=q.removeprefix("artifact:")))
     if cursor:

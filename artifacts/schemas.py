@@ -37,7 +37,7 @@ class ArtifactOut(Schema):
     ref: str
     filename: str
     mimeType: str
-    declaredMimeType: str
+    declaredMimeType: str | None
     size: int
     sha256: str
     kind: str

@@ -89,7 +89,7 @@ def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 @router.delete("/agents/{path:agent_id}", response={204: None}, auth=agents_write, tags=["agents"])
 def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Removes an agent that this program made; one that is not there is no error."""
-    row = Agent.objects.select_related("owner").filter(agent_id=agent_id).first()
+    row = Agent.objects.select_related("owner").filter(agent_id=agent_id.replace("\0", "")).first()
     if row is not None:
         if row.origin != Agent.Origin.RUNTIME or row.owner is None or row.owner.agent_id != maker_of(request):
             raise ForbiddenError("This agent was not made by you. An administrator can delete it.")

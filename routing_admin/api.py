@@ -27,6 +27,7 @@ from routing_admin.core.exporting import Mode
 from routing_admin.core.importing import FileFormat
 from routing_admin.core.problems_text import errors
 from routing_admin.core.routing_file import write_route
+from routing_admin.llm_api import router as llm_router
 from routing_admin.snapshot import Snapshot
 
 MAX_WAIT = 60.0
@@ -201,7 +202,7 @@ def agents_api() -> NinjaAPI:
         urls_namespace="agents-api",
         auth=needs("route"),
     )
-    for each in (capabilities_router, artifacts_router, router):
+    for each in (capabilities_router, artifacts_router, router, llm_router):
         api.add_router("", each)
     return api
 

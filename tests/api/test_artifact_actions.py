@@ -20,9 +20,12 @@ from artifacts.content import RowStore, byte_store, part_of, stored
 from artifacts.core.errors import StorageFullError, TooLargeError
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
+from capabilities.actions import save_service
 from capabilities.core.adaptation import CannotRead, words_for
+from capabilities.core.delivery import Outcome
 from capabilities.core.receiver import prepare
 from capabilities.errors import InvalidError
+from capabilities.models import Service
 from capabilities.ports import SYSTEM, ports
 from routing_admin import snapshot
 from routing_admin.models import AuditEvent, Installation
@@ -113,6 +116,18 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, installation: None) -> N
         assert row_shown.outcome == prepared.deliveries[0].delivery.outcome
         if len(data) >= 16:
             assert encoded[:22] not in str(row_shown.as_json())
+
+
+def test_a_service_that_would_be_skipped_says_so(installation: None) -> None:
+    """Under policy `native_only` a file that does not fit is refused: no payload, and the reason."""
+    row = Service.objects.get(service_id="text-model")
+    row.content = {"policy": "native_only"}
+    save_service(SYSTEM, row)
+    shown = {each.service_id: each for each in preview(actions.store_bytes(SYSTEM, png())).deliveries}
+    refused = shown["text-model"]
+    assert (refused.outcome, refused.payload, refused.bytes, refused.estimate) == (Outcome.REFUSED, None, 0, None)
+    assert "vision" in refused.reason.sentence()
+    assert shown["vision-model"].payload is not None
 
 
 class ForAnyText(TestCase):
