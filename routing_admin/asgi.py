@@ -10,10 +10,13 @@ from typing import Any
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
-pages = get_asgi_application()
+site = get_asgi_application()
 
-from routing_admin.journal import journal  # noqa: E402  # after Django is ready
+from routing_admin.body_limit import limited  # noqa: E402  # after Django is ready
+from routing_admin.journal import journal  # noqa: E402
 from routing_admin.upstream import configured_upstream  # noqa: E402
+
+pages = limited(site)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -25,7 +28,7 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
     else:
-        await pages(scope, receive, send)  # type: ignore[arg-type]
+        await pages(scope, receive, send)
 
 
 async def lifespan(receive: Receive, send: Send) -> None:

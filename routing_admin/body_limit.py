@@ -17,7 +17,7 @@ from django.conf import settings
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Any, Receive, Send], Awaitable[None]]
+App = Callable[..., Awaitable[None]]
 
 MIB = 1024 * 1024
 AROUND = MIB
