@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, cast
 
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
-from routing_admin.body_limit import limited  # noqa: E402  # after Django is ready
+from routing_admin.body_limit import App, limited  # noqa: E402  # after Django is ready
 from routing_admin.journal import journal  # noqa: E402
 from routing_admin.upstream import configured_upstream  # noqa: E402
 
-pages = limited(site)
+pages = limited(cast(App, site))
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -11,6 +11,7 @@ from routing_admin import api
 from routing_admin.views import session
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("routing_admin.gateway.urls")),
     path("", include("routing_admin.probes")),
     path("api/v1/", api.urls),
     path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
@@ -20,7 +21,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("undo/<int:number>/", session.undo, name="undo"),
     path("", include("capabilities.urls")),
     path("", include("artifacts.urls")),
-    path("v1/", include("routing_admin.gateway.urls")),
 ]
 
 handler500 = "routing_admin.views.errors.server_error"

@@ -1,0 +1,142 @@
+"""OpenAI's Files API over artifacts: POST, GET, GET content, DELETE (CONTRACT §6).
+
+A file's id is its artifact's reference, so it works as `file_id` in a chat request and wherever a reference does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+
+from artifacts.actions import delete_artifacts, store_upload
+from artifacts.content import byte_store
+from artifacts.core.artifact import artifact_id
+from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
+from artifacts.core.filenames import content_disposition
+from artifacts.models import Artifact
+from artifacts.uploads import received_files
+from capabilities.errors import ActionError
+from routing_admin.gateway.admission import actor_for, admitted, endpoint
+from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
+
+PAGE, LARGEST_PAGE = 100, 1000
+STATUS_OF: dict[type[Exception], int] = {TooLargeError: 413, StorageFullError: 507}
+
+
+@endpoint("GET", "HEAD", "POST")
+def files(request: HttpRequest) -> HttpResponse:
+    """One's own files, or a new one."""
+    return upload(request) if request.method == "POST" else listing(request)
+
+
+@endpoint("GET", "HEAD", "DELETE")
+def file(request: HttpRequest, ref: str) -> HttpResponse:
+    """One file: what is known of it, or its removal."""
+    return remove(request, ref) if request.method == "DELETE" else json_response(shown(found(request, ref)))
+
+
+@endpoint("GET", "HEAD")
+def content(request: HttpRequest, ref: str) -> HttpResponseBase:
+    """The bytes, as a download that no browser runs; 410 when they are missing or damaged."""
+    row = found(request, ref)
+    try:
+        blocks = byte_store().open_blocks(row.sha256)
+    except ArtifactError as error:
+        raise GatewayError(410, error.code, str(error)) from None
+    headers = {
+        "Content-Length": str(row.size),
+        "Content-Disposition": content_disposition(row.filename or row.id),
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "private, no-store",
+    }
+    return StreamingHttpResponse(blocks, content_type="application/octet-stream", headers=headers)
+
+
+def upload(request: HttpRequest) -> HttpResponse:
+    """Stores the multipart field `file`; `purpose` is kept and decides nothing."""
+    principal = admitted(request, "artifacts:write")
+    if not (request.content_type or "").startswith("multipart/form-data"):
+        raise BadRequestError("Send multipart/form-data with the fields purpose and file.", "file")
+    try:
+        given = received_files(request)
+        if not given:
+            raise BadRequestError("file is required.", "file", "missing_required_parameter")
+        purpose = request.POST.get("purpose", "user_data")[:100]
+        row = store_upload(
+            actor_for(request, principal), given[0], owner=principal.agent, metadata={"purpose": purpose}
+        )
+    except (ArtifactError, ActionError) as error:
+        raise GatewayError(STATUS_OF.get(type(error), 400), error.code, str(error), "file") from None
+    return json_response(shown(row))
+
+
+def listing(request: HttpRequest) -> HttpResponse:
+    """One's own files, newest first (`order=asc` for oldest first), in pages: `limit`, `after`, `purpose`."""
+    principal = admitted(request, "artifacts:read")
+    rows = Artifact.objects.owned_by(principal.agent)
+    newest = request.GET.get("order", "desc") != "asc"
+    if request.GET.get("purpose"):
+        rows = rows.filter(metadata__purpose=request.GET["purpose"])
+    after = request.GET.get("after")
+    last = rows.filter(pk=artifact_id(after)).first() if after else None
+    if after and last is None:
+        raise BadRequestError("after names none of your files.", "after")
+    if last is not None:
+        rows = rows.filter(created_at__lt=last.created_at) if newest else rows.filter(created_at__gt=last.created_at)
+    most = limit_of(request.GET.get("limit"))
+    page = list(rows.order_by(*(("-created_at", "-id") if newest else ("created_at", "id")))[: most + 1])
+    data = [shown(row) for row in page[:most]]
+    edges = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {"first_id": None, "last_id": None}
+    return json_response({"object": "list", "data": data, "has_more": len(page) > most, **edges})
+
+
+def remove(request: HttpRequest, ref: str) -> HttpResponse:
+    """Deletes one of one's own files."""
+    principal = admitted(request, "artifacts:write")
+    bare = artifact_id(ref)
+    own = Artifact.objects.owned_by(principal.agent).filter(pk=bare).first() if bare else None
+    if own is None:
+        raise missing()
+    delete_artifacts(actor_for(request, principal), [own.pk])
+    return json_response({"id": own.ref, "object": "file", "deleted": True})
+
+
+def found(request: HttpRequest, ref: str) -> Artifact:
+    """The artifact, as this agent may read it by reference. Raises `GatewayError` 404."""
+    principal = admitted(request, "artifacts:read")
+    bare = artifact_id(ref)
+    row = Artifact.objects.readable_by(principal.agent).filter(pk=bare).first() if bare else None
+    if row is None:
+        raise missing()
+    return row
+
+
+def missing() -> GatewayError:
+    """There is no such file for this agent."""
+    return GatewayError(404, "artifact_not_found", "There is no such file. GET /v1/files lists yours.", "file_id")
+
+
+def limit_of(word: str | None) -> int:
+    """How many files a page has."""
+    if word is None:
+        return PAGE
+    if not word.isdecimal() or not 1 <= int(word) <= LARGEST_PAGE:
+        raise BadRequestError(f"limit is a whole number from 1 to {LARGEST_PAGE}.", "limit", "out_of_range")
+    return int(word)
+
+
+def shown(row: Artifact) -> dict[str, Any]:
+    """A file as OpenAI shows it, with what we know beside."""
+    return {
+        "id": row.ref,
+        "object": "file",
+        "bytes": row.size,
+        "created_at": int(row.created_at.timestamp()),
+        "expires_at": int(row.expires_at.timestamp()) if row.expires_at else None,
+        "filename": row.filename or row.id,
+        "purpose": row.metadata.get("purpose", "user_data"),
+        "status": "processed",
+        "kind": row.kind,
+        "mime_type": row.mime_type,
+    }

@@ -1,0 +1,128 @@
+"""/v1/models, /v1/files, near misses, keys and scopes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from artifacts.models import Artifact
+from tests.gateway.plane import PNG, install, key_of, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def key() -> str:
+    return install()
+
+
+def get(key: str, path: str, method: str = "get"):
+    return getattr(Client(), method)(path, headers={"authorization": f"Bearer {key}"})
+
+
+def upload(key: str, data: bytes = PNG, name: str = "dot.png"):
+    body = {"purpose": "vision", "file": SimpleUploadedFile(name, data, "image/png")}
+    return Client().post("/v1/files", body, headers={"authorization": f"Bearer {key}"})
+
+
+def test_every_task_route_and_every_service_is_a_model(key):
+    """With what it reads; each listed name, and each name that works besides, is found alone."""
+    listed = {one["id"]: one for one in get(key, "/v1/models").json()["data"]}
+    assert listed["vision-model"]["capabilities"]["input"] == ["text", "vision"]
+    assert "task:planning" in listed
+    assert "task:default" in listed
+    for name in [*listed, "auto", "planning", "echo/anything", "task:unheard-of"]:
+        assert get(key, f"/v1/models/{name}").json()["id"] == name
+    missing = get(key, "/v1/models/gpt-99")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def test_a_file_goes_in_is_listed_comes_out_and_goes_away(key):
+    """OpenAI's Files API over artifacts; the id is the artifact's reference."""
+    made = upload(key).json()
+    assert made["object"] == "file"
+    assert made["id"].startswith("artifact:")
+    assert (made["bytes"], made["purpose"], made["kind"]) == (len(PNG), "vision", "image")
+    assert [one["id"] for one in get(key, "/v1/files").json()["data"]] == [made["id"]]
+    assert get(key, f"/v1/files/{made['id']}").json() == made
+    response = get(key, f"/v1/files/{made['id']}/content")
+    assert b"".join(response.streaming_content) == PNG
+    assert response.headers["Content-Type"] == "application/octet-stream"
+    assert get(key, f"/v1/files/{made['id']}", "delete").json()["deleted"] is True
+    assert get(key, f"/v1/files/{made['id']}").status_code == 404
+
+
+def test_a_file_of_another_agent_is_read_by_reference_and_deleted_by_its_owner_only(key):
+    """A private one is not there at all."""
+    made, other = upload(key).json(), key_of("vision-agent")
+    assert get(other, f"/v1/files/{made['id']}").status_code == 200
+    assert get(other, "/v1/files").json()["data"] == []
+    assert get(other, f"/v1/files/{made['id']}", "delete").status_code == 404
+    Artifact.objects.update(visibility="private")
+    assert get(other, f"/v1/files/{made['id']}").status_code == 404
+    part = {"type": "file", "file": {"file_id": made["id"]}}
+    refused = post(other, said(part))
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "messages[0].content[0].file.file_id")
+
+
+def test_files_come_in_pages(key):
+    """`after` goes on where the last page ended; every file comes exactly once."""
+    made = {upload(key, PNG + bytes([number]), f"{number}.png").json()["id"] for number in range(5)}
+    seen, after = [], ""
+    while True:
+        page = get(key, f"/v1/files?limit=2{after}").json()
+        seen += [one["id"] for one in page["data"]]
+        if not page["has_more"]:
+            break
+        after = f"&after={page['last_id']}"
+    assert (len(seen), set(seen)) == (5, made)
+    assert get(key, "/v1/files?limit=0").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("/v1/responses", "/v1/chat/completions"),
+        ("/v1/messages", "/v1/chat/completions"),
+        ("/chat/completions", "/v1/chat/completions"),
+        ("/api/v1/chat/completions", "/v1/chat/completions"),
+        ("/v1/embeddings", "/v1/chat/completions"),
+        ("/v1beta/models/gemini-pro:generateContent", "/v1/chat/completions"),
+    ],
+)
+def test_a_near_miss_is_told_the_right_address(key, path, word):
+    """404, in the shape of the API it was meant for."""
+    response = post(key, said("hello"), path)
+    assert response.status_code == 404
+    assert response.headers["Content-Type"] == "application/json"
+    assert word in response.json()["error"]["message"]
+    assert (response.json().get("type") == "error") == path.endswith("/messages")
+
+
+def test_keys_and_scopes_are_checked_and_a_browsers_session_means_nothing(key, admin_client):
+    """401 without a good key, 403 without the scope, both in OpenAI's shape."""
+    reader = key_of("text-agent", scopes=["registry:read"])
+    for given, status in (("", 401), ("ra_wrong", 401), (reader, 403)):
+        for response in (post(given, said("hello")), get(given, "/v1/models"), upload(given)):
+            assert response.status_code == status
+            assert response.json()["error"]["request_id"] == response.headers["x-request-id"]
+    assert admin_client.get("/v1/models").status_code == 401
+    assert Client().get("/v1/models", headers={"x-api-key": key}).status_code == 200
+
+
+def test_another_method_is_refused_in_openais_shape(key):
+    """405, no HTML page."""
+    response = get(key, "/v1/chat/completions")
+    assert (response.status_code, response.json()["error"]["code"]) == (405, "method_not_allowed")
+
+
+def test_no_body_that_makes_no_sense_leads_to_a_page(key):
+    """An upload without a file, with another name or without multipart is told what to send."""
+    for body, kind in ((b"x", "text/plain"), (json.dumps({}), "application/json")):
+        sent = Client().post("/v1/files", body, content_type=kind, headers={"authorization": f"Bearer {key}"})
+        assert (sent.status_code, sent.json()["error"]["param"]) == (400, "file")
+    sent = Client().post("/v1/files", {"purpose": "vision"}, headers={"authorization": f"Bearer {key}"})
+    assert (sent.status_code, sent.json()["error"]["param"]) == (400, "file")
