@@ -1,0 +1,154 @@
+"""One artifact: what it is, how that was found, and how each model receives it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import get_language
+from django.views.decorators.http import require_GET
+
+from artifacts.content import byte_store
+from artifacts.core.encodings import decode_blocks
+from artifacts.core.errors import CorruptError, MissingError
+from artifacts.downloads import HEADERS, download
+from artifacts.models import Artifact
+from artifacts.preview import preview
+from artifacts.thumbnails import can_have_thumbnail, thumbnail_of
+from artifacts.views import receiving
+from artifacts.views.words import EVIDENCE, STEPS, UNREADABLE
+from capabilities.access import administrators_only, can_edit
+from capabilities.core.friendly import friendly_type
+from capabilities.core.vocabulary import Kind
+from capabilities.ports import ports
+
+TEXT_BYTES = 64 * 1024
+"""Of a text, so much is shown."""
+
+SHOWN_AS_IMAGE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"})
+"""Images a browser draws from the safe download; every other shows its thumbnail, or an icon."""
+
+MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
+
+
+@require_GET
+def artifact(request: HttpRequest, pk: str) -> HttpResponse:
+    """The page; `?service=` opens one service, `?routed=1` leaves out models that are in no route."""
+    row, may_read = living(pk), can_edit(request.user)
+    language = _language(request)
+    shown = preview(row, language=language)
+    opened, routed = request.GET.get("service", ""), request.GET.get("routed") == "1"
+    if request.GET.get("fragment") == "card":
+        return _card(request, row, shown, opened, may_read)
+    wanted = receiving.routed_services() if routed else None
+    deliveries = [each for each in shown.deliveries if wanted is None or each.service_id in wanted]
+    context = {
+        **_about(row, may_read),
+        "counts": receiving.counts(deliveries),
+        "groups": receiving.groups(shown, deliveries, may_read, opened),
+        "services": len(deliveries),
+        "all_services": len(shown.deliveries),
+        "readers": shown.readers,
+        "routed": routed,
+        "gone": UNREADABLE.get(shown.artifact.unreadable or "", ""),
+        **_languages(language),
+        **_sending(row, may_read),
+    }
+    return render(request, "artifacts/artifact.html", context)
+
+
+def _card(request: HttpRequest, row: Artifact, shown: Any, service: str, may_read: bool) -> HttpResponse:
+    each = next((each for each in shown.deliveries if each.service_id == service), None)
+    if each is None:
+        raise Http404
+    context = {"row": row, "card": receiving.card(shown, each, may_read), **_languages(_language(request))}
+    return render(request, "artifacts/artifact.html#body", {**context, **_sending(row, may_read)})
+
+
+def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
+    return {
+        "row": row,
+        "type_name": friendly_type(row.mime_type, get_language()),
+        "may_read": may_read,
+        "picture": _picture(row) if may_read else "",
+        "words": _words(row) if may_read and row.kind == Kind.TEXT else "",
+        "text_limit": TEXT_BYTES,
+        "evidence": [
+            {
+                "step": STEPS.get(one["step"], one["step"]),
+                "says": one["says"],
+                "because": EVIDENCE.get(one["reason"], ""),
+            }
+            for one in row.evidence
+        ],
+    }
+
+
+def _picture(row: Artifact) -> str:
+    """Where the browser gets a picture from: the file itself as a subresource, or our PNG of it; empty for none."""
+    if row.mime_type in SHOWN_AS_IMAGE and row.kind == Kind.IMAGE:
+        return reverse("artifact_raw", args=[row.pk])
+    return reverse("artifact_thumbnail", args=[row.pk]) if can_have_thumbnail(row) else ""
+
+
+def _words(row: Artifact) -> str:
+    """The beginning of a text; empty when its bytes cannot be read."""
+    try:
+        with byte_store().reader(row.sha256) as read_at:
+            return "".join(decode_blocks([read_at(0, TEXT_BYTES)], row.encoding))
+    except (MissingError, CorruptError):
+        return ""
+
+
+def _language(request: HttpRequest) -> str:
+    """The language of what models read: the one asked for, else the installation's."""
+    asked = request.GET.get("language", "")
+    return asked if asked in dict(MODEL_LANGUAGES) else ports.routes.default_language()
+
+
+def _languages(language: str) -> dict[str, Any]:
+    return {
+        "model_language": language,
+        "said_lang": "zh-Hans" if language.startswith("zh") else language,
+        "model_languages": MODEL_LANGUAGES,
+    }
+
+
+def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
+    """Where "send to this model" posts to; empty while nothing can be sent from a page."""
+    try:
+        return {"send_url": reverse("artifact_send", args=[row.pk]) if may_read else ""}
+    except NoReverseMatch:
+        return {"send_url": ""}
+
+
+def living(pk: str) -> Artifact:
+    """The artifact. Raises `Http404` for one that is not there, deleted or expired."""
+    row = Artifact.objects.living().filter(pk=pk.removeprefix("artifact:")).first()
+    if row is None:
+        raise Http404
+    return row
+
+
+@require_GET
+@administrators_only
+def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
+    """The bytes as a download that no browser runs; 410 when they are gone or damaged."""
+    try:
+        return download(request, living(pk))
+    except (MissingError, CorruptError) as gone:
+        return render(request, "artifacts/gone.html", {"said": UNREADABLE[gone.code]}, status=410)
+
+
+@require_GET
+@administrators_only
+def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
+    """The small picture; 404 where there is none."""
+    data = thumbnail_of(living(pk))
+    if data is None:
+        raise Http404
+    headers = {**HEADERS, "Cache-Control": "private, max-age=86400, immutable"}
+    return HttpResponse(data, content_type="image/png", headers=headers)

@@ -1,0 +1,151 @@
+"""The list of artifacts, and what is done there: upload, delete, bring back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib import messages
+from django.db.models import Count, Sum
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET, require_POST
+
+from artifacts import actions, queries
+from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
+from artifacts.models import Artifact
+from artifacts.thumbnails import can_have_thumbnail
+from artifacts.uploads import received_files
+from artifacts.views.words import KINDS, refusal_sentence
+from capabilities.access import actor_of, administrators_only
+from capabilities.errors import ActionError, InvalidError
+
+STATUS = {TooLargeError: 413, StorageFullError: 507}
+
+
+@require_GET
+def artifacts(request: HttpRequest) -> HttpResponse:
+    """Every living artifact, newest first, searched and filtered by what the address says."""
+    return render(request, "artifacts/artifacts.html", {**_page(request), **_sums(), "kinds": _kinds(request)})
+
+
+def _page(request: HttpRequest) -> dict[str, Any]:
+    asked = {name: request.GET.get(name, "") for name in ("q", "kind", "cursor")}
+    problem = ""
+    try:
+        page = queries.page_of(Artifact.objects.living(), **asked)
+    except InvalidError:
+        problem = _("This address asks for a kind or a page that there is none of. These are the newest.")
+        page, asked = queries.page_of(Artifact.objects.living()), dict.fromkeys(asked, "")
+    older = _address(asked, cursor=page.next_cursor) if page.next_cursor else ""
+    return {
+        "rows": [{"row": row, "picture": can_have_thumbnail(row), "kind": KINDS[row.kind]} for row in page.rows],
+        "problem": problem,
+        "q": asked["q"],
+        "kind": asked["kind"],
+        "is_filtered": bool(asked["q"] or asked["kind"]),
+        "older": older,
+        "newest": _address(asked, cursor="") if asked["cursor"] else "",
+        "all_address": _address(asked, selected="all"),
+        "all_selected": request.GET.get("selected") == "all",
+        "here": _address(asked),
+        "max_bytes": settings.MAX_UPLOAD_BYTES,
+    }
+
+
+def _address(asked: dict[str, str], **changes: str | None) -> str:
+    said = {name: value for name, value in {**asked, **changes}.items() if value}
+    return f"?{urlencode(said)}" if said else "?"
+
+
+def _sums() -> dict[str, Any]:
+    sums = Artifact.objects.living().order_by().aggregate(count=Count("pk"), bytes=Sum("size"))
+    return {"count": sums["count"], "bytes": sums["bytes"] or 0}
+
+
+def _kinds(request: HttpRequest) -> list[dict[str, Any]]:
+    q, now = request.GET.get("q", ""), request.GET.get("kind", "")
+    return [
+        {"label": label, "kind": kind, "url": _address({"q": q, "kind": kind}), "current": kind == now}
+        for kind, label in KINDS.items()
+    ]
+
+
+@require_POST
+@administrators_only
+def artifact_upload(request: HttpRequest) -> HttpResponse:
+    """Keeps the files of the form: 201 `{"url"}` or 4xx `{"message"}` for a script, else back to a page."""
+    try:
+        made = [
+            actions.store_upload(actor_of(request), file, uploaded_by=request.user.get_username())
+            for file in received_files(request)
+        ]
+    except (ArtifactError, ActionError) as refusal:
+        return _refused(request, refusal)
+    if not made:
+        return _answered(request, 422, {"message": _("No file came with the form. Choose one.")})
+    return _answered(request, 201, {"url": reverse("artifact", args=[made[0].pk])}, made)
+
+
+def _refused(request: HttpRequest, refusal: ArtifactError | ActionError) -> HttpResponse:
+    if isinstance(refusal, ActionError):
+        return _answered(request, refusal.status, {"message": str(refusal)})
+    return _answered(request, STATUS.get(type(refusal), 400), {"message": refusal_sentence(refusal)})
+
+
+def _answered(
+    request: HttpRequest, status: int, said: dict[str, str], made: list[Artifact] | None = None
+) -> HttpResponse:
+    if request.headers.get("Accept", "").startswith("application/json"):
+        return JsonResponse(said, status=status)
+    if not made:
+        messages.error(request, said["message"])
+        return redirect("artifacts")
+    text = ngettext("%(count)s file stored", "%(count)s files stored", len(made)) % {"count": len(made)}
+    messages.success(request, text)
+    return redirect(said["url"] if len(made) == 1 else reverse("artifacts"))
+
+
+@require_POST
+@administrators_only
+def artifacts_delete(request: HttpRequest) -> HttpResponse:
+    """Deletes the chosen artifacts; the toast brings all of them back."""
+    gone = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
+    if not gone:
+        messages.info(request, _("Nothing was chosen, or it was deleted already."))
+        return redirect(_back(request))
+    moment = Artifact.objects.values_list("deleted_at", flat=True).get(pk=gone[0])
+    text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(gone)) % {"count": len(gone)}
+    undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat()})}"
+    messages.success(request, text, extra_tags=f"undo-url:{undo}")
+    return redirect(_back(request))
+
+
+@require_POST
+@administrators_only
+def artifacts_restore(request: HttpRequest) -> HttpResponse:
+    """Brings back what was deleted at one moment, which is what one act deleted."""
+    try:
+        moment = datetime.fromisoformat(request.GET.get("at", ""))
+        deleted = list(Artifact.objects.filter(deleted_at=moment).values_list("pk", flat=True))
+    except ValueError:
+        deleted = []
+    back = actions.restore_artifacts(actor_of(request), deleted)
+    if back:
+        text = ngettext("%(count)s artifact is back", "%(count)s artifacts are back", len(back)) % {"count": len(back)}
+        messages.success(request, text)
+    else:
+        messages.error(request, _("They are back already, or were deleted for good by now."))
+    return redirect(_back(request))
+
+
+def _back(request: HttpRequest) -> str:
+    target = request.POST.get("next", "")
+    ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if ours else reverse("artifacts")

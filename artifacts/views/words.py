@@ -1,0 +1,98 @@
+"""What the pages of artifacts say: evidence, kinds, policies and refusals in the reader's language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.template.defaultfilters import filesizeformat
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
+from capabilities.core.reader import ContentPolicy
+from capabilities.core.reasons import SENTENCES, Reason, ReasonCode
+from capabilities.core.vocabulary import Kind
+from capabilities.templatetags.words import CAPABILITY_LABELS
+
+Text = str | Promise
+
+KINDS: Mapping[str, Text] = {
+    Kind.TEXT: pgettext_lazy("kind", "Text"),
+    Kind.IMAGE: pgettext_lazy("kind", "Image"),
+    Kind.AUDIO: pgettext_lazy("kind", "Audio"),
+    Kind.VIDEO: pgettext_lazy("kind", "Video"),
+    Kind.DOCUMENT: pgettext_lazy("kind", "Document"),
+    Kind.OTHER: pgettext_lazy("kind", "Other"),
+}
+
+STEPS: Mapping[str, Text] = {
+    "declared": pgettext_lazy("evidence", "Declared"),
+    "extension": pgettext_lazy("evidence", "File name"),
+    "signature": pgettext_lazy("evidence", "Signature"),
+    "container": pgettext_lazy("evidence", "Inside"),
+    "libmagic": pgettext_lazy("evidence", "libmagic"),
+    "text": pgettext_lazy("evidence", "Text"),
+    "markup": pgettext_lazy("evidence", "Markup"),
+    "bytes": pgettext_lazy("evidence", "Bytes"),
+    "verdict": pgettext_lazy("evidence", "Verdict"),
+}
+
+EVIDENCE: Mapping[str, Text] = {
+    "declared": gettext_lazy("as the uploader declared it"),
+    "undeclared": gettext_lazy("no usable type was declared"),
+    "extension": gettext_lazy("by the extension of the file's name"),
+    "signature": gettext_lazy("the bytes prove it: a signature with a valid structure behind it"),
+    "signature_hint": gettext_lazy("the bytes begin like it, without a valid structure behind that"),
+    "container": gettext_lazy("by what is inside the container"),
+    "libmagic": gettext_lazy("libmagic's opinion of the first bytes"),
+    "text": gettext_lazy("every byte decodes, there is no NUL and control characters are rare"),
+    "no_text": gettext_lazy("the bytes are no text in any encoding that was tried"),
+    "markup": gettext_lazy("by the words the text begins with"),
+    "empty": gettext_lazy("there are no bytes to look at"),
+    "kept": gettext_lazy("the bytes prove no other type, so the metadata decides"),
+    "overruled": gettext_lazy("the bytes prove another type than the metadata, so the bytes decide"),
+    "agrees": gettext_lazy("the metadata and the bytes agree"),
+    "bytes": gettext_lazy("the metadata says nothing, so the bytes decide"),
+    "unknown": gettext_lazy("neither the metadata nor the bytes say what this is"),
+    "failed": gettext_lazy("looking at the bytes failed, so the metadata alone decides"),
+}
+"""The reasons of `detector.REASONS`, translated; a test holds the two together."""
+
+POLICIES: Mapping[ContentPolicy, Text] = {
+    ContentPolicy.EXTRACT: gettext_lazy("text extraction is on"),
+    ContentPolicy.CONVERT: gettext_lazy("image conversion is on"),
+    ContentPolicy.NATIVE_ONLY: gettext_lazy("only models that take the file as it is"),
+}
+
+UNREADABLE: Mapping[str, Text] = {
+    "artifact_missing": gettext_lazy("The bytes are gone from the store. Upload the file again; its reference heals."),
+    "artifact_corrupt": gettext_lazy("The stored bytes are damaged. Upload the file again; its reference heals."),
+}
+
+
+def reason_sentence(reason: Reason) -> str:
+    """Why a file is received as it is, in the reader's language; a capability is called by its label and its id."""
+    facts = dict(reason.facts)
+    capability = str(facts.get("capability", ""))
+    if capability in CAPABILITY_LABELS:
+        label = str(CAPABILITY_LABELS[capability])
+        facts["capability"] = capability if label == capability else f"{label} ({capability})"
+    if "kind" in facts:
+        facts["kind"] = str(KINDS.get(str(facts["kind"]), facts["kind"]))
+    return _(SENTENCES[reason.code]) % facts
+
+
+def is_gone(reason: Reason) -> bool:
+    """Whether the stored bytes themselves are the trouble, which no other model could do better about."""
+    return reason.code is ReasonCode.UNREADABLE
+
+
+def refusal_sentence(error: ArtifactError) -> str:
+    """Why an upload was refused, and what to do."""
+    if isinstance(error, TooLargeError):
+        limit = {"limit": filesizeformat(error.limit)}
+        return _("The file is larger than the limit of %(limit)s. Send a smaller one or raise the limit.") % limit
+    if isinstance(error, StorageFullError):
+        return _("The artifact store is full. Delete artifacts or give it more space, then send the file again.")
+    return _("The upload could not be read to its end. Send it again.")
