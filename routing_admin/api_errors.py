@@ -116,14 +116,8 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
 """Which handler tells of which error; the most special one counts."""
 
 PREFIX = "/api/v1"
-ELSEWHERE: Mapping[str, str] = {
-    "/chat/completions": "POST /v1/chat/completions",
-    "/completions": "POST /v1/chat/completions",
-    "/responses": "POST /v1/chat/completions",
-    "/models": "GET /v1/models",
-    "/files": "POST /v1/files",
-}
-"""Calls of the OpenAI-compatible data plane that are looked for here."""
+ELSEWHERE: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
+"""Calls of the data plane that are looked for here; those that send a message are told in their own API's shape."""
 
 _calls: list[str] = []
 """Every call of this API, filled when it is put together."""

@@ -110,7 +110,7 @@ def test_both_headers_carry_a_key_and_a_revoked_one_is_none(text_agent: Any) -> 
         ("/service", "GET /api/v1/services"),
         ("/services/", "GET /api/v1/services"),
         ("/artefacts", "GET /api/v1/artifacts"),
-        ("/chat/completions", "POST /v1/chat/completions"),
+        ("/files", "POST /v1/files"),
         ("/models", "GET /v1/models"),
     ],
 )
