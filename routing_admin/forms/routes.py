@@ -1,0 +1,87 @@
+"""The fields of a task route, of one of its candidates, and of an alias."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+from routing_admin.core.field_rules import LARGEST
+from routing_admin.core.json_path import storable
+from routing_admin.core.verdicts import Preset
+
+PRESETS = (
+    (Preset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
+    (Preset.RESILIENT.value, _("resilient: a provider's 401, 403, 404, 413 and 422 go on to the next")),
+    (Preset.STRICT.value, _("strict: every 429 and 5xx is retried, nothing is refined")),
+)
+POLICIES = (
+    ("", _("as each model service says")),
+    ("describe", _("describe what does not fit")),
+    ("extract", _("put the text of documents in")),
+    ("convert", _("convert to a type that fits")),
+    ("extract+convert", _("put text in, convert the rest")),
+    ("native_only", _("pass a model by that cannot read it")),
+)
+DAY = 86_400
+
+
+class Number(forms.FloatField):
+    """A small number field, as wide as its numbers; empty is absent, 0 is a value."""
+
+    def __init__(self, *, inherited: str = "", **options: Any) -> None:
+        attrs = {"class": "num", "inputmode": "decimal", "placeholder": inherited, "autocomplete": "off"}
+        super().__init__(required=False, widget=forms.TextInput(attrs=attrs), **options)
+
+
+class Whole(forms.IntegerField):
+    """A small field for a whole number."""
+
+    def __init__(self, *, inherited: str = "", **options: Any) -> None:
+        attrs = {"class": "num", "inputmode": "numeric", "placeholder": inherited, "autocomplete": "off"}
+        super().__init__(required=False, widget=forms.TextInput(attrs=attrs), **options)
+
+
+def text_that_can_be_stored(value: str) -> None:
+    """Refuses what no database and no file can hold."""
+    if not storable(value):
+        raise ValidationError(_("It contains a character that cannot be stored."))
+
+
+class RouteForm(forms.Form):
+    """The route's own fields; its candidates are `CandidateForm`s."""
+
+    task_type = forms.CharField(label=_("Task type"), max_length=200, validators=[text_that_can_be_stored])
+    enabled = forms.BooleanField(label=_("Enabled"), required=False)
+    temperature = Number(label=_("Temperature"), min_value=0, max_value=2)
+    max_tokens = Whole(label=_("Max tokens"), min_value=1, max_value=LARGEST)
+    retries = Whole(label=_("Retries per candidate"), min_value=0, max_value=10, inherited="2")
+    first_content = Number(label=_("First content, seconds"), min_value=0.1, max_value=DAY, inherited="120")
+    deadline = Number(label=_("Total deadline, seconds"), min_value=0.1, max_value=DAY, inherited="600")
+    preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
+    policy = forms.ChoiceField(
+        label=_("Files that a model cannot read"), choices=POLICIES, required=False, help_text=_("Content policy")
+    )
+
+
+class CandidateForm(forms.Form):
+    """One card of a chain: who, and the parameters it has of its own."""
+
+    provider = forms.CharField(widget=forms.HiddenInput)
+    model = forms.CharField(widget=forms.HiddenInput, required=False)
+    temperature = Number(label=_("Temperature"), min_value=0, max_value=2)
+    max_tokens = Whole(label=_("Max tokens"), min_value=1, max_value=LARGEST)
+
+
+class AliasForm(forms.Form):
+    """Another name for a route or a model service."""
+
+    name = forms.CharField(
+        label=pgettext_lazy("alias", "Model name callers use"), max_length=200, validators=[text_that_can_be_stored]
+    )
+    target = forms.CharField(
+        label=pgettext_lazy("alias", "Leads to"), max_length=300, validators=[text_that_can_be_stored]
+    )
