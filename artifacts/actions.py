@@ -87,18 +87,17 @@ def store_blocks(
     for media inside requests, which come again with every turn. Raises `TooLargeError` over `max_bytes`."""
     label = Label(**said)
     check_label(label)
-    check_room(0)
     kept = byte_store().put(blocks, max_bytes)
     if once:
         known = Artifact.objects.owned_by(label.owner).filter(sha256=kept.sha256).first()
         if known is not None:
             return known
+    check_room(kept.size)
     return _write(actor, kept, label)
 
 
 def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **said: Unpack[Said]) -> Artifact:
     """Keeps bytes that are in memory; see `store_blocks`."""
-    check_room(len(data))
     return store_blocks(actor, (data,), once=once, **said)
 
 
@@ -185,7 +184,7 @@ def _write(actor: Actor, kept: Stored, label: Label, *, words: bool = False) -> 
         size=kept.size,
         kind=found.kind.value,
         mime_type=found.mime_type[:150],
-        declared_mime_type=label.declared[:255],
+        declared_mime_type=label.declared.replace("\0", "")[:255],
         detected_mime_type=(found.detected_mime_type or "")[:150],
         is_binary=found.is_binary,
         encoding=found.encoding or "",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+import orjson
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -120,8 +120,8 @@ def _uploaded(request: HttpRequest) -> Artifact:
 
 def _object(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return orjson.loads(text)
+    except ValueError:
         raise InvalidError([Problem("metadata", "metadata is a JSON object.", "type")]) from None
 
 
