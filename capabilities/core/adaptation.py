@@ -7,7 +7,7 @@ candidates were asked before (ARCHITECTURE, idea 4). The canonical request stays
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -69,10 +69,11 @@ HOISTED_LEAD: Mapping[str, str] = MappingProxyType(
 
 def adapt(chat: ChatRequest, reader: Reader, words: Words) -> Adapted | CannotRead:
     """The request as this reader gets it, or, under policy `native_only`, the file it cannot read."""
-    totals = Counter(part.kind for part in _files(chat))
+    totals = Counter(part.kind for message in chat.messages for _, part in _files(message))
     if not totals:
         return Adapted(chat)
-    walk = _Walk(reader, words, totals, request_bytes=_text_bytes(chat))
+    written = _Room(reader, words, totals, _text_bytes(chat)).written(chat.messages)
+    walk = _Walk(words, written)
     for index, message in enumerate(chat.messages):
         walk.take(index, message)
     walk.flush()
@@ -88,8 +89,9 @@ def summary(deliveries: Iterable[PartDelivery]) -> str:
     return ";".join(pair if count == 1 else f"{pair}:{count}" for pair, count in counts.items())
 
 
-def _files(chat: ChatRequest) -> Iterable[FilePart]:
-    return (part for message in chat.messages for part in message.parts if isinstance(part, FilePart))
+def _files(message: Message) -> Iterator[tuple[int, FilePart]]:
+    """The files of a message and their places in it."""
+    return ((place, part) for place, part in enumerate(message.parts) if isinstance(part, FilePart))
 
 
 def _text_bytes(chat: ChatRequest) -> int:
@@ -100,18 +102,51 @@ def _text_bytes(chat: ChatRequest) -> int:
 
 
 @dataclass(slots=True)
-class _Walk:
-    """The way through the messages in order, with what has gone natively so far and what waits to be hoisted."""
+class _Room:
+    """The room that the reader's limits leave, given to the newest message first.
+
+    What was sent last is what the conversation is about: when the limit is reached, old files become descriptions,
+    not the one just sent.
+    """
 
     reader: Reader
     words: Words
     totals: Mapping[Kind, int]
     request_bytes: int
+    counts: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[str] = field(default_factory=Counter)
+
+    def written(self, messages: Sequence[Message]) -> Mapping[tuple[int, int], Written]:
+        """What became of each file, by the index of its message and its place in it."""
+        newest_first = reversed(list(enumerate(messages)))
+        return {
+            (index, place): self._written(file, message.role)
+            for index, message in newest_first
+            for place, file in _files(message)
+        }
+
+    def _written(self, file: FilePart, role: Role) -> Written:
+        position = Position(role, self.counts, self.sizes, self.request_bytes, self.totals[file.kind])
+        written = write(file, self.reader, position, self.words)
+        if written.native is None:
+            self.request_bytes += len((written.text or "").encode("utf-8", "replace"))
+            return written
+        size = written.native.blob.size if written.native.blob else 0
+        self.counts[slot_key(file.kind)] += 1
+        self.sizes[slot_key(file.kind)] += size
+        self.request_bytes += wire_bytes(size)
+        return written
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The way through the messages in order, and what waits to be hoisted."""
+
+    words: Words
+    written: Mapping[tuple[int, int], Written]
     messages: list[Message] = field(default_factory=list)
     deliveries: list[PartDelivery] = field(default_factory=list)
     waiting: list[Part] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    sizes: Counter[str] = field(default_factory=Counter)
 
     def take(self, index: int, message: Message) -> None:
         """The message, derived; hoisted files wait for the end of the run of tool results."""
@@ -119,7 +154,7 @@ class _Walk:
             self.flush()
         parts: list[Part] = []
         for place, part in enumerate(message.parts):
-            parts += self._file(index, place, part, message.role) if isinstance(part, FilePart) else [part]
+            parts += self._file(index, place, part) if isinstance(part, FilePart) else [part]
         self.messages.append(replace(message, parts=tuple(parts)))
 
     def flush(self) -> None:
@@ -129,11 +164,9 @@ class _Walk:
             self.messages.append(Message(Role.USER, (lead, *self.waiting)))
             self.waiting = []
 
-    def _file(self, index: int, place: int, file: FilePart, role: Role) -> list[Part]:
-        position = Position(role, self.counts, self.sizes, self.request_bytes, self.totals[file.kind])
-        written = write(file, self.reader, position, self.words)
+    def _file(self, index: int, place: int, file: FilePart) -> list[Part]:
+        written = self.written[index, place]
         self.deliveries.append(PartDelivery(index, place, file, written.delivery, written.text, written.native))
-        self._count(slot_key(file.kind), written)
         if written.native is None:
             return [TextPart(written.text or "")]
         lead = TextPart(artifact_lead(self._name(file), self.words.language))
@@ -145,12 +178,3 @@ class _Walk:
     def _name(self, file: FilePart) -> str:
         """A name that tells nameless files apart: `image 2` is the second file of the request."""
         return name_of(file, f"{slot_key(file.kind)} {len(self.deliveries)}")
-
-    def _count(self, key: str, written: Written) -> None:
-        if written.native is None:
-            self.request_bytes += len((written.text or "").encode("utf-8", "replace"))
-            return
-        size = written.native.blob.size if written.native.blob else 0
-        self.counts[key] += 1
-        self.sizes[key] += size
-        self.request_bytes += wire_bytes(size)

@@ -260,12 +260,20 @@ def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
     assert isinstance(adapt(chat, reader("openai", "vision", policy="native_only"), ENGLISH), Adapted)
 
 
-def test_limits_of_a_request_count_across_its_messages_in_order() -> None:
-    """The third of three images is one too many, wherever it stands."""
+def test_a_limit_on_files_counts_across_the_messages_and_keeps_the_newest() -> None:
+    """Of three images where two are taken the oldest is described: what was just sent is what it is about."""
     who = reader("openai", "vision")
     who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
     chat = ChatRequest((Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,))))
     outcomes = [each.delivery.outcome for each in adapted(chat, who).deliveries]
+    assert outcomes == [Outcome.DESCRIBED, Outcome.NATIVE, Outcome.NATIVE]
+
+
+def test_within_one_message_a_limit_keeps_the_first_files() -> None:
+    """Files of one message were sent together; they are taken as they stand."""
+    who = reader("openai", "vision")
+    who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
+    outcomes = [each.delivery.outcome for each in adapted(ask(PNG, PNG, PNG), who).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.NATIVE, Outcome.DESCRIBED]
 
 
