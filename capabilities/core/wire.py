@@ -255,6 +255,10 @@ StreamEvent = Delta | Finish | Failure
 class StreamDecoder(Protocol):
     """Turns the bytes of one streamed answer into events, whatever the cuts between blocks."""
 
+    @property
+    def due(self) -> bool:
+        """Whether the reason to stop has come: the answer is whole, only its count and the goodbye may follow."""
+
     def feed(self, block: bytes) -> list[StreamEvent]:
         """Events completed by this block; keep-alive comments give none."""
 

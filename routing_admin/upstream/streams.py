@@ -18,6 +18,8 @@ from routing_admin.upstream.faults import failure
 FINISHED_EMPTY = ("length", "content_filter")
 """Reasons to finish that explain an answer without words."""
 DRAIN_SECONDS = 0.25
+FAREWELL_SECONDS = 2.0
+"""How long the count and the goodbye are waited for once the reason to stop has come; both follow it at once."""
 
 
 class Stream:
@@ -104,26 +106,20 @@ async def events_of(
     """Events of a streamed response; `deadline` in the loop's time. Ends after a `Finish` or a `Failure`.
 
     Before the first content every whole line is a sign of life, keep-alive comments included; after it only events
-    are, so that comments cannot hold a dead stream open.
+    are, so that comments cannot hold a dead stream open. Once the reason to stop has come the answer is whole: the
+    count and the goodbye are waited for a little, and a line that breaks then breaks nothing.
     """
     clock = asyncio.get_running_loop().time
     blocks = _blocks(head)
     content, alive = False, clock()
     try:
         while True:
-            limit = alive + (timeouts.between if content else timeouts.first_content)
-            try:
-                async with asyncio.timeout_at(min(limit, deadline)):
-                    found = await anext(blocks, None)
-            except TimeoutError:
-                late = Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT
-                yield failure(Fault.DEADLINE if deadline <= limit else late, head.status)
-                return
-            if isinstance(found, Failure):
-                yield found
-                return
-            events = decoder.close() if found is None else decoder.feed(found)
-            if events or (not content and found is not None and b"\n" in found):
+            patience = timeouts.between if content else timeouts.first_content
+            limit = alive + (min(patience, FAREWELL_SECONDS) if decoder.due else patience)
+            late = Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT
+            found = await _in_time(blocks, min(limit, deadline), Fault.DEADLINE if deadline <= limit else late)
+            events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
+            if events or (not content and isinstance(found, bytes) and b"\n" in found):
                 alive = clock()
             for event in events:
                 content = content or _is_content(event)
@@ -136,6 +132,24 @@ async def events_of(
     finally:
         await blocks.aclose()
         await head.close()
+
+
+async def _in_time(
+    blocks: AsyncGenerator[bytes | Failure, None], until: float, late: Fault
+) -> bytes | Failure | None:
+    """The next block, None at the end of the body; the failure that lateness is when none comes."""
+    try:
+        async with asyncio.timeout_at(until):
+            return await anext(blocks, None)
+    except TimeoutError:
+        return failure(late, 200)
+
+
+def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamEvent]:
+    """What is owed at the end; a stream that broke after its reason to stop had come is whole all the same."""
+    events = decoder.close()
+    whole = bool(events) and isinstance(events[-1], Finish)
+    return events if failed is None or whole else [failed]
 
 
 def _is_content(event: StreamEvent) -> bool:

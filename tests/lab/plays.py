@@ -519,6 +519,25 @@ async def no_done(scene: Scene) -> None:
     await scene.stream([*frames.head, *frames.content, *frames.finish])
 
 
+@_stream("held_open", "whole but for its goodbye, and the line stays open", None, "46")
+async def held_open(scene: Scene) -> None:
+    await scene.stream(_but_for_goodbye(scene), end=False)
+    await scene.line.hold()
+
+
+@_stream("reset_after_finish", "whole but for its goodbye, then a reset", None, "46")
+async def reset_after_finish(scene: Scene) -> None:
+    await scene.stream(_but_for_goodbye(scene), end=False)
+    await scene.line.wait(scene.number("after", 0.05))
+    scene.line.reset()
+
+
+def _but_for_goodbye(scene: Scene) -> list[bytes]:
+    """All that a host sends which forgets the last word: no `[DONE]`, no `message_stop`, no count."""
+    frames = scene.frames()
+    return [*frames.head, *frames.content, *frames.finish[:1]]
+
+
 @_stream("reset_before_content", "a stream reset before any content", Fault.RESET_BEFORE_HEADERS, "8, 48")
 async def reset_before_content(scene: Scene) -> None:
     await scene.stream([*scene.frames().head, b": waking up\n\n"], end=False)

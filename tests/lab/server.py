@@ -184,12 +184,15 @@ class Lab:
         return watched
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watched: Watched) -> None:
+        line = Line(writer, watched)
         try:
             while (request := await read_request(reader)) is not None:
                 line = Line(writer, watched)
                 await self._answer(request, line)
                 if not line.keep:
                     return
+        except ConnectionAbortedError:
+            line.reset()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             return
         finally:

@@ -11,6 +11,10 @@ from http import HTTPStatus
 from typing import Any
 
 
+TLS_GREETING = b"\x16"
+"""The first byte of a handshake; no HTTP method begins with it."""
+
+
 class Watched(asyncio.StreamReaderProtocol):
     """Notes the moment the caller goes, even while nobody reads."""
 
@@ -127,10 +131,16 @@ class Line:
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
-    """Method, path, headers (lower case) and body of the next request; None when the caller is done."""
+    """Method, path, headers (lower case) and body of the next request; None when the caller is done.
+
+    Raises `ConnectionAbortedError` for a caller that greets in TLS on a plain line.
+    """
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except (asyncio.IncompleteReadError, ConnectionError):
+        first = await reader.readexactly(1)
+        if first == TLS_GREETING:
+            raise ConnectionAbortedError("TLS is not spoken here")
+        head = first + await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
         return None
     first, *lines = head.decode("latin-1").rstrip().split("\r\n")
     method, path, _ = first.split(" ", 2)

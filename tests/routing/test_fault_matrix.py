@@ -24,7 +24,7 @@ BYTES_DIFFER = frozenset(
         *("gemini_bad_key", "quota", "context_length", "parameter", "policy", "capability", "error_in_200"),
         *("empty_choices", "empty_content", "other_object", "reasoning_only", "length", "filtered", "tool_call"),
         *("error_event_first", "error_event_mid", "stream_empty", "no_finish", "no_done", "bad_event", "bad_events"),
-        *("reset_mid_body", "stall", "bytes"),
+        *("reset_mid_body", "stall", "bytes", "held_open", "reset_after_finish"),
     }
 )
 CASES = [
@@ -100,7 +100,10 @@ async def test_every_fault_has_one_outcome(lab, name, play, stream):
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-@pytest.mark.parametrize("fault", [Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.DNS_ERROR, Fault.TLS_CERT_ERROR])
+@pytest.mark.parametrize(
+    "fault",
+    [Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR],
+)
 async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answers(lab, fault, stream):
     """Refused, silent, unknown, unencrypted and uncertified addresses are told apart."""
     lab.requests.clear()

@@ -240,6 +240,16 @@ async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
     assert [attempt.outcome for attempt in walk.attempts] == ["client_cancelled"]
 
 
+async def test_a_whole_answer_does_not_wait_for_a_goodbye_that_never_comes(lab, upstream):
+    """Once the reason to stop has come, an open line is given a few seconds for the count, not the time of a stall."""
+    patient = Timeouts(first_content=30, between=30, total=60)
+    request = request_to(lab, "fault:held_open:text=all of it", stream=True)
+    began = time.monotonic()
+    events = [event async for event in upstream.stream(request, protocol("openai"), patient)]
+    assert isinstance(events[-1], Finish)
+    assert time.monotonic() - began < 5
+
+
 async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, upstream):
     """Reasoning and comments are held back; then all comes in order, and a Finish ends it."""
     opened = await upstream.open(request_to(lab, "fault:reasoning", stream=True), protocol("openai"), QUICK)

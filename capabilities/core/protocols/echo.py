@@ -146,6 +146,8 @@ class Echo:
 
 
 class _Whole:
+    due = False
+
     def __init__(self, protocol: Echo) -> None:
         self._protocol = protocol
         self._body = bytearray()

@@ -51,6 +51,11 @@ class EventStream:
         self._spoke = False
         self._over = False
 
+    @property
+    def due(self) -> bool:
+        """Whether the provider has said why it stopped."""
+        return self._reader.finish is not None
+
     def feed(self, block: bytes) -> list[StreamEvent]:
         """Events completed by this block."""
         if self._over:
