@@ -39,12 +39,17 @@ class Needs(AuthBase):
     openapi_scheme = "bearer"
     openapi_description = "An agent key, `Authorization: Bearer ra_…` or `x-api-key`."
 
-    def __init__(self, scope: str) -> None:
+    def __init__(self, scope: str, *, in_async: bool = False) -> None:
         super().__init__()
         self.scope = scope
+        self.is_async = in_async
 
-    def __call__(self, request: HttpRequest) -> Principal:
-        """The principal, which the view finds in `request.auth`. Raises `CallError` with 401 or 403."""
+    def __call__(self, request: HttpRequest) -> Any:
+        """The principal, or for a view that is a coroutine its promise; the view finds it in `request.auth`."""
+        return sync_to_async(self.principal)(request) if self.is_async else self.principal(request)
+
+    def principal(self, request: HttpRequest) -> Principal:
+        """Who calls. Raises `CallError` with 401 or 403."""
         found = authenticate(request.headers)
         if isinstance(found, Refusal):
             raise CallError(found.status, found.code, found.message)
@@ -54,21 +59,9 @@ class Needs(AuthBase):
         return found
 
 
-class NeedsFromAsync(Needs):
-    """The same for a view that is a coroutine."""
-
-    def __init__(self, scope: str) -> None:
-        super().__init__(scope)
-        self.is_async = True
-
-    async def __call__(self, request: HttpRequest) -> Principal:  # type: ignore[override]
-        """The principal. Raises `CallError` with 401 or 403."""
-        return await sync_to_async(super().__call__)(request)
-
-
 def needs(scope: str, *, in_async: bool = False) -> Needs:
     """The door of one call."""
-    return NeedsFromAsync(scope) if in_async else Needs(scope)
+    return Needs(scope, in_async=in_async)
 
 
 def principal_of(request: HttpRequest) -> Principal:
@@ -157,9 +150,13 @@ def path_of(places: Any) -> str:
 
 def takes(schema: type[Schema]) -> dict[str, Any]:
     """The OpenAPI words for a JSON body of that schema."""
+    return {"requestBody": {"required": True, **json_of(schema)}}
+
+
+def json_of(schema: type[Schema]) -> dict[str, Any]:
+    """The OpenAPI words for JSON of that schema."""
     whole = schema.model_json_schema()
-    kept = inlined(whole, whole.get("$defs", {}))
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": kept}}}}
+    return {"content": {"application/json": {"schema": inlined(whole, whole.get("$defs", {}))}}}
 
 
 def inlined(value: Any, named: dict[str, Any]) -> Any:

@@ -10,14 +10,16 @@ from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from ninja import NinjaAPI, Router
+from ninja.openapi.schema import OpenAPISchema
 from ninja.params.functions import Query
 
 from artifacts.api import router as artifacts_router
 from artifacts.uploads import received_files
-from capabilities.agent_calls import CallError, agent_actor, answer, needs, read_body
+from capabilities.agent_calls import CallError, agent_actor, answer, json_of, needs, read_body
 from capabilities.api import router as capabilities_router
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
+from capabilities.schemas import ErrorOut
 from routing_admin import exports, snapshot
 from routing_admin.actions import import_configuration, preview_import
 from routing_admin.actions.importing import Preview
@@ -193,9 +195,22 @@ def revision_in(tag: str) -> int | None:
     return int(word)
 
 
+class AgentsApi(NinjaAPI):
+    """The API, whose description says of every call how a refusal looks."""
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        """The OpenAPI document."""
+        document = super().get_openapi_schema(**options)
+        refused = {"description": "Refused, or failed", **json_of(ErrorOut)}
+        for item in document["paths"].values():
+            for operation in item.values():
+                operation["responses"]["default"] = refused
+        return document
+
+
 def agents_api() -> NinjaAPI:
     """The API of all apps; docs at /api/v1/docs."""
-    api = NinjaAPI(
+    api = AgentsApi(
         title="Agents' API",
         version="1",
         description="What agents ask: services, agents, artifacts, messages, routes. Errors all have one shape.",

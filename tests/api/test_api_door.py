@@ -77,7 +77,7 @@ def test_every_call_asks_for_a_key_and_its_scope(call: str, caller: Callable[...
 
 
 def test_every_call_is_in_the_table_and_in_the_description(caller: Callable[..., Any]) -> None:
-    """The OpenAPI document lists exactly these calls."""
+    """The OpenAPI document lists exactly these calls, each with its refusal."""
     document = Client().get("/api/v1/openapi.json").json()
     listed = {
         f"{method.upper()} {path.removeprefix('/api/v1')}"
@@ -85,6 +85,8 @@ def test_every_call_is_in_the_table_and_in_the_description(caller: Callable[...,
         for method in item
     }
     assert listed == set(SCOPE_OF)
+    assert all("default" in call["responses"] for item in document["paths"].values() for call in item.values())
+    assert list(document["components"]["securitySchemes"]) == ["Needs"]
     assert Client().get("/api/v1/docs").status_code == 200
 
 
