@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -65,10 +65,15 @@ def job_for(
     agent: str | None = None,
     stream: bool = False,
     keep: Keep | None = None,
+    unusable: Mapping[str, Unusable] | None = None,
 ) -> Job:
-    """The plan of a request along a route; nothing is called. `agent` asks, so it is never named as another reader."""
+    """The plan of a request along a route, which may be a draft; nothing is called.
+
+    `agent` asks, so it is never named as another reader. `unusable` replaces what the keys say, for simulations.
+    """
     asked = Asked(route.task_type, language, Params(chat.temperature, chat.max_tokens))
-    planned = partial(plan_route, state.configuration, route, asked, matched=matched, unusable=unusable_of(state))
+    known = unusable_of(state) if unusable is None else unusable
+    planned = partial(plan_route, state.configuration, route, asked, matched=matched, unusable=known)
     plan = planned()
     words = words_for(chat, plan.language, lambda file: readers_of(state, file, agent))
     job = Job(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep)

@@ -6,6 +6,7 @@ from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.ports import Actor, Link, ports
 from routing_admin import actions, snapshot
 from routing_admin.core.configuration import CandidateSpec, Configuration
+from routing_admin.dial import Dialler
 from routing_admin.receivers import Installed
 from routing_admin.revisions import Ledger
 from routing_admin.snapshot import first_service
@@ -52,7 +53,8 @@ class Routes:
 
 
 def connect() -> None:
-    """Connects the ledger, the routes and the snapshot; the dialler connects where calls are made."""
+    """Connects the ledger, the routes, the snapshot and the dialler."""
     ports.ledger = Ledger()
     ports.routes = Routes()
     ports.installed = Installed()
+    ports.dial = Dialler()

@@ -1,0 +1,116 @@
+"""Simulation and dialling: the same walk without a network, and an administrator's calls over a real one."""
+
+from __future__ import annotations
+
+import pytest
+
+from capabilities.core.delivery import Outcome
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.wire import Answer
+from capabilities.models import Provider
+from capabilities.ports import ports
+from routing_admin import snapshot
+from routing_admin.core.configuration import CandidateSpec, RouteSpec
+from routing_admin.dispatch import Dispatch
+from routing_admin.gateway.media import inline
+from routing_admin.job import job_for
+from routing_admin.simulation import NOT_REACHED, WORDS, simulate
+from tests.gateway.plane import PNG, install
+from tests.lab import Lab
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+LOOK = ChatRequest((Message(Role.USER, (TextPart("Look"), inline(PNG, "image/png", "dot.png"))),))
+
+
+@pytest.fixture
+def state() -> snapshot.Snapshot:
+    install()
+    return snapshot.current()
+
+
+def test_a_draft_chain_is_walked_by_the_clock_alone(state):
+    """Two tries with their waits, then the next; each candidate's payload is there, the unreached one's, too."""
+    chain = (
+        CandidateSpec("openai", "gpt-4"),
+        CandidateSpec("echo", "echo-vision"),
+        CandidateSpec("echo", "echo-text"),
+    )
+    script = {0: ["429", "503", "500"], 1: ["200"]}
+    found = simulate(state, RouteSpec("draft", chain), LOOK, script, assume_usable=True)
+    assert [stop.outcome for stop in found.stops] == ["http_500", "ok", NOT_REACHED]
+    assert len(found.stops[0].waits) == 2
+    assert found.ok
+    assert found.answered_by is not None
+    assert found.answered_by.model == "echo-vision"
+    assert [stop.deliveries[0].delivery.outcome for stop in found.stops] == [
+        Outcome.DESCRIBED,
+        Outcome.NATIVE,
+        Outcome.DESCRIBED,
+    ]
+    assert f"<{len(PNG)} bytes>" in repr(found.stops[1].payload)
+
+
+@pytest.mark.parametrize("word", sorted(WORDS))
+def test_every_word_has_an_end_that_the_caller_sees(state, word):
+    """Whatever is scripted, the simulation ends as the plane would: an answer, or a status and a code."""
+    route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
+    found = simulate(state, route, LOOK, {0: [word]}, stream=True)
+    assert found.ok == (word == "200")
+    assert found.status == 200 if word in ("200", "cut") else found.status >= 400
+    assert found.stops[0].attempt is not None
+
+
+class Recorder:
+    """A way out that leads nowhere and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[object] = []
+
+    async def call(self, prepared, to, timeouts, proxy):
+        self.given.append(prepared.request.elided())
+        return Answer("recorded")
+
+    async def open(self, prepared, to, timeouts, proxy):
+        raise AssertionError("not streamed here")
+
+
+def test_what_is_simulated_is_what_is_sent(state):
+    """The payload of each candidate is the one its upstream is given, for every demo service."""
+    for service in state.configuration.services:
+        route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
+        shown = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
+        way = Recorder()
+        Dispatch(job_for(state, route, LOOK, unusable={}), way).answer_sync()
+        assert way.given == [shown]
+
+
+def test_an_unknown_word_is_refused_before_anything_happens(state):
+    """The page offers the words there are."""
+    route = RouteSpec("draft", (CandidateSpec("echo"),))
+    with pytest.raises(KeyError):
+        simulate(state, route, LOOK, {0: ["418"]})
+
+
+def test_an_administrator_can_ask_a_provider_whether_it_answers():
+    """The embedded one does; one without a key is told so and not called; a failing one tells its fault."""
+    install()
+    assert ports.dial.test("echo", "").fault == ""
+    assert ports.dial.models("echo").models == ("echo-text", "echo-vision", "echo-503")
+    refused = ports.dial.test("openai", "")
+    assert refused.fault == "key_missing"
+    assert "LLM_PROVIDER_OPENAI_API_KEY" in refused.message
+
+
+def test_a_connection_is_tested_over_a_real_socket():
+    """What the provider says arrives as its fault and status; an answer as milliseconds."""
+    install()
+    with Lab({"up": "ok", "down": "http_401"}) as lab:
+        for name in ("up", "down"):
+            Provider.objects.create(
+                name=name, endpoint=lab.url("openai", name), default_model="lab", protocol="openai", key_source="none"
+            )
+        snapshot.refresh()
+        good, bad = ports.dial.test("up", ""), ports.dial.test("down", "")
+    assert (good.fault, good.status) == ("", 200)
+    assert (bad.fault, bad.status) == ("http_401", 401)
