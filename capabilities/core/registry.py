@@ -72,9 +72,9 @@ class LlmServiceRegistry:
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
         """What the service reads and writes, exactly as configured; None for an unknown id (MCR-6.2)."""
-        service = self.get(service_id)
+        service = self.get(service_id) if isinstance(service_id, str) else None
         if service is None:
-            log.warning("no model service has the id %r", written(service_id))
+            log.warning("no model service has the id %r", written(str(service_id)))
         return service.capabilities if service else None
 
     def get_services_by_capability(

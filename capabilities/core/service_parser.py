@@ -16,6 +16,7 @@ NOT_NEEDED = "NOT_NEEDED"
 FILLED = ("id", "name", "baseURL", "model")
 STRINGS = (*FILLED, "apiKey", "description")
 KNOWN = frozenset({*STRINGS, "capabilityTags", "capabilities"})
+SIDES = ("input", "output")
 
 TYPE_NAMES: Mapping[type, str] = {
     bool: "a boolean",
@@ -67,12 +68,19 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
         return TEXT_ONLY, []
     if not isinstance(raw, Mapping):
         return TEXT_ONLY, [_bad(path, f"must be an object with the lists input and output, not {type_name(raw)}")]
-    sides = {side: raw.get(side) for side in ("input", "output")}
+    sides = {side: raw.get(side) for side in SIDES}
+    if raw and not any(side in raw for side in SIDES):
+        return TEXT_ONLY, [_bad(path, "must hold the lists input and output, and has neither")]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
     if problems:
         return TEXT_ONLY, problems
     kept = {side: tuple(dict.fromkeys(entries)) for side, entries in sides.items() if entries is not None}
     return Capabilities(kept.get("input", TEXT_ONLY.input), kept.get("output", TEXT_ONLY.output)), []
+
+
+def _declared(raw: object) -> bool:
+    """Whether the file says anything of capabilities; a list of null says nothing."""
+    return isinstance(raw, Mapping) and any(raw.get(side) is not None for side in SIDES)
 
 
 def _side_problems(path: str, entries: object) -> list[Problem]:
@@ -113,7 +121,7 @@ def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list
         capabilities=capabilities,
         description=raw["description"],
         extra={name: value for name, value in raw.items() if name not in KNOWN},
-        declared=bool(raw.get("capabilities")) and not warnings,
+        declared=_declared(raw.get("capabilities")) and not warnings,
     )
     return service, problems
 

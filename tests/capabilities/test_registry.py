@@ -140,7 +140,8 @@ def test_capabilities_are_valid_lists_of_non_empty_strings_or_told(raw: Any) -> 
     def valid_side(side: Any) -> bool:
         return side is None or (isinstance(side, list) and all(isinstance(word, str) and word for word in side))
 
-    valid = raw is None or (isinstance(raw, dict) and valid_side(raw.get("input")) and valid_side(raw.get("output")))
+    says_a_side = isinstance(raw, dict) and (not raw or "input" in raw or "output" in raw)
+    valid = raw is None or (says_a_side and valid_side(raw.get("input")) and valid_side(raw.get("output")))
     capabilities, problems = parse_capabilities(raw)
     assert valid == (not problems)
     if problems:
@@ -203,6 +204,7 @@ def test_one_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
         ({"input": ["text", ""]}, "services[0].capabilities.input[1]"),
         ({"output": ["text", 7]}, "services[0].capabilities.output[1]"),
         ({"input": ["vision"], "output": [None]}, "services[0].capabilities.output[0]"),
+        ({"inputs": ["vision"]}, "services[0].capabilities"),
     ],
 )
 def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
@@ -237,6 +239,15 @@ def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCa
         assert loaded.get_capabilities("nobody") is None
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
     assert all("\n" not in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.requirement("MCR-E3")
+@pytest.mark.parametrize("odd", [None, 7, ["a"], {}])
+def test_what_is_no_id_at_all_is_an_unknown_service(odd: Any) -> None:
+    """Asking never raises: an agent without a service asks with None."""
+    loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
+    assert loaded.has_capability(odd, "text") is False
+    assert loaded.get_capabilities(odd) is None
 
 
 def test_a_direction_that_is_none_is_false_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
