@@ -153,6 +153,8 @@ class Catalogue:
         )
 
     def _pattern(self, name: str) -> CatalogueEntry | None:
+        if any(fnmatchcase(name, other) for other in self._patterns.get("notChat", ())):
+            return None  # `gpt-4o-mini-tts` is no gpt-4o: speech, embeddings and pictures are made by other models
         for entry in self._patterns["patterns"]:
             if fnmatchcase(name, entry["pattern"]):
                 return CatalogueEntry(

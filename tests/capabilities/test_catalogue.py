@@ -54,6 +54,11 @@ SMALL = Catalogue(
         ("glm-4v", {"text", "vision"}),
         ("llama3.2-vision:11b", {"text", "vision"}),
         ("moonshot-v1-8k", {"text"}),
+        ("qwen2.5vl:7b", {"text", "vision"}),
+        ("qwen2.5:7b", {"text"}),
+        ("qwen3:8b", {"text"}),
+        ("gpt-oss:20b", {"text"}),
+        ("mistral-small3.1:24b", {"text", "vision"}),
     ],
 )
 def test_models_people_use_are_known(model: str, reads: set[str]) -> None:
@@ -72,6 +77,15 @@ def test_what_gpt_4o_reads_is_answered_with_source_and_date() -> None:
     assert (entry.max_input_tokens, entry.max_output_tokens) == (128_000, 16_384)
     assert (entry.source, entry.checked_on) == ("litellm 1.109.1", date(2026, 11, 20))
     assert (entry.matched_by, entry.matched) == ("provider", "gpt-4o")
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
+)
+def test_a_model_that_does_not_chat_is_not_taken_for_its_namesake(model: str) -> None:
+    """The pattern of a family of chat models says nothing of its speech, embedding and picture models."""
+    assert lookup(None, model) is None
 
 
 @pytest.mark.parametrize("model", ["unheard-of", "", "text-embedding-3-small", "constructor", "__class__"])
@@ -165,7 +179,7 @@ def test_every_hand_kept_pattern_can_be_reached() -> None:
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
     only_patterns = Catalogue({"source": "", "checkedOn": "2026-01-01", "models": {}}, document)
     for entry in document["patterns"]:
-        sample = entry["pattern"].replace("[4-9]", "4").replace("*", "x")
+        sample = entry["pattern"].replace("[4-9]", "4").replace("[1-9]", "1").replace("*", "x")
         found = only_patterns.lookup(None, sample)
         assert found is not None
         assert found.matched == entry["pattern"], sample
