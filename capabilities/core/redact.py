@@ -14,18 +14,25 @@ SHORTEST_KNOWN = 4
 """A known secret shorter than this is no secret, and would blot out half of every sentence."""
 
 _VALUE = r"[A-Za-z0-9_.~+/=*-]"
-_PREFIXES = r"sk-|ra_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|r8_|fw_|tvly-|ghp_"
-_NAMES = r"x-api-key|x-goog-api-key|api[-_]?key|access[-_]?token|client[-_]?secret|password"
+_PREFIXES = r"sk-|ra_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|AKID|LTAI|bce-v3/|r8_|fw_|tvly-|ghp_|eyJ"
+"""How keys begin; `eyJ` is every JSON Web Token, `LTAI` Alibaba's, `AKID` Tencent's, `bce-v3/` Baidu's."""
+_NAMES = (
+    r"x-api-key|x-goog-api-key|api[-_]?key|access[-_]?token|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|password"
+    r"|(?:set-)?cookie"
+)
 
 _PATTERNS = (
     re.compile(rf"(?<![A-Za-z])({_PREFIXES}){_VALUE}{{6,}}"),
-    re.compile(rf"(?i)((?:bearer\s+)+){_VALUE}+"),
+    re.compile(rf"(?i)((?:bearer\s+)+){_VALUE}{{6,}}"),
+    re.compile(r"(?i)(\bbasic\s+)(?=[a-z+/]*[0-9=])[A-Za-z0-9+/]{8,}={0,2}"),
+    re.compile(r"(://[^\s/@:]*:)[^\s/@]+(?=@)"),
     re.compile(r"(?i)([?&](?:key|token|sig|signature|api[-_]?key|access[-_]?token)=)[^&\s\"'<>#]+"),
     re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
     re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}"),  # Zhipu: 32 hex digits, a dot, a secret
 )
-_BLOB = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")
-_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|[A-Za-z0-9+/_-]{200,}={0,2}")
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
+"""Terminal colours, control characters, line ends, and marks that turn the reading direction around."""
 
 
 def redact(text: str, known: Collection[str] = ()) -> str:

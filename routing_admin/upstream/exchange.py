@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import httpx
 
-from capabilities.core.redact import redact
+from capabilities.core.redact import brief
 from capabilities.core.wire import Failure, Fault, MediaData, UpstreamRequest
 from routing_admin.core.chain import Timeouts
 from routing_admin.upstream.bodies import ANSWER_BYTES, BadEncodingError, Plain, RequestBody, TooLargeError
@@ -16,7 +16,7 @@ from routing_admin.upstream.faults import connection_failure, failure
 from routing_admin.upstream.transports import Transports
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
-MESSAGE_CHARS = 2048
+CODE_BYTES = 200
 SLOWEST_BYTES = 1024
 """Bytes that must arrive in a third of the time allowed between contents (1 KiB in 10 s by default)."""
 
@@ -141,13 +141,6 @@ class _Pace:
 
 def clean(failed: Failure, request: UpstreamRequest) -> Failure:
     """The failure with its sentence short and without this request's keys, whatever the provider echoed."""
-    text = failed.message[: 2 * MESSAGE_CHARS]
-    for name, value in request.headers.items():
-        if name.lower() in KEY_HEADERS:
-            secret = value.split(" ", 1)[-1]
-            text = text.replace(secret, "…") if len(secret) > 3 else text
-    return replace(failed, message=_one_line(redact(text))[:MESSAGE_CHARS])
-
-
-def _one_line(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text).strip()
+    keys = [value.split(" ", 1)[-1] for name, value in request.headers.items() if name.lower() in KEY_HEADERS]
+    code = brief(failed.code, keys, CODE_BYTES) if failed.code else failed.code
+    return replace(failed, message=brief(failed.message, keys), code=code)

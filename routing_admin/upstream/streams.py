@@ -134,9 +134,7 @@ async def events_of(
         await head.close()
 
 
-async def _in_time(
-    blocks: AsyncGenerator[bytes | Failure, None], until: float, late: Fault
-) -> bytes | Failure | None:
+async def _in_time(blocks: AsyncGenerator[bytes | Failure, None], until: float, late: Fault) -> bytes | Failure | None:
     """The next block, None at the end of the body; the failure that lateness is when none comes."""
     try:
         async with asyncio.timeout_at(until):

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-
 TLS_GREETING = b"\x16"
 """The first byte of a handshake; no HTTP method begins with it."""
 

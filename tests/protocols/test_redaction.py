@@ -58,11 +58,30 @@ def test_a_message_is_one_short_line(text: str) -> None:
         ("GET https://h/v1beta/models?key=AIzaSyA1234567890&alt=sse", "GET https://h/v1beta/models?key=…&alt=sse"),
         ("a task-force of extra_parameters", "a task-force of extra_parameters"),
         ("the token was missing", "the token was missing"),
+        ("Bearer token required", "Bearer token required"),
+        ("basic authentication is off", "basic authentication is off"),
+        ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "Authorization: Basic …"),
+        ("https://user:passw0rd@proxy.corp:3128 is down", "https://user:…@proxy.corp:3128 is down"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.SflKxwRJSM expired", "eyJ… expired"),
+        ("bce-v3/ALTAK-abcdefghij/0123456789abcdef is wrong", "bce-v3/… is wrong"),
+        ("secret_access_key: wJalrXUtnFEMI/K7MDENG", "secret_access_key: …"),
+        ("Cookie: session=abcdefgh12345678; path=/", "Cookie: …; path=/"),
     ],
 )
 def test_what_is_no_key_stays_readable(text: str, expected: str) -> None:
     """The kind of key and the words around it stay."""
     assert redact(text) == expected
+
+
+def test_a_data_url_quoted_back_keeps_its_type_only() -> None:
+    """Even a small picture is no part of a message."""
+    told = brief("bad url data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")
+    assert told == "bad url data:image/png;base64,<24 characters>"
+
+
+def test_a_message_cannot_turn_its_reading_direction_around() -> None:
+    """Marks that make a log line read otherwise than it is are gone."""
+    assert brief("one\u202etwo\u2066three") == "one two three"
 
 
 def test_base64_is_named_by_its_length() -> None:
