@@ -99,6 +99,13 @@ class Service(Recorded, models.Model):
     def __str__(self) -> str:
         return self.service_id
 
+    @property
+    def knows_the_rest(self) -> bool:
+        """Whether a capability without a cell is declared absent; not where nothing, or only text by default, is."""
+        return self.declares_capabilities and not any(
+            cell.source == Source.UNKNOWN for cell in self.capabilities.all()
+        )
+
 
 class ServiceCapability(models.Model):
     """One cell of the capability matrix: a service, a side, a capability, whether it is there and who says so."""

@@ -152,6 +152,9 @@ class Installed(Protocol):
     def key_notes(self) -> Mapping[str, KeyNote]:
         """Where each provider's key comes from at this moment, by provider name."""
 
+    def tools(self, language: str) -> Sequence[Mapping[str, Any]]:
+        """The agents' tools as function definitions in a language, for a snippet."""
+
     def room(self) -> Room:
         """How many bytes of artifacts are kept, and for how long."""
 

@@ -1,7 +1,35 @@
-"""The pages of this app."""
+"""The pages of this app. What is added has an address of its own, so that no name can stand in its way."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from capabilities.views import agents, keys, matrix, provider_add, providers, services
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("new/provider/", provider_add.provider_new, name="provider_new"),
+    path("new/service/", services.service_new, name="service_new"),
+    path("new/agent/", agents.agent_new, name="agent_new"),
+    path("providers/", providers.providers, name="providers"),
+    path("switch/providers/", providers.providers_switch, name="providers_switch"),
+    path("providers/<str:name>/", providers.provider, name="provider"),
+    path("providers/<str:name>/models/", provider_add.provider_models, name="provider_models"),
+    path("providers/<str:name>/test/", providers.provider_test, name="provider_test"),
+    path("providers/<str:name>/delete/", providers.provider_delete, name="provider_delete"),
+    path("matrix/", matrix.matrix_page, name="matrix"),
+    path("matrix/cell/<int:pk>/", matrix.matrix_cell, name="matrix_cell"),
+    path("matrix/row/<int:pk>/", matrix.matrix_row, name="matrix_row"),
+    path("matrix/column/", matrix.matrix_column, name="matrix_column"),
+    path("matrix/fill/", matrix.matrix_fill, name="matrix_fill"),
+    path("services/", services.services, name="services"),
+    path("services/<path:service_id>/", services.service, name="service"),
+    path("capabilities/<path:service_id>/", services.service_capabilities, name="service_capabilities"),
+    path("catalogue/<path:service_id>/", services.service_catalogue, name="service_catalogue"),
+    path("delete/service/<path:service_id>/", services.service_delete, name="service_delete"),
+    path("agents/", agents.agents, name="agents"),
+    path("agents/<path:agent_id>/", agents.agent, name="agent"),
+    path("delete/agent/<path:agent_id>/", agents.agent_delete, name="agent_delete"),
+    path("keys/issue/<path:agent_id>/", keys.key_issue, name="key_issue"),
+    path("keys/<str:public_id>/roll/<path:agent_id>/", keys.key_roll, name="key_roll"),
+    path("keys/<str:public_id>/revoke/<path:agent_id>/", keys.key_revoke, name="key_revoke"),
+]

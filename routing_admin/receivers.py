@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from artifacts.core.tools import tool_definitions
 from capabilities.core import delivery
 from capabilities.core.agents import AgentDirectory, AgentProfile
 from capabilities.core.message import FilePart
@@ -111,6 +112,10 @@ class Installed:
             name: KeyNote(key.source.value, key.variable, key.last_four, key.reason)
             for name, key in snapshot.current().keys.items()
         }
+
+    def tools(self, language: str) -> Sequence[Mapping[str, Any]]:
+        """The agents' tools as function definitions in a language."""
+        return tool_definitions(language)
 
     def room(self) -> Room:
         """How many bytes of artifacts are kept, and for how long; read from its row each time."""

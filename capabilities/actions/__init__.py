@@ -9,6 +9,7 @@ from capabilities.actions.agents import (
     roll_key,
     save_agent,
 )
+from capabilities.actions.catalogue import NewModel, add_models, fill_from_catalogue
 from capabilities.actions.providers import (
     KeyChange,
     check_can_delete_provider,
@@ -26,6 +27,8 @@ from capabilities.actions.services import (
 
 __all__ = [
     "KeyChange",
+    "NewModel",
+    "add_models",
     "check_can_delete_agent",
     "check_can_delete_provider",
     "check_can_delete_service",
@@ -33,6 +36,7 @@ __all__ = [
     "delete_provider",
     "delete_service",
     "enable_providers",
+    "fill_from_catalogue",
     "issue_key",
     "put_agent",
     "revoke_key",

@@ -1,0 +1,105 @@
+"""Taking over what the catalogue says: for services that are there, and for models about to become services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from capabilities.actions.common import recorded
+from capabilities.actions.services import Cell, save_service, set_capabilities
+from capabilities.core.catalogue import INPUTS, OUTPUTS, CatalogueEntry, lookup
+from capabilities.core.presets import preset_for_endpoint
+from capabilities.core.vocabulary import Source
+from capabilities.models import Provider, Service
+from capabilities.ports import Act, Actor, ports
+
+FIRMER = (Source.DECLARED.value, Source.PROBED.value)
+"""Where a value comes from that the catalogue never overrules by itself."""
+
+
+def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
+    """What the catalogue knows of a model at a provider; its host says more than the name people gave it."""
+    preset = preset_for_endpoint(provider.endpoint)
+    return lookup(preset.name if preset else f"{provider.name} {provider.endpoint}", model)
+
+
+def cells_of(entry: CatalogueEntry) -> dict[Cell, bool]:
+    """Every cell that the catalogue has a word on, present or not."""
+    said = entry.capabilities
+    reads = {("input", word): word in said.input for word in ("text", *INPUTS.values())}
+    writes = {("output", word): word in said.output for word in ("text", *OUTPUTS.values())}
+    return reads | writes
+
+
+def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool = False) -> list[Service]:
+    """Fills what is unknown from the catalogue, as one revision; the services it knew something new about.
+
+    What was declared or probed stays, unless `insist` says that the catalogue is right.
+    """
+    wanted = {}
+    for row in rows:
+        entry = entry_for(row.provider, row.model)
+        cells = open_cells(row, cells_of(entry), insist=insist) if entry else {}
+        if cells:
+            wanted[row] = cells
+    if wanted:
+        set_capabilities(actor, wanted, source=Source.CATALOGUE)
+    return list(wanted)
+
+
+def open_cells(row: Service, said: Mapping[Cell, bool], *, insist: bool) -> dict[Cell, bool]:
+    """Of what the catalogue says, the cells that may be filled: those nobody knows, and all of them when insisting."""
+    there = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
+    known = row.knows_the_rest
+    found = {}
+    for cell, on in said.items():
+        have = there.get(cell)
+        firm = have.source in FIRMER if have else known
+        if (insist or not firm) and not (have and have.supported == on and have.source == Source.CATALOGUE):
+            found[cell] = on
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class NewModel:
+    """A model about to become a service: `chosen` are the cells switched on, `alias` a name callers use, or empty."""
+
+    model: str
+    service_id: str
+    chosen: frozenset[Cell] = field(default_factory=frozenset)
+    alias: str = ""
+
+
+def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> int | None:
+    """Makes a service (and an alias) of each model, all as one revision; its number."""
+    names = ", ".join(model.service_id for model in models)
+    act = Act("service.add", "provider", provider.name, {"services": names[:300]})
+    with recorded(actor, act):
+        for model in models:
+            add_model(actor, provider, model)
+    return act.revision
+
+
+def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
+    """One service; a cell that says what the catalogue says comes from there, any other is declared."""
+    entry = entry_for(provider, new.model)
+    row = Service(
+        service_id=new.service_id,
+        name=new.service_id,
+        provider=provider,
+        model=new.model,
+        base_url=provider.endpoint,
+        declares_capabilities=entry is not None,
+    )
+    save_service(actor, row)
+    said = cells_of(entry) if entry else {("input", "text"): True, ("output", "text"): True}
+    agreed = {cell: on for cell, on in said.items() if entry and on == (cell in new.chosen)}
+    own = {cell: cell in new.chosen for cell in {*said, *new.chosen} if cell not in agreed}
+    if entry is None:
+        own = {cell: on for cell, on in own.items() if on != said.get(cell, False)}
+    for source, cells in ((Source.CATALOGUE, agreed), (Source.DECLARED, own)):
+        if cells:
+            set_capabilities(actor, {row: cells}, source=source)
+    if new.alias:
+        ports.routes.lead(actor, new.alias, row.service_id)
+    return row

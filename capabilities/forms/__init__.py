@@ -1,0 +1,1 @@
+"""What people type on the pages of this app, checked before an action is called."""

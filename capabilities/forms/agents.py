@@ -1,0 +1,111 @@
+"""The forms of agents and their keys."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.access import DEFAULT_SCOPES, SCOPES
+from capabilities.models import Agent, Service
+from capabilities.ports import ports
+
+if TYPE_CHECKING:
+    AgentModelForm = forms.ModelForm[Agent]
+else:
+    AgentModelForm = forms.ModelForm
+
+
+SCOPE_MEANINGS: dict[str, str | Promise] = {
+    "route": gettext_lazy("call models"),
+    "artifacts:read": gettext_lazy("read artifacts by their reference"),
+    "artifacts:write": gettext_lazy("store artifacts, delete its own"),
+    "registry:read": gettext_lazy("see services, agents, routes and providers"),
+    "agents:write": gettext_lazy("make agents at run time, and act for them"),
+    "config:read": gettext_lazy("export the configuration"),
+    "config:write": gettext_lazy("import a configuration"),
+}
+"""What each scope lets a key do."""
+
+
+class AgentForm(AgentModelForm):
+    """An agent that an administrator keeps; its id stays once it is made."""
+
+    service = forms.ModelChoiceField(
+        Service.objects.all(), label=gettext_lazy("Model service"), required=False, empty_label=gettext_lazy("none")
+    )
+    task_type = forms.ChoiceField(
+        label=gettext_lazy("Task route"),
+        required=False,
+        help_text=gettext_lazy("Instead of a model service: it begins with the first ready candidate."),
+    )
+    version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    class Meta:
+        model = Agent
+        fields = ["agent_id", "name", "description", "service", "task_type"]
+        labels = {
+            "agent_id": gettext_lazy("Id"),
+            "name": gettext_lazy("Name"),
+            "description": gettext_lazy("Description"),
+        }
+        help_texts = {"agent_id": gettext_lazy("Models read it when they are told whom to forward to.")}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            del self.fields["agent_id"]
+        self.fields["version"].initial = self.instance.version
+        choices = [("", _("none")), *((task, task) for task in ports.routes.task_types())]
+        own = self.instance.task_type
+        if own and own not in dict(choices):
+            choices.append((own, own))
+        self.fields["task_type"].choices = choices  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        """A service or a route, not both."""
+        data = super().clean() or {}
+        if data.get("service") and data.get("task_type"):
+            self.add_error("task_type", _("An agent uses a service or a task route, not both."))
+        return data
+
+
+class KeyForm(forms.Form):
+    """A new key: what it may do, what it is for, when it ends."""
+
+    label = forms.CharField(
+        label=gettext_lazy("What it is for"),
+        max_length=100,
+        required=False,
+        help_text=gettext_lazy("Only people read it."),
+    )
+    scopes = forms.MultipleChoiceField(
+        label=gettext_lazy("Scopes"),
+        choices=[(scope, scope) for scope in SCOPES],
+        widget=forms.CheckboxSelectMultiple,
+        initial=list(DEFAULT_SCOPES),
+    )
+    days = forms.IntegerField(
+        label=gettext_lazy("Expires after (days)"),
+        required=False,
+        min_value=1,
+        max_value=3650,
+        help_text=gettext_lazy("Empty: never."),
+    )
+
+    @property
+    def scope_boxes(self) -> list[tuple[str, str | Promise, bool]]:
+        """The scopes with what each means and whether it is ticked."""
+        ticked = self["scopes"].value() or []
+        return [(scope, SCOPE_MEANINGS[scope], scope in ticked) for scope in SCOPES]
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the key ends."""
+        days = self.cleaned_data["days"]
+        return timezone.now() + timedelta(days=days) if days else None

@@ -1,0 +1,258 @@
+"""The form of a provider: where it is, how its key is kept, and in which ways it differs from its protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.actions import KeyChange
+from capabilities.actions.providers import KeyAct
+from capabilities.core.env import readable, reference
+from capabilities.core.presets import quirks_for
+from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
+from capabilities.core.quirks import QUIRKS, Quirk, check_quirks
+from capabilities.models import Provider
+
+if TYPE_CHECKING:
+    ProviderModelForm = forms.ModelForm[Provider]
+else:
+    ProviderModelForm = forms.ModelForm
+
+
+PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
+TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
+    ("connect", gettext_lazy("Connecting")),
+    ("firstContent", gettext_lazy("First content")),
+    ("between", gettext_lazy("Between two pieces of a stream")),
+    ("total", gettext_lazy("Whole answer")),
+)
+"""The timeouts a provider may set, in seconds."""
+
+KEY_ACTS = [
+    (KeyAct.KEEP.value, gettext_lazy("Keep what is there")),
+    (KeyAct.SET.value, gettext_lazy("Store a new key, encrypted")),
+    (KeyAct.ENVIRONMENT.value, gettext_lazy("Read it from the environment")),
+    (KeyAct.NONE.value, gettext_lazy("No key is needed")),
+]
+MEANINGS: dict[str, str | Promise] = {
+    "image_url_as_string": gettext_lazy("Images stand as a plain URL text instead of an object."),
+    "no_remote_image_urls": gettext_lazy("Images are sent as data only; a web address is written as text."),
+    "max_tokens_field": gettext_lazy("The name under which the longest answer is sent."),
+    "drop_params": gettext_lazy("Parameters that are left out of every call."),
+    "system_role": gettext_lazy("How system messages are sent."),
+    "string_content_only": gettext_lazy("Every message is one text; no media can be sent."),
+    "input_audio_shape": gettext_lazy("How audio is written."),
+    "file_part": gettext_lazy("How documents are written."),
+    "file_urls": gettext_lazy("Documents may be given by their web address."),
+    "video_part": gettext_lazy("How videos are written."),
+    "tool_media": gettext_lazy(
+        "Media in a tool result stays there, moves to a user message after it, or becomes a line of text."
+    ),
+    "structured": gettext_lazy("How an answer in JSON is asked for."),
+    "replay_reasoning": gettext_lazy("What earlier reasoning becomes in the history."),
+    "reasoning_field": gettext_lazy("The name under which reasoning is sent."),
+    "stream_usage": gettext_lazy("A stream is asked to count its tokens."),
+    "sampling": gettext_lazy("Temperature and top_p are sent."),
+    "anthropic_version": gettext_lazy("The version of the interface that is asked for."),
+}
+"""The meanings of the core's table, for people; an option it lacks shows the core's own sentence."""
+
+
+def written(value: Any) -> str:
+    """An option's value as the form shows it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(value) if isinstance(value, list | tuple) else str(value)
+
+
+def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
+    """The control of one compatibility option; an empty entry means the default, which it names."""
+    unset = _("default (%(value)s)") % {"value": in_effect or _("none")}
+    help_text = str(MEANINGS.get(quirk.name, quirk.meaning))
+    if quirk.kind in ("list", "text"):
+        box = forms.TextInput(attrs={"placeholder": unset})
+        return forms.CharField(label=quirk.name, required=False, widget=box, help_text=help_text)
+    words = ("true", "false") if quirk.kind == "flag" else quirk.values
+    choices = [("", unset), *((word, word) for word in words)]
+    return forms.ChoiceField(label=quirk.name, required=False, choices=choices, help_text=help_text)
+
+
+def quirk_value(quirk: Quirk, text: str) -> Any:
+    """What a form's text means for an option; None leaves the default."""
+    if not text:
+        return None
+    if quirk.kind == "flag":
+        return text == "true"
+    return [word.strip() for word in text.split(",") if word.strip()] if quirk.kind == "list" else text
+
+
+class ProviderForm(ProviderModelForm):
+    """A provider that is there already; its name is its identity in chains and files, and stays."""
+
+    protocol = forms.ChoiceField(
+        label=gettext_lazy("Protocol"),
+        choices=PROTOCOLS,
+        help_text=gettext_lazy("What the bytes look like. Most providers speak openai."),
+    )
+    key_act = forms.ChoiceField(label=gettext_lazy("Key"), choices=KEY_ACTS, initial=KeyAct.KEEP.value)
+    key = forms.CharField(
+        label=gettext_lazy("New key"),
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=gettext_lazy("Write only: it is encrypted, and never shown again."),
+    )
+    key_variable = forms.CharField(
+        label=gettext_lazy("Variable"),
+        required=False,
+        help_text=gettext_lazy("Named LLM_PROVIDER_…_API_KEY. Empty: the name made from this provider's name."),
+    )
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+    class Meta:
+        model = Provider
+        fields = ["display_name", "protocol", "endpoint", "default_model", "enabled", "env_name", "proxy"]
+        labels = {
+            "display_name": gettext_lazy("Display name"),
+            "endpoint": gettext_lazy("Base URL"),
+            "default_model": gettext_lazy("Default model"),
+            "enabled": gettext_lazy("Enabled"),
+            "env_name": gettext_lazy("Name in environment variables"),
+            "proxy": gettext_lazy("Outgoing proxy"),
+        }
+        help_texts = {
+            "endpoint": gettext_lazy("The protocol's call is appended unless the path already ends in it."),
+            "default_model": gettext_lazy("Sent when a candidate names no model."),
+            "env_name": gettext_lazy("NAME in LLM_PROVIDER_NAME_API_KEY, when the provider's own name does not do."),
+            "proxy": gettext_lazy("default, none, or a URL such as http://proxy.example:3128"),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        row = self.instance
+        self.fields["version"].initial = row.version
+        self.fields["key_variable"].initial = row.key_variable
+        self.fields["key_act"].initial = KeyAct.KEEP.value
+        hosts = quirks_for(row.endpoint, {})
+        for name, quirk in QUIRKS.items():
+            default = hosts.get(name, quirk.by_protocol.get(row.protocol, quirk.default))
+            field = self.fields[f"quirk_{name}"] = quirk_field(quirk, written(default))
+            field.initial = written(row.quirks[name]) if row.quirks.get(name) is not None else ""
+        for name, label in TIMEOUTS:
+            self.fields[f"timeout_{name}"] = forms.FloatField(
+                label=str(label), required=False, min_value=0.1, max_value=3600, initial=row.timeouts.get(name)
+            )
+
+    @property
+    def quirk_fields(self) -> list[forms.BoundField]:
+        """The compatibility options that the provider's protocol knows."""
+        protocol = str(self["protocol"].value() or "openai")
+        return [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
+
+    @property
+    def timeout_fields(self) -> list[forms.BoundField]:
+        """The timeouts."""
+        return [self[f"timeout_{name}"] for name, _label in TIMEOUTS]
+
+    def clean_endpoint(self) -> str:
+        """A URL that something can be sent to."""
+        endpoint = str(self.cleaned_data["endpoint"]).strip()
+        if not endpoint.startswith(("https://", "http://", "echo://")):
+            raise forms.ValidationError(_("Begins with https:// or http://, for example https://api.deepseek.com"))
+        return endpoint
+
+    def clean_proxy(self) -> str:
+        """`default`, `none` or a proxy's URL."""
+        proxy = str(self.cleaned_data["proxy"]).strip() or "default"
+        if proxy not in ("default", "none") and not proxy.startswith(("http://", "https://")):
+            raise forms.ValidationError(_("Write default, none, or a URL that begins with http:// or https://."))
+        return proxy
+
+    def clean(self) -> dict[str, Any]:
+        """The whole: what was said of the key fits together, and the options are ones that exist."""
+        data = super().clean() or {}
+        if data.get("key_act") == KeyAct.SET.value and not data.get("key"):
+            self.add_error("key", _("Enter the key, or choose to keep what is there."))
+        variable = data.get("key_variable")
+        if data.get("key_act") == KeyAct.ENVIRONMENT.value and variable and not readable(variable):
+            self.add_error("key_variable", _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key."))
+        for problem in check_quirks(self.quirks()):
+            name = "quirk_" + problem.field.removeprefix("quirks.")
+            if problem.severity == "error" and name in self.fields:
+                self.add_error(name, _("This value is not possible here."))
+        return data
+
+    def quirks(self) -> dict[str, Any]:
+        """The options as the row keeps them: those set, and those that a newer version may know."""
+        kept = {name: value for name, value in self.instance.quirks.items() if name not in QUIRKS}
+        given = {name: quirk_value(quirk, self.cleaned_data.get(f"quirk_{name}", "")) for name, quirk in QUIRKS.items()}
+        return kept | {name: value for name, value in given.items() if value is not None}
+
+    def filled(self) -> Provider:
+        """The row with everything from the form, not yet saved."""
+        row = self.save(commit=False)
+        row.quirks = self.quirks()
+        names = {name for name, _label in TIMEOUTS}
+        kept = {name: value for name, value in row.timeouts.items() if name not in names}
+        given = {name: self.cleaned_data.get(f"timeout_{name}") for name, _label in TIMEOUTS}
+        row.timeouts = kept | {name: value for name, value in given.items() if value is not None}
+        return row
+
+    def key_change(self) -> KeyChange:
+        """What becomes of the key. A key typed without choosing is meant to be stored."""
+        act = KeyAct(self.cleaned_data["key_act"])
+        text = self.cleaned_data["key"].strip()
+        if act is KeyAct.KEEP and text:
+            return KeyChange(KeyAct.SET, text)
+        variable = self.cleaned_data["key_variable"].strip()
+        named = reference(variable) if variable else ""
+        return KeyChange(act, named if act is KeyAct.ENVIRONMENT else text)
+
+
+class NewProviderForm(forms.Form):
+    """The first step of adding a provider: what it is called, where it is, and its key."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=120,
+        help_text=gettext_lazy("How chains and files call it, for example deepseek. It stays."),
+    )
+    display_name = forms.CharField(label=gettext_lazy("Display name"), max_length=200, required=False)
+    protocol = forms.ChoiceField(label=gettext_lazy("Protocol"), choices=PROTOCOLS)
+    endpoint = forms.CharField(label=gettext_lazy("Base URL"), max_length=500)
+    default_model = forms.CharField(
+        label=gettext_lazy("Default model"),
+        max_length=200,
+        help_text=gettext_lazy("Sent when a candidate names no model. The test asks it."),
+    )
+    key = forms.CharField(
+        label=gettext_lazy("Provider key"),
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=gettext_lazy("Write only. Empty: it is read from the environment; NOT_NEEDED: there is none."),
+    )
+
+    def clean_name(self) -> str:
+        """A name nobody has yet, without a slash: chains write provider/model."""
+        name = str(self.cleaned_data["name"]).strip()
+        if "/" in name:
+            raise forms.ValidationError(_("A provider's name holds no slash."))
+        if Provider.objects.filter(name=name).exists():
+            raise forms.ValidationError(_("There is a provider with this name already."))
+        return name
+
+    clean_endpoint = ProviderForm.clean_endpoint
+
+    def filled(self) -> Provider:
+        """The new row, not yet saved."""
+        data = self.cleaned_data
+        names = ("name", "display_name", "protocol", "endpoint", "default_model")
+        return Provider(**{name: data[name] for name in names})
+
+    def key_change(self) -> KeyChange:
+        """The key typed; none typed means the environment's."""
+        text = self.cleaned_data["key"].strip()
+        return KeyChange(KeyAct.SET, text) if text else KeyChange(KeyAct.ENVIRONMENT)

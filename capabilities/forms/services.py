@@ -1,0 +1,112 @@
+"""The form of a model service: which model at which provider, and how content is given to it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.slots import check_limits
+from capabilities.models import Service
+
+if TYPE_CHECKING:
+    ServiceModelForm = forms.ModelForm[Service]
+else:
+    ServiceModelForm = forms.ModelForm
+
+
+POLICIES = [
+    ("", gettext_lazy("describe (the default): what it cannot read becomes a description")),
+    ("extract", gettext_lazy("extract: documents become text")),
+    ("convert", gettext_lazy("convert: images are made to fit")),
+    ("convert+extract", gettext_lazy("extract and convert")),
+    ("native_only", gettext_lazy("native only: skipped where it cannot read a file as it is")),
+]
+
+
+def limits_text(value: Any) -> str:
+    """Limits as an administrator edits them; nothing for none."""
+    return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
+
+
+class ServiceForm(ServiceModelForm):
+    """A model service; its id is its identity in files and at agents, and stays once it is made."""
+
+    tags = forms.CharField(
+        label=gettext_lazy("Tags"), required=False, help_text=gettext_lazy("Words for people and programs, by commas.")
+    )
+    policy = forms.ChoiceField(label=gettext_lazy("Content policy"), choices=POLICIES, required=False)
+    limits_json = forms.CharField(
+        label=gettext_lazy("Limits of its own, as JSON"),
+        required=False,
+        widget=forms.Textarea(attrs={"spellcheck": "false"}),
+        help_text=gettext_lazy('What differs from the table, for example {"image": {"maxBytes": 5000000}}'),
+    )
+    version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    class Meta:
+        model = Service
+        fields = ["service_id", "name", "provider", "model", "description", "enabled", "routed"]
+        labels = {
+            "service_id": gettext_lazy("Id"),
+            "name": gettext_lazy("Name"),
+            "provider": gettext_lazy("Provider"),
+            "model": gettext_lazy("Model name"),
+            "description": gettext_lazy("Description"),
+            "enabled": gettext_lazy("Enabled"),
+            "routed": gettext_lazy("Speaks for its provider and model in chains"),
+        }
+        help_texts = {
+            "model": gettext_lazy("The name sent to the provider, for example gpt-4o."),
+            "service_id": gettext_lazy("How agents, files and callers name it."),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        row = self.instance
+        if row.pk:
+            del self.fields["service_id"]
+        self.fields["version"].initial = row.version
+        self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
+        self.fields["policy"].initial = policy_word(row.content)
+        self.fields["limits_json"].initial = limits_text(row.limits)
+
+    def clean_limits_json(self) -> str:
+        """JSON that says limits; every problem is named with its path."""
+        text = str(self.cleaned_data["limits_json"]).strip()
+        if not text:
+            return text
+        try:
+            value = json.loads(text)
+        except ValueError as problem:
+            raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
+        problems = [problem.message for problem in check_limits(value)]
+        if problems:
+            raise forms.ValidationError(problems)
+        return text
+
+    def filled(self) -> Service:
+        """The row with everything from the form, not yet saved."""
+        row = self.save(commit=False)
+        data = self.cleaned_data
+        tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
+        if tags != [str(tag) for tag in row.capability_tags]:
+            row.capability_tags = tags
+        row.limits = json.loads(data["limits_json"]) if data["limits_json"] else {}
+        if data["policy"] != policy_word(row.content):
+            kept = {name: value for name, value in row.content.items() if name != "policy"}
+            row.content = kept | ({"policy": data["policy"]} if data["policy"] else {})
+        if not row.pk:
+            row.base_url = row.provider.endpoint
+            row.declares_capabilities = False
+        return row
+
+
+def policy_word(content: Any) -> str:
+    """The policy of a service as the form names it; `describe`, being the default, is the empty one."""
+    word = str(content.get("policy") or "") if isinstance(content, dict) else ""
+    word = "+".join(sorted(word.replace(" ", "").split("+")))
+    return word if word in dict(POLICIES) else ""

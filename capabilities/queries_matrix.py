@@ -1,0 +1,131 @@
+"""The capability matrix as a value: columns, rows, cells, and where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from capabilities.core.vocabulary import Source
+from capabilities.models import Service, ServiceCapability
+
+Cell = tuple[str, str]
+INPUT, OUTPUT = ServiceCapability.Side.values
+READS = ("text", "vision", "audio", "video", "file")
+WRITES = ("text", "structured_output", "tool_calling")
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """One cell as it is shown: on or off, and who says so."""
+
+    side: str
+    name: str
+    on: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One service and its cells, in the order of the columns."""
+
+    service: Service
+    cells: tuple[Square, ...]
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether something about the service is not known."""
+        return any(cell.source == Source.UNKNOWN for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The columns of both groups, the rows shown, and how many of all services know something not."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    rows: tuple[MatrixRow, ...]
+    unknown: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which services are asked for: words, a provider's name, `routed` or `unknown`; `extra` are columns to add."""
+
+    q: str = ""
+    provider: str = ""
+    show: str = ""
+    extra: tuple[Cell, ...] = ()
+
+
+def services_of(wanted: Wanted) -> list[Service]:
+    """The services that words and provider leave, with cells and chains: four queries."""
+    rows: QuerySet[Service] = Service.objects.select_related("provider").prefetch_related(
+        "capabilities", "provider__candidates"
+    )
+    if wanted.q:
+        rows = rows.filter(
+            Q(service_id__icontains=wanted.q) | Q(name__icontains=wanted.q) | Q(model__icontains=wanted.q)
+        )
+    if wanted.provider:
+        rows = rows.filter(provider__name=wanted.provider)
+    return list(rows)
+
+
+def is_routed(service: Service) -> bool:
+    """Whether a chain names the service's provider and model."""
+    candidates: Iterable[Any] = service.provider.candidates.all()
+    return any((each.model or service.provider.default_model) == service.model for each in candidates)
+
+
+def matrix(wanted: Wanted) -> Matrix:
+    """The matrix of the services asked for."""
+    services = services_of(wanted)
+    reads, writes = columns(services, wanted.extra)
+    rows = [row_of(service, reads, writes) for service in services]
+    unknown = sum(row.has_unknown for row in rows)
+    if wanted.show == "routed":
+        rows = [row for row in rows if is_routed(row.service)]
+    elif wanted.show == "unknown":
+        rows = [row for row in rows if row.has_unknown]
+    return Matrix(reads, writes, tuple(rows), unknown, len(services))
+
+
+def columns(services: Iterable[Service], extra: Iterable[Cell] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The capabilities that read and that write: the usual ones, those that some service has, those asked for."""
+    reads, writes = dict.fromkeys(READS), dict.fromkeys(WRITES)
+    for service in services:
+        for cell in service.capabilities.all():
+            if cell.supported or cell.source == Source.DECLARED:
+                (reads if cell.side == INPUT else writes).setdefault(cell.name)
+    for side, name in extra:
+        (reads if side == INPUT else writes).setdefault(name)
+    return tuple(reads), tuple(writes)
+
+
+def row_of(service: Service, reads: Iterable[str], writes: Iterable[str]) -> MatrixRow:
+    """One service's cells."""
+    there = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
+    known = service.knows_the_rest
+    wanted = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
+    return MatrixRow(service, tuple(square(there.get(cell), cell, service, known) for cell in wanted))
+
+
+def square(cell: ServiceCapability | None, where: Cell, service: Service, known: bool) -> Square:
+    """One cell; what has no row is declared absent or unknown, and text is what every undeclared service has."""
+    side, name = where
+    if cell is not None and service.declares_capabilities:
+        return Square(side, name, cell.supported, cell.source)
+    if not service.declares_capabilities:
+        return Square(side, name, name == "text", Source.UNKNOWN.value)
+    return Square(side, name, False, (Source.DECLARED if known else Source.UNKNOWN).value)
+
+
+def one_square(service: Service, side: str, name: str) -> Square:
+    """One cell of one service, read again."""
+    fresh = Service.objects.prefetch_related("capabilities").get(pk=service.pk)
+    cell = next((each for each in fresh.capabilities.all() if (each.side, each.name) == (side, name)), None)
+    return square(cell, (side, name), fresh, fresh.knows_the_rest)

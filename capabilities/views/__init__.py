@@ -1,0 +1,1 @@
+"""The pages of this app: each view finds, fills a form, acts, renders."""

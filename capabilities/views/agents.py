@@ -1,0 +1,137 @@
+"""Agents: the list, one page each, and what happens to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import get_language, ngettext
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from capabilities import actions, queries_agents
+from capabilities.access import actor_of, administrators_only
+from capabilities.actions.common import allowed
+from capabilities.errors import ActionError, ConflictError
+from capabilities.forms.agents import AgentForm, KeyForm
+from capabilities.models import Agent, AgentKey
+from capabilities.ports import ports
+from capabilities.views.common import UNPROCESSABLE, differences, into_form, refuse, say_done, take_version
+
+PLACES = {"serviceId": "service", "taskType": "task_type"}
+
+
+def agents(request: HttpRequest) -> HttpResponse:
+    """Every living agent with what it reads and whom it hands over to."""
+    q = request.GET.get("q", "").strip()
+    lines = queries_agents.agent_lines(q)
+    template = "capabilities/agents.html#rows" if request.htmx else "capabilities/agents.html"  # type: ignore[attr-defined]
+    return render(request, template, {"lines": lines, "q": q, "sentence": sentence(lines)})
+
+
+def sentence(lines: list[queries_agents.AgentLine]) -> str:
+    """What is so, in one sentence."""
+    if not lines:
+        return _("No agent yet.")
+    without = [line.row.agent_id for line in lines if not line.keys and line.row.origin != Agent.Origin.RUNTIME]
+    if without:
+        return _("Without a key that works, and so unable to call: %(names)s.") % {"names": ", ".join(without[:5])}
+    return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
+        "count": len(lines)
+    }
+
+
+@administrators_only
+def agent_new(request: HttpRequest) -> HttpResponse:
+    """A new agent; its key is issued on its page."""
+    form = AgentForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        status = UNPROCESSABLE
+        if form.is_valid():
+            try:
+                row = actions.save_agent(actor_of(request), form.save(commit=False))
+            except ActionError as refusal:
+                status = into_form(form, refusal, PLACES)
+            else:
+                say_done(request, _("%(name)s added") % {"name": row.agent_id}, row)
+                return redirect("agent", agent_id=row.agent_id)
+    return render(request, "capabilities/agent_new.html", {"form": form}, status=status)
+
+
+def find(agent_id: str) -> Agent:
+    """The agent with that id, or 404."""
+    return get_object_or_404(Agent.objects.select_related("service", "owner"), agent_id=agent_id)
+
+
+def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
+    """One agent."""
+    row = find(agent_id)
+    if request.method != "POST":
+        return agent_page(request, row)
+    return save(request, row)
+
+
+@administrators_only
+def save(request: HttpRequest, row: Agent) -> HttpResponse:
+    """Saves the form; 422 with its errors, 409 with both versions."""
+    form = AgentForm(request.POST, instance=row)
+    if not form.is_valid():
+        return agent_page(request, find(row.agent_id), form=form, status=UNPROCESSABLE)
+    try:
+        saved = actions.save_agent(actor_of(request), form.save(commit=False), expected=form.cleaned_data["version"])
+    except ActionError as refusal:
+        current = find(row.agent_id)
+        status = into_form(form, refusal, PLACES)
+        conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
+        take_version(form, current.version)
+        return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
+    say_done(request, _("%(name)s saved") % {"name": saved.agent_id}, saved)
+    return redirect("agent", agent_id=saved.agent_id)
+
+
+def agent_page(
+    request: HttpRequest, row: Agent, *, form: AgentForm | None = None, status: int = 200, **more: Any
+) -> HttpResponse:
+    """The page of an agent; `issued` in `more` is the key shown this once."""
+    directory = ports.installed.agents()
+    profile = queries_agents.profile_of(row, directory)
+    found = queries_agents.readings(profile, directory)
+    context = {
+        "row": row,
+        "form": form or AgentForm(instance=row),
+        "editing": form is not None,
+        "key_form": KeyForm(),
+        "profile": profile,
+        "readings": found,
+        "nobody": [each.name for each in found if not each.itself and not each.others],
+        "guarantee": queries_agents.guarantee(row.task_type) if row.task_type else None,
+        "keys": keys_of(row),
+        "now": timezone.now(),
+        "snippets": queries_agents.snippets(row),
+        "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
+        "cannot_delete": allowed(actions.check_can_delete_agent, row),
+        **more,
+    }
+    return render(request, "capabilities/agent.html", context, status=status)
+
+
+def keys_of(row: Agent) -> list[AgentKey]:
+    """The keys: those that work first, the revoked ones last."""
+    return sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
+
+
+@require_POST
+@administrators_only
+def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Deletes an agent with its keys."""
+    row = find(agent_id)
+    try:
+        actions.delete_agent(actor_of(request), row)
+    except ActionError as refusal:
+        refuse(request, refusal)
+        return redirect("agent", agent_id=agent_id)
+    say_done(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, row)
+    return redirect("agents")

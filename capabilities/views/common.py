@@ -1,0 +1,87 @@
+"""What the views of this app share: Undo in a toast, a refusal in its form, both versions of a conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Model
+from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext as _
+
+from capabilities.errors import ActionError, ConflictError, InvalidError
+from capabilities.models import Recorded
+
+UNPROCESSABLE = 422
+CONFLICT = 409
+
+
+def say(request: HttpRequest, text: str, revision: int | None = None) -> None:
+    """A toast; with Undo when a revision was made."""
+    messages.success(request, text, extra_tags=f"undo:{revision}" if revision else "")
+
+
+def say_done(request: HttpRequest, text: str, row: Recorded) -> None:
+    """A toast about a row that an action has just written."""
+    say(request, text, row.revision)
+
+
+def refuse(request: HttpRequest, refusal: ActionError) -> None:
+    """A toast with the reason."""
+    messages.error(request, str(refusal))
+
+
+def into_form(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
+    """Writes a refusal into the form, each problem at its field where there is one; the status to answer with."""
+    if isinstance(refusal, InvalidError):
+        for problem in refusal.problems:
+            name = (places or {}).get(problem.field, problem.field)
+            form.add_error(name if name in form.fields else None, problem.message)
+        return UNPROCESSABLE
+    if not isinstance(refusal, ConflictError):
+        form.add_error(None, str(refusal))
+    return refusal.status
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that somebody else changed meanwhile: its label, their value, and the one in the form."""
+
+    label: str
+    theirs: str
+    mine: str
+
+
+def differences(form: forms.BaseForm, current: Model) -> list[Difference]:
+    """Where the form says something else than the row now does."""
+    found = []
+    for name in form.fields:
+        if not hasattr(current, name) or name == "version":
+            continue
+        theirs, mine = getattr(current, name), form.cleaned_data.get(name)
+        if str(theirs or "") != str(mine or ""):
+            found.append(Difference(str(form.fields[name].label), shown(theirs), shown(mine)))
+    return found
+
+
+def shown(value: Any) -> str:
+    """A value as the comparison shows it."""
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return str(value) if value not in (None, "") else _("nothing")
+
+
+def take_version(form: forms.BaseForm, version: int) -> None:
+    """Lets the next save of this form be on top of the version that is there now."""
+    data = QueryDict("", mutable=True)
+    data.update(form.data)
+    data["version"] = str(version)
+    form.data = data
+
+
+def first(items: Iterable[str], limit: int = 5) -> str:
+    """The first few names, joined."""
+    return ", ".join(list(items)[:limit])

@@ -1,0 +1,85 @@
+"""Calling a provider for an administrator, and what came of it in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.redact import brief
+from capabilities.core.wire import Fault
+from capabilities.models import Provider
+from capabilities.ports import Dialled, ports
+from capabilities.templatetags.drawing import duration_text
+
+NOT_CONNECTED = "not_connected"
+ADVICE: Mapping[str, str | Promise] = {
+    Fault.HTTP_401: gettext_lazy("The key was refused. Store a valid one."),
+    Fault.HTTP_403: gettext_lazy("The key may not use this model. Choose another model, or widen the key's rights."),
+    Fault.HTTP_402: gettext_lazy("The account has no credit left. Top it up at the provider."),
+    Fault.HTTP_429: gettext_lazy("Too many requests at the moment. The key works; try again later."),
+    Fault.HTTP_404: gettext_lazy("There is no such model or path. Check the base URL and the default model."),
+    Fault.DNS_ERROR: gettext_lazy("The host name is unknown. Check the base URL."),
+    Fault.CONNECT_REFUSED: gettext_lazy("Nothing listens at this address. Check host and port."),
+    Fault.CONNECT_TIMEOUT: gettext_lazy(
+        "No answer in time. Check the address, and whether a proxy is needed."
+    ),
+    Fault.TLS_CERT_ERROR: gettext_lazy("The certificate is not trusted. Check the address, or the proxy in between."),
+    Fault.TLS_ERROR: gettext_lazy("No secure connection. Check whether the address begins with https:// rightly."),
+    Fault.READ_TIMEOUT: gettext_lazy("No answer in time. Try again, or set a longer timeout."),
+    Fault.DEADLINE: gettext_lazy("No answer in time. Try again, or set a longer timeout."),
+    Fault.BAD_CONTENT_TYPE: gettext_lazy("This is no model's answer. Check the base URL: it may lead to a web page."),
+    Fault.REDIRECT: gettext_lazy("The address leads elsewhere. Enter the address it leads to."),
+    NOT_CONNECTED: gettext_lazy("This installation cannot call providers yet. Save, and test again later."),
+}
+"""What to do next, by the class of the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list."""
+
+    ok: bool
+    sentence: str
+    fault: str = ""
+    status: int | None = None
+    advice: str = ""
+    models: tuple[str, ...] = ()
+
+    @property
+    def tone(self) -> str:
+        """The tone of the note."""
+        return "ok" if self.ok else "bad"
+
+
+def test(row: Provider) -> Outcome:
+    """One tiny chat request to the default model."""
+    return told(row, lambda: ports.dial.test(row.name, row.default_model))
+
+
+def models(row: Provider) -> Outcome:
+    """The provider's own list of models."""
+    return told(row, lambda: ports.dial.models(row.name))
+
+
+def told(row: Provider, call: Callable[[], Dialled]) -> Outcome:
+    """The result of a call in words; a dialler that is not connected is a fault like others."""
+    if not hasattr(ports, "dial"):
+        return Outcome(False, _("Not called."), NOT_CONNECTED, advice=str(ADVICE[NOT_CONNECTED]))
+    result = call()
+    took = duration_text(result.ms)
+    if not result.fault:
+        return Outcome(
+            True, _("%(name)s answered in %(time)s.") % {"name": row.name, "time": took}, models=result.models
+        )
+    sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": row.name, "time": took}
+    advice = " ".join(part for part in (brief(result.message), advice_for(result.fault)) if part)
+    return Outcome(False, sentence, result.fault, result.status, advice)
+
+
+def advice_for(fault: str) -> str:
+    """What to do about a fault; empty where the provider's own message has to do."""
+    return str(ADVICE.get(fault, ""))

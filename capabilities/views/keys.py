@@ -1,0 +1,65 @@
+"""Agents' keys: issued and shown once, rolled with overlap, revoked at once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from capabilities import actions
+from capabilities.access import actor_of, administrators_only
+from capabilities.errors import ActionError
+from capabilities.forms.agents import KeyForm
+from capabilities.models import AgentKey
+from capabilities.views.agents import agent_page, find
+from capabilities.views.common import UNPROCESSABLE, into_form, say
+
+OVERLAPS = {"0": timedelta(0), "1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
+"""How long an old key goes on after it was rolled."""
+
+
+@require_POST
+@administrators_only
+def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Issues a key. The answer itself shows it, so that no later page and no store ever holds it."""
+    row = find(agent_id)
+    form = KeyForm(request.POST)
+    if not form.is_valid():
+        return agent_page(request, row, status=UNPROCESSABLE, key_form=form)
+    data = form.cleaned_data
+    try:
+        issued, key = actions.issue_key(
+            actor_of(request), row, scopes=data["scopes"], label=data["label"], expires_at=form.expires_at
+        )
+    except ActionError as refusal:
+        return agent_page(request, row, status=into_form(form, refusal), key_form=form)
+    return agent_page(request, row, issued=issued, issued_key=key)
+
+
+def key_of(agent_id: str, public_id: str) -> AgentKey:
+    """A key by its agent and public part, or 404."""
+    return get_object_or_404(AgentKey.objects.select_related("agent"), agent__agent_id=agent_id, public_id=public_id)
+
+
+@require_POST
+@administrators_only
+def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
+    """Issues a successor with the same scopes; the old key goes on for the overlap."""
+    old = key_of(agent_id, public_id)
+    overlap = OVERLAPS.get(request.POST.get("overlap", ""), OVERLAPS["24h"])
+    issued, key = actions.roll_key(actor_of(request), old, overlap=overlap)
+    return agent_page(request, find(agent_id), issued=issued, issued_key=key, rolled=old)
+
+
+@require_POST
+@administrators_only
+def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
+    """Ends a key at once, for good."""
+    key = key_of(agent_id, public_id)
+    if key.revoked_at is None:
+        actions.revoke_key(actor_of(request), key)
+    say(request, _("ra_%(key)s… is revoked and no longer works") % {"key": key.public_id})
+    return redirect("agent", agent_id=agent_id)

@@ -1,0 +1,156 @@
+"""The capability matrix: one switch per service and capability, saved at once."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from capabilities import actions
+from capabilities.access import actor_of, administrators_only
+from capabilities.actions.services import Cell
+from capabilities.errors import ActionError
+from capabilities.models import Provider, Service, ServiceCapability
+from capabilities.queries_matrix import Wanted, columns, matrix, one_square
+from capabilities.templatetags.cells import cell as cell_tag
+from capabilities.templatetags.ui import capability_label
+from capabilities.views.common import refuse, say
+
+SIDES = ServiceCapability.Side.values
+SHOWS = ("routed", "unknown")
+LONGEST = 100
+
+
+def wanted_of(query: QueryDict) -> Wanted:
+    """What the address asks for."""
+    name = query.get("add_name", "").strip()[:LONGEST]
+    side = query.get("add_side", "input")
+    extra = ((side, name),) if name and side in SIDES else ()
+    show = query.get("show", "")
+    return Wanted(query.get("q", "").strip(), query.get("provider", ""), show if show in SHOWS else "", extra)
+
+
+def matrix_page(request: HttpRequest) -> HttpResponse:
+    """The matrix, filtered by words, provider, use and what is unknown."""
+    wanted = wanted_of(request.GET)
+    found = matrix(wanted)
+    context = {
+        "matrix": found,
+        "wanted": wanted,
+        "providers": Provider.objects.values_list("name", flat=True),
+        "filtered": bool(wanted.q or wanted.provider or wanted.show),
+        "query": without(request.GET, "show"),
+        "ids": [row.service.pk for row in found.rows],
+    }
+    template = "capabilities/matrix.html#grid" if request.htmx else "capabilities/matrix.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+def without(query: QueryDict, name: str) -> str:
+    """The query without one of its names."""
+    return urlencode([(key, value) for key, value in query.items() if key != name and value])
+
+
+@require_POST
+@administrators_only
+def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
+    """Switches one cell; answers with the cell as it is now."""
+    row = get_object_or_404(Service, pk=pk)
+    side, name = request.GET.get("side", ""), request.GET.get("name", "").strip()
+    if side not in SIDES or not name or len(name) > LONGEST:
+        return HttpResponseBadRequest(_("side is input or output, name a capability."))
+    on = "on" in request.POST
+    actions.set_cell(actor_of(request), row, (side, name), supported=on)
+    say(request, told(row, side, name, on), row.revision)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("matrix")
+    return HttpResponse(cell_tag(row, one_square(row, side, name), True))
+
+
+def told(row: Service, side: str, name: str, on: bool) -> str:
+    """What a switch did, in one clause."""
+    texts = {
+        ("input", True): _("%(service)s now reads %(capability)s"),
+        ("input", False): _("%(service)s no longer reads %(capability)s"),
+        ("output", True): _("%(service)s now writes %(capability)s"),
+        ("output", False): _("%(service)s no longer writes %(capability)s"),
+    }
+    return texts[side, on] % {"service": row.service_id, "capability": capability_label(name)}
+
+
+@administrators_only
+def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
+    """What can be done with a whole row: the content of its dialog."""
+    row = get_object_or_404(Service, pk=pk)
+    context = {"title": row.service_id, "ids": [row.pk], "row": row, "sides": SIDES, "back": back_of(request)}
+    return render(request, "capabilities/matrix_menu.html", context)
+
+
+@administrators_only
+def matrix_column(request: HttpRequest) -> HttpResponse:
+    """What can be done with a whole column, for the services that are shown."""
+    side, name = request.GET.get("side", ""), request.GET.get("name", "")
+    if side not in SIDES or not name:
+        return HttpResponseBadRequest(_("side is input or output, name a capability."))
+    found = matrix(wanted_of(request.GET))
+    context = {"side": side, "name": name, "ids": [row.service.pk for row in found.rows], "back": back_of(request)}
+    return render(request, "capabilities/matrix_menu.html", context)
+
+
+def back_of(request: HttpRequest) -> str:
+    """The filter to return to."""
+    kept = {key: request.GET[key] for key in ("q", "provider", "show") if request.GET.get(key)}
+    return urlencode(kept)
+
+
+@require_POST
+@administrators_only
+def matrix_fill(request: HttpRequest) -> HttpResponse:
+    """Switches a row or a column on or off, or fills services from the catalogue: one revision."""
+    rows = list(
+        Service.objects.filter(pk__in=[pk for pk in request.POST.getlist("service") if pk.isdecimal()])
+        .select_related("provider")
+        .prefetch_related("capabilities")
+    )
+    try:
+        if request.POST.get("act") == "catalogue":
+            fill(request, rows)
+        else:
+            switch(request, rows)
+    except ActionError as refusal:
+        refuse(request, refusal)
+    back = request.POST.get("back", "")
+    return redirect(reverse("matrix") + (f"?{back}" if back else ""))
+
+
+def fill(request: HttpRequest, rows: list[Service]) -> None:
+    """Fills from the catalogue what nobody declared or probed."""
+    changed = actions.fill_from_catalogue(actor_of(request), rows)
+    if not changed:
+        say(request, _("The catalogue has nothing new: what was declared or probed stays."))
+        return
+    text = ngettext(
+        "%(count)s model service filled from the catalogue",
+        "%(count)s model services filled from the catalogue",
+        len(changed),
+    )
+    say(request, text % {"count": len(changed)}, changed[0].revision)
+
+
+def switch(request: HttpRequest, rows: list[Service]) -> None:
+    """Switches every cell of a row's side, or of a column."""
+    on = request.POST.get("act") == "on"
+    side, name = request.POST.get("side", ""), request.POST.get("name", "")
+    if side not in SIDES or not rows:
+        return
+    reads, writes = columns(rows)
+    names = [name] if name else list(reads if side == "input" else writes)
+    cells: dict[Cell, bool] = {(side, each): on for each in names}
+    actions.set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
+    text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))
+    say(request, text % {"count": len(rows) * len(cells)}, rows[0].revision)

@@ -1,0 +1,103 @@
+"""Adding a provider as one flow: preset, key, test, choose models, services and aliases made as one revision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import get_language, ngettext
+from django.utils.translation import gettext as _
+
+from capabilities import actions
+from capabilities.access import actor_of, administrators_only
+from capabilities.core.presets import BY_NAME, PRESETS, Preset
+from capabilities.errors import ActionError
+from capabilities.forms.models import chosen_models, offered, read_lines
+from capabilities.forms.providers import NewProviderForm
+from capabilities.models import Provider
+from capabilities.views import dialling
+from capabilities.views.common import UNPROCESSABLE, into_form, say
+
+
+def label_of(preset: Preset) -> str:
+    """What a preset is called in the reader's language."""
+    return preset.label_zh if (get_language() or "").startswith("zh") else preset.label_en
+
+
+def start_of(preset: Preset | None) -> dict[str, Any]:
+    """What the form begins with."""
+    if preset is None:
+        return {"protocol": "openai"}
+    taken = Provider.objects.filter(name=preset.name).exists()
+    return {
+        "name": f"{preset.name}-2" if taken else preset.name,
+        "display_name": label_of(preset),
+        "protocol": preset.protocol,
+        "endpoint": preset.base_url,
+        "default_model": preset.models[0] if preset.models else "",
+        "key": "",
+    }
+
+
+@administrators_only
+def provider_new(request: HttpRequest) -> HttpResponse:
+    """The first step: a preset or an address of one's own, and the key."""
+    preset = BY_NAME.get(request.GET.get("preset", ""))
+    form = NewProviderForm(request.POST or None, initial=start_of(preset))
+    status = 200
+    if request.method == "POST":
+        if form.is_valid():
+            try:
+                row = actions.save_provider(actor_of(request), form.filled(), key=form.key_change())
+                say(request, _("%(name)s added") % {"name": row.name}, row.revision)
+                return redirect("provider_models", name=row.name)
+            except ActionError as refusal:
+                into_form(form, refusal, {"apiKey": "key"})
+        status = UNPROCESSABLE
+    presets = [(each, label_of(each)) for each in PRESETS]
+    context = {"form": form, "presets": presets, "preset": preset, "own": "own" in request.GET}
+    return render(request, "capabilities/provider_new.html", context, status=status)
+
+
+@administrators_only
+def provider_models(request: HttpRequest, name: str) -> HttpResponse:
+    """The further steps: test, fetch or write the models, choose, make services."""
+    row = get_object_or_404(Provider, name=name)
+    act = request.POST.get("act", "")
+    if act == "make":
+        return make(request, row)
+    context: dict[str, Any] = {}
+    if act == "test":
+        context["result"] = dialling.test(row)
+    elif act == "fetch":
+        context["result"] = found = dialling.models(row)
+        context["lines"] = offered(row, found.models)
+    elif act == "write":
+        context["lines"] = offered(row, request.POST.get("names", "").splitlines(), use=True)
+    return models_page(request, row, **context)
+
+
+def models_page(request: HttpRequest, row: Provider, status: int = 200, **context: Any) -> HttpResponse:
+    """The page of the further steps."""
+    shown = {"row": row, "lines": None, **context}
+    return render(request, "capabilities/provider_models.html", shown, status=status)
+
+
+def make(request: HttpRequest, row: Provider) -> HttpResponse:
+    """Makes the chosen services and their aliases as one revision."""
+    lines = read_lines(row, request.POST)
+    wanted = chosen_models(lines)
+    problem = "" if wanted else _("Choose at least one model.")
+    if not problem and not any(line.error for line in lines):
+        try:
+            revision = actions.add_models(actor_of(request), row, wanted)
+        except ActionError as refusal:
+            problem = str(refusal)
+        else:
+            text = ngettext("%(count)s model service added", "%(count)s model services added", len(wanted))
+            say(request, text % {"count": len(wanted)}, revision)
+            return redirect(f"{reverse('matrix')}?{urlencode({'provider': row.name})}")
+    return models_page(request, row, UNPROCESSABLE, lines=lines, problem=problem)

@@ -1,0 +1,144 @@
+"""Providers: the list, one page each, testing, switching on and off, deleting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from capabilities import actions
+from capabilities.access import actor_of, administrators_only, can_edit
+from capabilities.actions.common import allowed
+from capabilities.errors import ActionError, ConflictError
+from capabilities.forms.providers import PROTOCOLS, ProviderForm
+from capabilities.models import Provider
+from capabilities.ports import ports
+from capabilities.queries_pages import ProviderLine, provider_line, provider_lines
+from capabilities.views import dialling
+from capabilities.views.common import differences, into_form, refuse, say, say_done, take_version
+
+STATES = ("usable", "stopped", "disabled")
+PLACES = {"apiKey": "key"}
+
+
+def providers(request: HttpRequest) -> HttpResponse:
+    """Every provider, filtered by words, protocol and state."""
+    query = {name: request.GET.get(name, "").strip() for name in ("q", "protocol", "state")}
+    lines = provider_lines(**query)
+    context = {
+        "lines": lines,
+        "query": query,
+        "filtered": any(query.values()),
+        "states": STATES,
+        "protocols": [name for name, _label in PROTOCOLS],
+        "sentence": sentence(lines) if not any(query.values()) else "",
+        "testing": "test" in request.GET and can_edit(request.user),
+    }
+    template = "capabilities/providers.html#rows" if request.htmx else "capabilities/providers.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+def sentence(lines: list[ProviderLine]) -> str:
+    """What is so, in one sentence."""
+    stopped = [line.row.name for line in lines if line.state == "stopped"]
+    if not lines:
+        return _("No provider yet.")
+    if stopped:
+        text = ngettext(
+            "%(count)s of %(all)s providers cannot be called: %(names)s.",
+            "%(count)s of %(all)s providers cannot be called: %(names)s.",
+            len(stopped),
+        )
+        return text % {"count": len(stopped), "all": len(lines), "names": ", ".join(stopped[:4])}
+    return ngettext("The one provider can be called.", "All %(count)s enabled providers can be called.", len(lines)) % {
+        "count": sum(line.row.enabled for line in lines)
+    }
+
+
+@require_POST
+@administrators_only
+def providers_switch(request: HttpRequest) -> HttpResponse:
+    """Switches the chosen providers on or off, as one revision."""
+    enabled = request.POST.get("enabled") == "1"
+    rows = list(Provider.objects.filter(name__in=request.POST.getlist("name")))
+    count = actions.enable_providers(actor_of(request), rows, enabled=enabled)
+    revision = next((row.revision for row in rows if row.revision), None)
+    word = (
+        ngettext("%(count)s provider enabled", "%(count)s providers enabled", count)
+        if enabled
+        else ngettext("%(count)s provider disabled", "%(count)s providers disabled", count)
+    )
+    say(request, word % {"count": count}, revision)
+    return redirect("providers")
+
+
+def provider(request: HttpRequest, name: str) -> HttpResponseBase:
+    """One provider: its form, its key, what uses it."""
+    row = get_object_or_404(Provider, name=name)
+    if request.method != "POST":
+        return provider_page(request, row, ProviderForm(instance=row))
+    return save(request, row)
+
+
+@administrators_only
+def save(request: HttpRequest, row: Provider) -> HttpResponse:
+    """Saves the form; 422 with its errors, 409 with both versions."""
+    form = ProviderForm(request.POST, instance=row)
+    if not form.is_valid():
+        return provider_page(request, Provider.objects.get(pk=row.pk), form, status=422)
+    try:
+        expected = form.cleaned_data["version"]
+        saved = actions.save_provider(actor_of(request), form.filled(), key=form.key_change(), expected=expected)
+    except ActionError as refusal:
+        current = Provider.objects.get(pk=row.pk)
+        status = into_form(form, refusal, PLACES)
+        conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
+        take_version(form, current.version)
+        return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
+    say_done(request, _("%(name)s saved") % {"name": saved.name}, saved)
+    return redirect("provider", name=saved.name)
+
+
+def provider_page(
+    request: HttpRequest, row: Provider, form: ProviderForm, status: int = 200, **more: Any
+) -> HttpResponse:
+    """The page of a provider around a form."""
+    line = provider_line(row, ports.installed.key_notes())
+    context = {
+        "row": row,
+        "form": form,
+        "line": line,
+        "services": row.services.all(),
+        "cannot_delete": allowed(actions.check_can_delete_provider, row),
+        **more,
+    }
+    return render(request, "capabilities/provider.html", context, status=status)
+
+
+@require_POST
+@administrators_only
+def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
+    """Deletes a provider that nothing uses; Undo brings it back."""
+    row = get_object_or_404(Provider, name=name)
+    try:
+        actions.delete_provider(actor_of(request), row)
+    except ActionError as refusal:
+        refuse(request, refusal)
+        return redirect("provider", name=name)
+    say_done(request, _("%(name)s deleted") % {"name": name}, row)
+    return redirect("providers")
+
+
+@require_POST
+@administrators_only
+def provider_test(request: HttpRequest, name: str) -> HttpResponse:
+    """Sends one tiny request with the saved configuration; says what came of it and how long it took."""
+    row = get_object_or_404(Provider, name=name)
+    result = dialling.test(row)
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "capabilities/dialled.html", {"result": result, "row": row})
+    return provider_page(request, row, ProviderForm(instance=row), result=result)

@@ -1,0 +1,190 @@
+"""Model services: the list, and one page each with what it reads, its limits, and what the catalogue says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from capabilities import actions
+from capabilities.access import actor_of, administrators_only
+from capabilities.actions.catalogue import cells_of, entry_for
+from capabilities.actions.common import allowed
+from capabilities.core import slots as slot_data
+from capabilities.core.presets import preset_for_endpoint, quirks_for
+from capabilities.errors import ActionError, ConflictError
+from capabilities.forms.services import ServiceForm
+from capabilities.models import Provider, Service
+from capabilities.queries_matrix import MatrixRow, Square, columns, row_of
+from capabilities.views.common import UNPROCESSABLE, differences, into_form, refuse, say, say_done, take_version
+
+PLACES = {"serviceId": "service_id"}
+
+
+def services(request: HttpRequest) -> HttpResponse:
+    """Every model service with what it reads and writes."""
+    q = request.GET.get("q", "").strip()
+    rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
+    if q:
+        rows = rows.filter(service_id__icontains=q)
+    lines = [(row, *lists_of(row)) for row in rows]
+    template = "capabilities/services.html#rows" if request.htmx else "capabilities/services.html"  # type: ignore[attr-defined]
+    return render(request, template, {"lines": lines, "q": q})
+
+
+def lists_of(row: Service) -> tuple[list[str], list[str]]:
+    """What a service reads and writes, as it counts."""
+    squares = row_of(row, *columns([row])).cells
+    return [each.name for each in squares if each.on and each.side == "input"], [
+        each.name for each in squares if each.on and each.side == "output"
+    ]
+
+
+@administrators_only
+def service_new(request: HttpRequest) -> HttpResponse:
+    """A new model service; what it reads is filled from the catalogue where that knows the model."""
+    provider = Provider.objects.filter(name=request.GET.get("provider", "")).first()
+    form = ServiceForm(request.POST or None, initial={"provider": provider})
+    status = 200
+    if request.method == "POST":
+        status = UNPROCESSABLE
+        if form.is_valid():
+            try:
+                row = actions.save_service(actor_of(request), form.filled())
+            except ActionError as refusal:
+                status = into_form(form, refusal, PLACES)
+            else:
+                say_done(request, _("%(name)s added") % {"name": row.service_id}, row)
+                return redirect("service", service_id=row.service_id)
+    return render(request, "capabilities/service_new.html", {"form": form}, status=status)
+
+
+def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
+    """One model service."""
+    row = find(service_id)
+    if request.method != "POST":
+        return service_page(request, row, ServiceForm(instance=row))
+    return save(request, row)
+
+
+def find(service_id: str) -> Service:
+    """The service with that id, or 404."""
+    rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
+    return get_object_or_404(rows, service_id=service_id)
+
+
+@administrators_only
+def save(request: HttpRequest, row: Service) -> HttpResponse:
+    """Saves the form; 422 with its errors, 409 with both versions."""
+    form = ServiceForm(request.POST, instance=row)
+    if not form.is_valid():
+        return service_page(request, find(row.service_id), form, UNPROCESSABLE)
+    try:
+        saved = actions.save_service(actor_of(request), form.filled(), expected=form.cleaned_data["version"])
+    except ActionError as refusal:
+        current = find(row.service_id)
+        status = into_form(form, refusal, PLACES)
+        conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
+        take_version(form, current.version)
+        return service_page(request, current, form, status, refusal=refusal, conflict=conflict)
+    say_done(request, _("%(name)s saved") % {"name": saved.service_id}, saved)
+    return redirect("service", service_id=saved.service_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLine:
+    """One slot of a service: its limits, whether the model has the capability for it, and who says so."""
+
+    name: str
+    slot: slot_data.Slot | None
+    own: bool
+
+
+def slot_lines(row: Service) -> list[SlotLine]:
+    """Where content goes in a request to this service, and how much of it."""
+    provider = row.provider
+    preset = preset_for_endpoint(provider.endpoint)
+    quirks = quirks_for(provider.endpoint, provider.quirks)
+    found = slot_data.slots_for(provider.protocol, preset.slots if preset else None, row.limits or None, quirks)
+    return [
+        SlotLine(name, found.get(kinds[0]), name in row.limits)
+        for name, kinds in slot_data.SLOT_KINDS.items()
+        if name != "text"
+    ]
+
+
+def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
+    """The page of a model service around a form."""
+    shown = row_of(row, *columns([row]))
+    entry = entry_for(row.provider, row.model)
+    context = {
+        "row": row,
+        "form": form,
+        "reads": [each for each in shown.cells if each.side == "input"],
+        "writes": [each for each in shown.cells if each.side == "output"],
+        "entry": entry,
+        "disagrees": disagreements(shown) if entry else [],
+        "slots": slot_lines(row),
+        "agents": row.agents.all(),
+        "cannot_delete": allowed(actions.check_can_delete_service, row),
+        **more,
+    }
+    return render(request, "capabilities/service.html", context, status=status)
+
+
+def disagreements(shown: MatrixRow) -> list[Square]:
+    """The cells where the catalogue says otherwise, as the catalogue has them."""
+    entry = entry_for(shown.service.provider, shown.service.model)
+    said = cells_of(entry) if entry else {}
+    there = {(each.side, each.name): each.on for each in shown.cells}
+    return [Square(*cell, on, "catalogue") for cell, on in said.items() if there.get(cell, False) != on]
+
+
+@require_POST
+@administrators_only
+def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Saves the switches of the page as what an administrator declares; only those that changed."""
+    row = find(service_id)
+    wanted = set(request.POST.getlist("cell"))
+    squares = row_of(row, *columns([row])).cells
+    cells = {
+        (each.side, each.name): not each.on for each in squares if (f"{each.side}:{each.name}" in wanted) != each.on
+    }
+    custom, side = request.POST.get("custom", "").strip()[:100], request.POST.get("side", "input")
+    if custom and side in ("input", "output"):
+        cells[side, custom] = True
+    if cells:
+        actions.set_capabilities(actor_of(request), {row: cells})
+        say_done(request, _("%(name)s saved") % {"name": row.service_id}, row)
+    return redirect("service", service_id=service_id)
+
+
+@require_POST
+@administrators_only
+def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Takes the catalogue's word for everything it knows of this model."""
+    row = find(service_id)
+    changed = actions.fill_from_catalogue(actor_of(request), [row], insist=True)
+    if changed:
+        say_done(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, row)
+    else:
+        say(request, _("The catalogue has nothing new for it."))
+    return redirect("service", service_id=service_id)
+
+
+@require_POST
+@administrators_only
+def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Deletes a model service that no agent uses."""
+    row = find(service_id)
+    try:
+        actions.delete_service(actor_of(request), row)
+    except ActionError as refusal:
+        refuse(request, refusal)
+        return redirect("service", service_id=service_id)
+    say_done(request, _("%(name)s deleted") % {"name": service_id}, row)
+    return redirect("services")
