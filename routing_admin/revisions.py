@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
@@ -25,6 +25,9 @@ from routing_admin.core.configuration import EMPTY, Configuration
 from routing_admin.core.configuration_json import from_json, to_json
 from routing_admin.core.diff import diff
 from routing_admin.models import AuditEvent, Installation, Revision
+
+IN_SNAPSHOT = frozenset({"agent"})
+"""Kinds of things that the snapshot holds although they are not all in the configuration: run-time agents."""
 
 _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
 
@@ -45,7 +48,7 @@ class Ledger:
             with transaction.atomic():
                 yield act
                 inner = _open.get() or []
-                number = record(actor, act)
+                number = record(actor, act, inner)
                 for item in (act, *inner):
                     item.revision = number
                     write_event(actor, item)
@@ -59,12 +62,14 @@ class Ledger:
         """An act that leaves the configuration as it is, e.g. issuing a key."""
         with transaction.atomic():
             yield act
-            Installation.objects.update(version=F("version") + 1)
+            if act.object_kind in IN_SNAPSHOT:
+                Installation.objects.update(version=F("version") + 1)
             write_event(actor, act)
-        snapshot.refresh()
+        if act.object_kind in IN_SNAPSHOT:
+            snapshot.refresh()
 
 
-def record(actor: Actor, act: Act, restores: int | None = None) -> int | None:
+def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
     """Writes the revision of the rows as they are now; None when nothing changed. Raises `InvalidError`."""
     configuration = rows.read()
     problems = [problem for problem in check(configuration) if problem.severity == "error"]
@@ -84,7 +89,7 @@ def record(actor: Actor, act: Act, restores: int | None = None) -> int | None:
         changes=[asdict(change) for change in changes],
         snapshot=value,
         sha256=digest(value),
-        restores=restores if restores is not None else act.details.get("restores"),
+        restores=next((item.details["restores"] for item in (act, *inner) if "restores" in item.details), None),
     )
     return revision.number
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
+from artifacts.actions import restore_artifacts
 from capabilities.errors import ConflictError, NotFoundError
 from capabilities.ports import Act, Actor, ports
 from routing_admin import rows
 from routing_admin.core.configuration import EMPTY, Configuration
 from routing_admin.core.configuration_json import from_json
-from routing_admin.models import Revision
+from routing_admin.models import AuditEvent, Installation, Revision
 
 
 def configuration_at(number: int) -> Configuration:
@@ -38,4 +39,18 @@ def undo(actor: Actor, number: int) -> int | None:
     if newest != number:
         raise ConflictError(_("Something else changed since. Look in History for the version to restore."))
     before = Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
-    return restore(actor, before, message=_("Undid revision %(number)s") % {"number": number})
+    act = Act(
+        "configuration.undo", "revision", str(number), message=_("Undid revision %(number)s") % {"number": number}
+    )
+    with ports.ledger.change(actor, act):
+        restore(actor, before)
+        bring_back(actor, number)
+    return act.revision
+
+
+def bring_back(actor: Actor, number: int) -> None:
+    """What a change took away beside the configuration, as its audit event tells: the demo's sample files."""
+    event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()
+    if event is not None:
+        restore_artifacts(actor, event.details.get("artifacts", ()))
+        Installation.objects.update(has_demo=True)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from django.utils.translation import gettext as _
 
+from artifacts.actions import delete_artifacts, store_bytes
+from artifacts.models import Artifact
 from capabilities.models import Agent, Service
 from capabilities.ports import SYSTEM, Act, Actor, ports
 from routing_admin import actions, rows
-from routing_admin.core.configuration import EMPTY, CandidateSpec, ProviderSpec
+from routing_admin.core.configuration import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
+from routing_admin.core.importing import import_files
 from routing_admin.core.router import configuration_from_env
+from routing_admin.demo.leaving import without
 from routing_admin.models import Installation
 
 FILES = (Path(__file__).parent / "llm-routing.json", Path(__file__).parent / "llmservices.json")
@@ -24,6 +29,8 @@ AGENTS = (
 ECHO = ProviderSpec("echo", "echo://local", "echo-text", "echo", display_name="Echo")
 """The embedded provider that answers with what it received."""
 
+SAMPLES = Path(__file__).parent / "files"
+OWNER = "vision-agent"
 KEYED_AGENT = "text-agent"
 """Whose key `make run` prints the first time."""
 
@@ -44,6 +51,12 @@ def load() -> None:
         Installation.objects.update(has_demo=True)
 
 
+def load_files() -> None:
+    """Stores the sample files, as the vision agent would have: a text, a picture, a report and a sound."""
+    for path in sorted(SAMPLES.iterdir()):
+        store_bytes(SYSTEM, path.read_bytes(), once=True, owner=OWNER, filename=path.name)
+
+
 def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
     """The one provider that the environment names, as the default route with echo as its fallback (decision 13)."""
     with ports.ledger.change(SYSTEM, Act("environment.load", message="LLM_API_KEY")):
@@ -59,10 +72,29 @@ def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
         rows.write(replace(now, providers=(*single.providers, *kept, ECHO), routes=(default, *others)))
 
 
+def demo_configuration() -> Configuration:
+    """The configuration as the demo brings it to an empty installation."""
+    files = [path.read_bytes() for path in FILES]
+    agents = tuple(AgentSpec(agent_id, agent_id, text, service) for agent_id, text, service in AGENTS)
+    return replace(import_files(EMPTY, files).configuration, agents=agents)
+
+
+def sample_ids() -> list[str]:
+    """The ids of the sample files that are still there."""
+    names = [path.name for path in SAMPLES.iterdir()]
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in SAMPLES.iterdir()]
+    found = Artifact.objects.living().filter(owner=OWNER, filename__in=names, sha256__in=hashes)
+    return list(found.values_list("pk", flat=True))
+
+
 def remove(actor: Actor) -> int | None:
-    """Takes the demo away as one revision, so that Undo brings it back; its number."""
+    """Takes the demo away as one revision, so that Undo brings it back, its sample files too; its number.
+
+    What somebody added to it stays: only what is exactly as the demo brought it, and unused, goes.
+    """
     act = Act("demo.remove", message=_("Removed demo data"))
     with ports.ledger.change(actor, act):
-        rows.write(EMPTY)
+        rows.write(without(rows.read(), demo_configuration()))
+        act.details["artifacts"] = delete_artifacts(actor, sample_ids())
         Installation.objects.update(has_demo=False)
     return act.revision

@@ -241,3 +241,14 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo_loaded: N
     assert ports.installed.agents_for(sound) == ["multimodal-agent"]
     assert ports.installed.agents_for(odd) == []
     assert ports.installed.agents_for(picture, but="vision-agent") == ["multimodal-agent"]
+
+
+def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo_loaded: None) -> None:
+    """Law: only what is exactly as the demo brought it goes; a route of one's own keeps its provider and the default."""
+    mine = TaskRoute(task_type="mine")
+    actions.save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
+    demo.remove(ADA)
+    left = rows.read()
+    assert [route.task_type for route in left.routes] == ["default", "mine"]
+    assert [provider.name for provider in left.providers] == ["echo"]
+    assert (left.agents, left.services) == ((), ())

@@ -5,6 +5,7 @@ Safe to run as often as one likes: what is there stays as it is.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from pathlib import Path
@@ -21,6 +22,7 @@ from capabilities.ports import SYSTEM
 from routing_admin import actions, commands, snapshot
 from routing_admin.databases import LOGS
 from routing_admin.demo import load as demo
+from routing_admin.demo.requests import record_demo_request
 from routing_admin.models import Installation, Revision
 
 
@@ -77,6 +79,9 @@ class Command(commands.Command):
             demo.load()
         if not demo_wanted:
             return ""
+        demo.load_files()
+        logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # the example fails on purpose
+        record_demo_request()
         agent = Agent.objects.get(agent_id=demo.KEYED_AGENT)
         key, _row = capability_actions.issue_key(SYSTEM, agent, label="demo")
         return key

@@ -1,0 +1,24 @@
+"""What stays when the demo goes: everything that is not exactly as the demo brought it, and what that uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from routing_admin.core.checks import DEFAULT
+from routing_admin.core.configuration import Configuration
+
+
+def without(now: Configuration, demo: Configuration) -> Configuration:
+    """The configuration without what it has in common with the demo; what remaining things use stays with them."""
+    agents = tuple(agent for agent in now.agents if agent.id not in {each.id for each in demo.agents})
+    own = tuple(route for route in now.routes if route not in demo.routes)
+    asked = {agent.task_type for agent in agents} | ({DEFAULT} if own else set())
+    routes = tuple(route for route in now.routes if route in own or route.task_type in asked)
+    used = {agent.service_id for agent in agents}
+    services = tuple(service for service in now.services if service not in demo.services or service.id in used)
+    needed = {candidate.provider for route in routes for candidate in route.candidates}
+    needed |= {service.provider for service in services}
+    known = {provider.name for provider in demo.providers}
+    providers = tuple(item for item in now.providers if item.name not in known or item.name in needed)
+    language = now.default_language if routes else None
+    return replace(now, agents=agents, routes=routes, services=services, providers=providers, default_language=language)
