@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from django.contrib.auth import views as auth
-from django.contrib.auth.decorators import login_not_required
 from django.urls import URLPattern, URLResolver, include, path, register_converter
-from django.views.i18n import set_language
 
 from routing_admin import api
-from routing_admin.views import routes, routes_editor, session
+from routing_admin.views import (
+    routes,
+    routes_editor,
+    session,
+    settings,
+    signin,
+    signin_language,
+    signin_link,
+    users,
+    users_own,
+)
 from routing_admin.views.routes_address import TaskType
 
 register_converter(TaskType, "task")
@@ -17,9 +25,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.gateway.urls")),
     path("", include("routing_admin.probes")),
     path("api/v1/", api.urls),
-    path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", signin.SignIn.as_view(), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
-    path("language/", login_not_required(set_language), name="set_language"),
+    path("join/<str:uid>/<str:token>/", signin_link.join, name="join"),
+    path("password/", users_own.password_change, name="password_change"),
+    path("language/", signin_language.set_language, name="set_language"),
     path("theme/", session.set_theme, name="set_theme"),
     path("undo/<int:number>/", session.undo, name="undo"),
     path("routes/", routes.routes, name="routes"),
@@ -28,6 +38,21 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("routes/<task:task_type>/enabled/", routes.enabled, name="route_enabled"),
     path("routes/<task:task_type>/delete/", routes.delete, name="route_delete"),
     path("aliases/", routes.alias, name="alias"),
+    path("settings/", settings.page, name="settings"),
+    path("settings/default-language/", settings.default_language, name="settings_default_language"),
+    path("settings/language/", settings.language_save, name="settings_language_save"),
+    path("settings/language/remove/", settings.language_remove, name="settings_language_remove"),
+    path("settings/retention/", settings.retention, name="settings_retention"),
+    path("settings/bodies/", settings.bodies, name="settings_bodies"),
+    path("settings/demo/remove/", settings.demo_remove, name="settings_demo_remove"),
+    path("users/", users.users, name="users"),
+    path("users/invite/", users.user_invite, name="user_invite"),
+    path("users/<int:pk>/", users.user, name="user"),
+    path("users/<int:pk>/role/", users.user_role, name="user_role"),
+    path("users/<int:pk>/active/", users.user_active, name="user_active"),
+    path("users/<int:pk>/link/", users.user_link, name="user_link"),
+    path("users/<int:pk>/withdraw/", users.user_withdraw, name="user_withdraw"),
+    path("", include("routing_admin.log_urls")),
     path("", include("capabilities.urls")),
     path("", include("artifacts.urls")),
 ]

@@ -2,6 +2,7 @@
 
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, Language
+from routing_admin.models.people import Person, SignInAttempt
 from routing_admin.models.requests import AttemptLog, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
 
@@ -12,7 +13,9 @@ __all__ = [
     "Candidate",
     "Installation",
     "Language",
+    "Person",
     "RequestLog",
     "Revision",
+    "SignInAttempt",
     "TaskRoute",
 ]

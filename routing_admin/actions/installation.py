@@ -1,0 +1,103 @@
+"""What belongs to the installation: languages (configuration, one revision each), and how much and how long is kept.
+
+Retention and recording are no configuration: they are audited, and neither exported nor taken back with a revision.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InUseError, InvalidError
+from capabilities.ports import Act, Actor, ports
+from routing_admin.core.language import LANGUAGE_DIRECTIVES, match_language
+from routing_admin.models import Installation, Language
+
+CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
+"""What a language code looks like: `en`, `zh-Hans`, `pt_BR`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How long requests and artifacts are kept, in days, and how many bytes of artifacts; None is without end."""
+
+    request_days: int
+    artifact_days: int | None = None
+    quota_bytes: int | None = None
+
+
+def directives() -> dict[str, str]:
+    """Every language a model can be told to answer in, built-in ones first, with its directive."""
+    return {**LANGUAGE_DIRECTIVES, **dict(Language.objects.values_list("code", "directive"))}
+
+
+def set_default_language(actor: Actor, code: str) -> int | None:
+    """Makes a language the one for requests that name none; empty takes the default away (then `en`). The revision."""
+    if code and match_language(code, directives()) is None:
+        message = _("There is no language %(code)s. Add it with its directive first.") % {"code": code}
+        raise InvalidError([Problem("default_language", message, "reference")])
+    act = Act("installation.default_language", "language", code, message=_("Default language"))
+    with ports.ledger.change(actor, act):
+        row = Installation.current()
+        row.default_language = code
+        row.save()
+    return act.revision
+
+
+def save_language(actor: Actor, code: str, directive: str) -> int | None:
+    """Adds a language, or gives one (a built-in one, too) another directive; the revision."""
+    if not CODE.fullmatch(code):
+        message = _("A language code is letters, with parts after a hyphen: en, zh, pt-BR.")
+        raise InvalidError([Problem("code", message, "range")])
+    if not directive.strip() or "\n" in directive:
+        message = _("A directive is one line that tells the model in which language to answer.")
+        raise InvalidError([Problem("directive", message, "required")])
+    act = Act("language.save", "language", code, message=_("Language %(code)s") % {"code": code})
+    with ports.ledger.change(actor, act):
+        Language.objects.update_or_create(code=code, defaults={"directive": directive.strip()})
+    return act.revision
+
+
+def check_can_remove_language(code: str, default: str, kept: dict[str, str]) -> None:
+    """Raises `InUseError` when the default language would mean nothing without this one; `kept` is what stays."""
+    if match_language(default, {**kept, code: ""}) == code and match_language(default, kept) is None:
+        raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
+
+
+def remove_language(actor: Actor, code: str) -> int | None:
+    """Removes an added language; a built-in one has its own directive again. The revision."""
+    act = Act("language.remove", "language", code, message=_("Removed language %(code)s") % {"code": code})
+    with ports.ledger.change(actor, act):
+        kept = {**LANGUAGE_DIRECTIVES, **dict(Language.objects.exclude(code=code).values_list("code", "directive"))}
+        check_can_remove_language(code, Installation.current().default_language, kept)
+        Language.objects.filter(code=code).delete()
+    return act.revision
+
+
+def keeping() -> Keeping:
+    """What is kept, and for how long."""
+    row = Installation.current()
+    return Keeping(row.request_days, row.artifact_days, row.quota_bytes)
+
+
+def keep(actor: Actor, wanted: Keeping, *, expected: Keeping | None = None) -> None:
+    """Changes retention; `expected` is what the page showed. Raises `ConflictError` when it is no longer so."""
+    with ports.ledger.audit(actor, Act("installation.retention", "installation")) as act:
+        row = Installation.objects.select_for_update().get_or_create(id=1)[0]
+        now = Keeping(row.request_days, row.artifact_days, row.quota_bytes)
+        if expected is not None and now != expected:
+            raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
+        for name in Keeping.__slots__:
+            if getattr(now, name) != getattr(wanted, name):
+                act.details[name] = [getattr(now, name), getattr(wanted, name)]
+                setattr(row, name, getattr(wanted, name))
+        row.save(update_fields=list(Keeping.__slots__))
+
+
+def record_bodies(actor: Actor, on: bool) -> None:
+    """Starts or stops keeping the bodies of requests; what was recorded stays until it expires."""
+    with ports.ledger.audit(actor, Act("installation.record_bodies", "installation", details={"on": on})):
+        Installation.objects.update_or_create(id=1, defaults={"record_bodies": on})

@@ -1,0 +1,178 @@
+"""People: inviting, roles, leaving and coming back, passwords, signing in. Audited, without a revision.
+
+There is always one administrator who can sign in: whoever is the last keeps the role, checked in the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.db import transaction
+from django.utils.encoding import force_bytes, force_str
+from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from django.utils.translation import gettext as _
+
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InUseError, InvalidError
+from capabilities.ports import Act, Actor, ports
+from routing_admin import revisions
+from routing_admin.models import Person
+
+ADMINISTRATOR, VIEWER = "administrator", "viewer"
+
+
+def role_of(user: User) -> str:
+    """`administrator` or `viewer`."""
+    return ADMINISTRATOR if user.is_staff else VIEWER
+
+
+def is_invited(user: User) -> bool:
+    """Whether somebody has been invited and has not yet chosen a password."""
+    return not user.has_usable_password()
+
+
+def check_can_step_down(user: User) -> None:
+    """Raises `InUseError` when without this user no administrator could sign in any more."""
+    if not can_administrate(user):
+        return
+    others = User.objects.select_for_update().filter(is_staff=True, is_active=True).exclude(pk=user.pk)
+    if not any(can_administrate(other) for other in others):
+        raise InUseError(
+            _("%(name)s is the last administrator. Make somebody else an administrator first.")
+            % {"name": user.get_username()}
+        )
+
+
+def can_administrate(user: User) -> bool:
+    """Whether this user is an administrator who can sign in: neither deactivated nor only invited."""
+    return user.is_staff and user.is_active and not is_invited(user)
+
+
+def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
+    """A new user who chooses a password by the link; (user, path of the link). The name must be free in any case."""
+    with ports.ledger.audit(actor, Act("user.invite", "user", username, {"role": role})):
+        if User.objects.filter(username__iexact=username).exists():
+            message = _("There is a user %(name)s already.") % {"name": username}
+            raise InvalidError([Problem("username", message, "duplicate")])
+        user = User(username=username, is_staff=role == ADMINISTRATOR)
+        user.set_unusable_password()
+        user.save()
+    return user, token_of(user)
+
+
+def new_link(actor: Actor, user: User) -> str:
+    """The token of a link by which this user chooses a (new) password; links of an invitation made before are void."""
+    with ports.ledger.audit(actor, Act("user.link", "user", user.get_username())):
+        check_is_active(user)
+        if is_invited(user):
+            user.set_unusable_password()
+            user.save(update_fields=["password"])
+    return token_of(user)
+
+
+def check_is_active(user: User) -> None:
+    """Raises `ConflictError` for a deactivated user."""
+    if not user.is_active:
+        raise ConflictError(_("%(name)s is deactivated. Reactivate the user first.") % {"name": user.get_username()})
+
+
+def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
+    """Makes a user administrator or viewer; `expected` is the role the page showed. Raises `ConflictError`."""
+    with transaction.atomic():
+        user = locked(user_id)
+        if role_of(user) != expected:
+            raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
+        if role == role_of(user):
+            return user
+        with ports.ledger.audit(actor, Act("user.role", "user", user.get_username(), {"from": expected, "to": role})):
+            if role == VIEWER:
+                check_can_step_down(user)
+                user.is_superuser = False
+            user.is_staff = role == ADMINISTRATOR
+            user.save(update_fields=["is_staff", "is_superuser"])
+    return user
+
+
+def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
+    """Deactivates a user, whose sessions and links end at once, or lets one come back. Asking twice is no fault."""
+    with transaction.atomic():
+        user = locked(user_id)
+        if user.is_active == active:
+            return user
+        action = "user.reactivate" if active else "user.deactivate"
+        with ports.ledger.audit(actor, Act(action, "user", user.get_username())):
+            if not active:
+                check_can_step_down(user)
+            user.is_active = active
+            user.save(update_fields=["is_active"])
+    return user
+
+
+def withdraw(actor: Actor, user_id: int) -> str:
+    """Takes back an invitation that nobody has accepted; the name. Raises `ConflictError` when somebody has."""
+    with transaction.atomic():
+        user = locked(user_id)
+        if not is_invited(user):
+            raise ConflictError(
+                _("%(name)s has accepted the invitation. Deactivate the user instead.") % {"name": user.get_username()}
+            )
+        with ports.ledger.audit(actor, Act("user.withdraw", "user", user.get_username())):
+            user.delete()
+    return user.get_username()
+
+
+def locked(user_id: int) -> User:
+    """The user's row as it is now, kept from others until the transaction ends."""
+    return User.objects.select_for_update().get(pk=user_id)
+
+
+def token_of(user: User) -> str:
+    """What a link carries: who, and a signature that ends with time or once the password is chosen."""
+    return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
+
+
+def user_of_link(uid: str, token: str) -> User | None:
+    """The user whose link this is; None when it is wrong, used, expired or taken back."""
+    try:
+        user = User.objects.filter(pk=int(force_str(urlsafe_base64_decode(uid))), is_active=True).first()
+    except (ValueError, OverflowError):
+        return None
+    return user if user and default_token_generator.check_token(user, token) else None
+
+
+def choose_password(actor: Actor, user: User, password: str, *, language: str = "") -> None:
+    """Writes a checked password, and the language of the pages; every other session of the user ends.
+
+    Raises `ConflictError` when another password was chosen since `user` was read: a link works once.
+    """
+    action = "user.join" if is_invited(user) else "user.password"
+    with ports.ledger.audit(actor, Act(action, "user", user.get_username())):
+        if locked(user.pk).password != user.password:
+            raise ConflictError(_("Another password was chosen meanwhile. Sign in with that one."))
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        if language:
+            choose_language(user, language)
+
+
+def choose_language(user: User, language: str) -> None:
+    """Keeps the language in which the user reads the pages; unknown ones are passed over."""
+    if language in dict(settings.LANGUAGES):
+        Person.objects.update_or_create(user=user, defaults={"language": language})
+
+
+def language_of(user: User) -> str:
+    """The language the user chose, empty when none was."""
+    return Person.objects.filter(user=user).values_list("language", flat=True).first() or ""
+
+
+def note_sign_in(actor: Actor, act: str, names: Iterable[str]) -> None:
+    """Appends to the audit log that somebody came in (`user.sign_in`), or did not (`user.sign_in_failed`).
+
+    A name is kept where there is such a user: what nobody is called may be a password typed into the wrong field.
+    """
+    known = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
+    revisions.write_event(Actor(actor.kind, known, actor.address, actor.request_id), Act(act, "user", known))

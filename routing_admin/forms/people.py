@@ -1,0 +1,81 @@
+"""Signing in, inviting, and choosing a password."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
+from django.contrib.auth.models import User
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from routing_admin import throttle
+from routing_admin.actions.people import ADMINISTRATOR, VIEWER
+
+if TYPE_CHECKING:
+    _SetPasswordForm = SetPasswordForm[User]
+else:
+    _SetPasswordForm = SetPasswordForm
+
+ROLES = ((VIEWER, _("Viewer: reads everything except artifact contents and exports")),
+         (ADMINISTRATOR, _("Administrator: changes everything")))  # fmt: skip
+
+
+class SignInForm(AuthenticationForm):
+    """Name and password; too many failures are refused before the password is looked at. `wait` is in seconds."""
+
+    wait = 0
+
+    def clean(self) -> dict[str, Any]:
+        """The checked fields. Raises `ValidationError` when throttled or when name and password do not belong."""
+        name = self.cleaned_data.get("username")
+        if name and self.cleaned_data.get("password"):
+            self.wait = throttle.enter(name, self.address)
+            if self.wait:
+                raise ValidationError(too_many(self.wait), code="throttled")
+        return super().clean()
+
+    @property
+    def address(self) -> str:
+        """Where the person signs in from."""
+        return str(self.request.META.get("REMOTE_ADDR", "")) if self.request else ""
+
+
+def too_many(seconds: int) -> str:
+    """The sentence for somebody who has to wait."""
+    minutes = math.ceil(seconds / 60)
+    return ngettext(
+        "Too many failed attempts to sign in from this address. Wait %(count)s minute, then try again.",
+        "Too many failed attempts to sign in from this address. Wait %(count)s minutes, then try again.",
+        minutes,
+    ) % {"count": minutes}
+
+
+class InviteForm(forms.Form):
+    """Who is invited, and as what."""
+
+    username = forms.CharField(
+        label=_("User name"),
+        max_length=150,
+        validators=[UnicodeUsernameValidator()],
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+    role = forms.ChoiceField(label=_("Role"), choices=ROLES, initial=VIEWER)
+
+
+class RoleForm(forms.Form):
+    """A user's role; `was` is the one the page showed."""
+
+    role = forms.ChoiceField(label=_("Role"), choices=ROLES)
+    was = forms.ChoiceField(choices=ROLES, widget=forms.HiddenInput)
+
+
+class JoinForm(_SetPasswordForm):
+    """What an invited person chooses: a password, twice, and the language of the pages."""
+
+    language = forms.ChoiceField(label=_("Language of the pages"), choices=settings.LANGUAGES, required=False)

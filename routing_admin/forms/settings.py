@@ -1,0 +1,95 @@
+"""The fields of the settings page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from routing_admin.actions.installation import Keeping
+
+MEBIBYTE = 1024 * 1024
+CENTURY = 36_500
+PLAIN = {"class": "num", "inputmode": "numeric", "autocomplete": "off"}
+
+
+class DefaultLanguageForm(forms.Form):
+    """The language of requests that name none."""
+
+    default_language = forms.ChoiceField(label=_("Default language"), required=False)
+
+    def __init__(self, *args: Any, codes: Sequence[str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = self.fields["default_language"]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101 - declared above, for the type checker
+        field.choices = [("", _("none (then en)")), *((code, code) for code in codes)]
+
+
+class LanguageForm(forms.Form):
+    """A language and what a model is told for it."""
+
+    code = forms.CharField(
+        label=_("Code"),
+        max_length=35,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+    directive = forms.CharField(
+        label=_("Directive"),
+        max_length=500,
+        help_text=_("Stands before the system prompt, e.g. Responda em português."),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class KeepingForm(forms.Form):
+    """How long and how much is kept; an empty field is without end. `seen` is what the page showed."""
+
+    request_days = forms.IntegerField(
+        label=_("Days requests are kept"), min_value=1, max_value=CENTURY, widget=forms.TextInput(attrs=PLAIN)
+    )
+    artifact_days = forms.IntegerField(
+        label=_("Days new artifacts are kept"),
+        help_text=_("Empty: until somebody deletes them."),
+        required=False,
+        min_value=1,
+        max_value=CENTURY,
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    quota = forms.IntegerField(
+        label=_("Space for artifacts, MiB"),
+        help_text=_("Empty: as much as the disk holds. When it is used up, uploads are refused with this reason."),
+        required=False,
+        min_value=1,
+        max_value=1024 * MEBIBYTE,
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    seen = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    @classmethod
+    def showing(cls, kept: Keeping) -> KeepingForm:
+        """The form with what is kept now."""
+        quota = kept.quota_bytes // MEBIBYTE if kept.quota_bytes else None
+        return cls(
+            initial={
+                "request_days": kept.request_days,
+                "artifact_days": kept.artifact_days,
+                "quota": quota,
+                "seen": written(kept),
+            }
+        )
+
+    def wanted(self) -> Keeping:
+        """What was asked for, once the form is valid."""
+        quota = self.cleaned_data["quota"]
+        return Keeping(
+            self.cleaned_data["request_days"],
+            self.cleaned_data["artifact_days"],
+            quota * MEBIBYTE if quota else None,
+        )
+
+
+def written(kept: Keeping) -> str:
+    """Retention as the hidden field carries it, to be compared when it comes back."""
+    return f"{kept.request_days} {kept.artifact_days} {kept.quota_bytes}"

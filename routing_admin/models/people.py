@@ -1,0 +1,33 @@
+"""What is kept of people beside Django's user: the language of their pages, and how often signing in failed."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class Person(models.Model):
+    """A user's own choices; made when they are first chosen."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person")
+    language = models.CharField(max_length=20, blank=True)
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class SignInAttempt(models.Model):
+    """One try to sign in that did not succeed, or has not yet.
+
+    `name` is a keyed digest: people type passwords into the wrong field, and such a thing must not be kept.
+    """
+
+    at = models.DateTimeField(db_index=True)
+    name = models.CharField(max_length=64)
+    address = models.CharField(max_length=64)
+
+    class Meta:
+        indexes = [models.Index(fields=["address", "-at"], name="sign_in_address")]
+
+    def __str__(self) -> str:
+        return f"{self.address} {self.at:%Y-%m-%d %H:%M:%S}"

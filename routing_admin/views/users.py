@@ -1,0 +1,174 @@
+"""Users: who may come in, as what; invited by a link that is shown once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from capabilities.access import actor_of, administrators_only
+from capabilities.actions.common import allowed
+from capabilities.errors import ActionError, InvalidError
+from routing_admin.actions import people
+from routing_admin.forms.people import InviteForm, RoleForm
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A user as the list shows one; `state` is active, invited or deactivated."""
+
+    user: User
+    is_administrator: bool
+    state: str
+
+
+def listed(user: User) -> Listed:
+    """A user's line."""
+    active = "invited" if people.is_invited(user) else "active"
+    return Listed(user, user.is_staff, active if user.is_active else "deactivated")
+
+
+def sentence(lines: list[Listed]) -> str:
+    """What is so, in one sentence."""
+    active = [line for line in lines if line.state == "active"]
+    administrators = sum(line.is_administrator for line in active)
+    count = ngettext("%(count)s person can sign in", "%(count)s people can sign in", len(active)) % {
+        "count": len(active)
+    }
+    most = ngettext("%(count)s of them an administrator", "%(count)s of them administrators", administrators)
+    return _("%(people)s, %(administrators)s.") % {"people": count, "administrators": most % {"count": administrators}}
+
+
+@require_http_methods(["GET", "HEAD"])
+def users(request: HttpRequest) -> HttpResponse:
+    """Everybody, administrators first."""
+    return listing(request, InviteForm())
+
+
+@require_POST
+@administrators_only
+def user_invite(request: HttpRequest) -> HttpResponse:
+    """Makes a user and shows the link once; 422 keeps what was typed."""
+    form = InviteForm(request.POST)
+    if form.is_valid():
+        try:
+            user, token = people.invite(actor_of(request), form.cleaned_data["username"], form.cleaned_data["role"])
+        except InvalidError as refusal:
+            for problem in refusal.problems:
+                form.add_error(problem.field, problem.message)
+        else:
+            return listing(request, InviteForm(), link=link_of(user, token))
+    return listing(request, form, status=422)
+
+
+def listing(
+    request: HttpRequest, form: InviteForm, link: dict[str, Any] | None = None, status: int = 200
+) -> HttpResponse:
+    """The page of all users."""
+    lines = [listed(user) for user in User.objects.order_by("-is_active", "-is_staff", "username")]
+    page = {"lines": lines, "sentence": sentence(lines), "form": form, "link": link}
+    return render(request, "users/users.html", page, status=status)
+
+
+@require_safe
+def user(request: HttpRequest, pk: int) -> HttpResponse:
+    """One user: role, a link for a new password, leaving and coming back."""
+    found = get_object_or_404(User, pk=pk)
+    return single(request, found)
+
+
+@require_POST
+@administrators_only
+def user_role(request: HttpRequest, pk: int) -> HttpResponse:
+    """Changes the role; 409 when somebody else did, or when it is the last administrator's."""
+    found = get_object_or_404(User, pk=pk)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        return single(request, found, form=form, status=422)
+    try:
+        people.set_role(actor_of(request), pk, form.cleaned_data["role"], expected=form.cleaned_data["was"])
+    except ActionError as refusal:
+        form.add_error("role", str(refusal))
+        return single(request, get_object_or_404(User, pk=pk), form=form, status=refusal.status)
+    messages.success(request, _("Role saved"))
+    return redirect("user", pk)
+
+
+@require_POST
+@administrators_only
+def user_active(request: HttpRequest, pk: int) -> HttpResponse:
+    """Deactivates a user or lets one come back."""
+    active = request.POST.get("active") == "1"
+    try:
+        found = people.set_active(actor_of(request), pk, active=active)
+    except User.DoesNotExist as gone:
+        raise Http404 from gone
+    except ActionError as refusal:
+        return single(request, get_object_or_404(User, pk=pk), refusal=str(refusal), status=refusal.status)
+    said = (
+        _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot come back in")
+    )
+    messages.success(request, said % {"name": found.get_username()})
+    return redirect("user", pk)
+
+
+@require_POST
+@administrators_only
+def user_link(request: HttpRequest, pk: int) -> HttpResponse:
+    """A link by which this user chooses a new password, shown once."""
+    found = get_object_or_404(User, pk=pk)
+    try:
+        token = people.new_link(actor_of(request), found)
+    except ActionError as refusal:
+        return single(request, found, refusal=str(refusal), status=refusal.status)
+    return single(request, found, link=link_of(found, token))
+
+
+@require_POST
+@administrators_only
+def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    """Takes an invitation back that nobody has accepted yet."""
+    try:
+        name = people.withdraw(actor_of(request), pk)
+    except User.DoesNotExist as gone:
+        raise Http404 from gone
+    except ActionError as refusal:
+        return single(request, get_object_or_404(User, pk=pk), refusal=str(refusal), status=refusal.status)
+    messages.success(request, _("Invitation of %(name)s withdrawn") % {"name": name})
+    return redirect("users")
+
+
+def single(
+    request: HttpRequest, found: User, *, form: RoleForm | None = None, status: int = 200, **more: Any
+) -> HttpResponse:
+    """The page of one user."""
+    role = people.role_of(found)
+    shown = {
+        "line": listed(found),
+        "form": form or RoleForm(initial={"role": role, "was": role}),
+        "role": role,
+        "stays": allowed(people.check_can_step_down, found),
+        "is_self": found.pk == request.user.pk,
+        **more,
+    }
+    return render(request, "users/user.html", shown, status=status)
+
+
+def link_of(user: User, token: str) -> dict[str, Any]:
+    """The link as it is shown: for whom, where, and for how many days."""
+    uid, _slash, word = token.partition("/")
+    return {
+        "name": user.get_username(),
+        "is_new": people.is_invited(user),
+        "url": settings.PUBLIC_URL + reverse("join", args=[uid, word]),
+        "days": settings.PASSWORD_RESET_TIMEOUT // 86_400,
+    }

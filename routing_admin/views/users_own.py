@@ -1,0 +1,33 @@
+"""One's own password."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from capabilities.access import actor_of
+from capabilities.errors import ConflictError
+from routing_admin.actions import people
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def password_change(request: HttpRequest) -> HttpResponse:
+    """Asks for the old password and a new one; this session stays, all others of the person end."""
+    user = User.objects.get(username=request.user.get_username())
+    form = PasswordChangeForm(user, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            people.choose_password(actor_of(request), user, form.cleaned_data["new_password1"])
+        except ConflictError as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            update_session_auth_hash(request, user)
+            messages.success(request, _("Password changed; other sessions have ended"))
+            return redirect("password_change")
+    return render(request, "users/password.html", {"form": form}, status=422 if request.method == "POST" else 200)
