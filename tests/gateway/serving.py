@@ -1,0 +1,117 @@
+"""A real server in a process of its own, with a data directory of its own, whose providers are the fault lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.lab import Lab
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("one", "two", "three")
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where it listens, the key of its text agent, and the lab behind it."""
+
+    port: int
+    key: str
+    lab: Lab
+    directory: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def get(self, path: str) -> Any:
+        """A GET of the agents' API or of the data plane, as JSON."""
+        request = urllib.request.Request(self.url + path, headers={"authorization": f"Bearer {self.key}"})
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.loads(response.read())
+
+    def timeline(self, request_id: str) -> Any:
+        """The logged request."""
+        return self.get(f"/api/v1/requests/{request_id}")
+
+
+def routing(lab: Lab) -> dict[str, Any]:
+    """The demo's routes, and three lab providers with routes along them."""
+    demo: dict[str, Any] = json.loads((ROOT / "routing_admin/demo/llm-routing.json").read_text())
+    demo["providers"] += [
+        {"providerName": name, "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", name), "defaultModel": "lab"}
+        for name in NAMES
+    ]
+    demo["routing"] |= {
+        "chain": {"provider": "one", "fallback": ["two", "three"], "retries": 0},
+        "patient": {"provider": "one", "fallback": ["two"], "retries": 2},
+    }
+    return demo
+
+
+def manage(environment: dict[str, str], *words: str) -> str:
+    """The output of a management command."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@contextmanager
+def served(directory: Path) -> Iterator[Server]:
+    """The demo, the lab's providers beside it, and a server that listens."""
+    with Lab() as lab:
+        port = free_port()
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("ROUTING_ADMIN_", "LLM_", "DJANGO"))
+        }
+        environment |= {
+            "ROUTING_ADMIN_DATA_DIR": str(directory),
+            "ROUTING_ADMIN_PORT": str(port),
+            "ROUTING_ADMIN_ALLOWED_ORIGINS": lab.url("openai").split("/lab")[0],
+        }
+        manage(environment, "bootstrap")
+        file = directory / "lab.json"
+        file.write_text(json.dumps(routing(lab)))
+        manage(environment, "import_config", str(file))
+        key = manage(environment, "issue_agent_key", "text-agent")
+        process = subprocess.Popen([sys.executable, "manage.py", "serve"], cwd=ROOT, env=environment)
+        try:
+            wait_for(port, process)
+            yield Server(port, key, lab, directory)
+        finally:
+            process.terminate()
+            process.wait(timeout=40)
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Returns when the server listens."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        assert process.poll() is None, "the server ended"
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError("the server does not listen")
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

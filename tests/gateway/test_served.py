@@ -1,0 +1,213 @@
+"""The data plane over real sockets: the official client, streams, breaks, callers that go away, the log."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import time
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from tests.gateway.plane import PNG, image, said
+from tests.gateway.serving import Server, served
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("served")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+def play(server: Server, **script: object) -> None:
+    """A new script for the lab, and nothing remembered of the old one's requests."""
+    server.lab.requests.clear()
+    server.lab._queues = {name: server.lab._queue(steps) for name, steps in script.items()}  # type: ignore[arg-type]
+
+
+def model(step: str) -> str:
+    """A model's name that tells the lab what to play."""
+    return f"one/fault:{step}"
+
+
+def test_the_official_client_gets_an_answer_and_a_stream(client):
+    """`task:planning` before any key is entered, whole and streamed; the stream's pieces are the whole."""
+    whole = client.chat.completions.create(model="task:planning", messages=HELLO)
+    assert "hello" in (whole.choices[0].message.content or "")
+    assert whole.usage
+    assert whole.usage.total_tokens > 0
+    pieces = list(
+        client.chat.completions.create(
+            model="task:planning", messages=HELLO, stream=True, stream_options={"include_usage": True}
+        )
+    )
+    text = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+    assert text == whole.choices[0].message.content
+    assert pieces[-1].usage == whole.usage
+    assert pieces[-2].choices[0].finish_reason == "stop"
+
+
+async def test_the_official_asynchronous_client_gets_an_answer_and_a_stream(server):
+    """The same from an event loop."""
+    async with openai.AsyncOpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
+        whole = await client.chat.completions.create(model="auto", messages=HELLO)
+        stream = await client.chat.completions.create(model="auto", messages=HELLO, stream=True)
+        text = "".join([piece.choices[0].delta.content or "" async for piece in stream])
+    assert text == whole.choices[0].message.content
+
+
+def test_a_file_is_uploaded_and_asked_about(client, server):
+    """The Files API's id works as `file_id`: a text file is read, a picture is described with its reference."""
+    made = client.files.create(file=("notes.txt", b"The password is swordfish."), purpose="user_data")
+    part = {"type": "file", "file": {"file_id": made.id}}
+    told = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
+    assert "swordfish" in told.choices[0].message.content
+    picture = client.files.create(file=("dot.png", PNG), purpose="vision")
+    part = {"type": "file", "file": {"file_id": picture.id}}
+    told = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
+    assert picture.id in told.choices[0].message.content
+    assert client.files.content(picture.id).read() == PNG
+    assert {made.id, picture.id} <= {one.id for one in client.files.list()}
+    assert client.models.retrieve("task:planning").id == "task:planning"
+    assert client.files.delete(made.id).deleted
+
+
+def test_a_picture_falls_back_to_who_can_see_it_and_the_timeline_says_so(client, server):
+    """`task:design`: [503, ok], the header says `image=native`, the timeline how each candidate got it."""
+    raw = client.chat.completions.with_raw_response.create(**said(image(), model="task:design"))
+    assert raw.headers["x-routing-attempts"] == "2"
+    assert raw.headers["x-routing-adaptation"] == "image=native"
+    told = server.timeline(raw.headers["x-request-id"])
+    assert [one["statusCode"] for one in told["attempts"]] == [503, 200]
+    assert [one["deliveries"][0]["outcome"] for one in told["attempts"]] == ["native", "native"]
+
+
+def test_inline_media_that_is_described_carries_a_reference_that_can_be_opened(client):
+    """Stored once, however often it comes; another agent's `get_artifact` would find it."""
+    texts = {client.chat.completions.create(**said(image(), model="auto")).choices[0].message.content for _ in (1, 2)}
+    assert len(texts) == 1
+    ref = next(word for word in texts.pop().split() if word.startswith("artifact:"))
+    assert client.files.content(ref).read() == PNG
+
+
+@pytest.mark.requirement("MMR-P8", "MMR-E4")
+def test_a_failing_provider_is_left_for_the_next_one(client, server):
+    """503 and 429 lead on; the answer comes from the third, and the log has all three."""
+    play(server, one=["http_503"], two=["http_429"], three=["say:from three"])
+    raw = client.chat.completions.with_raw_response.create(model="task:chain", messages=HELLO)
+    assert raw.parse().choices[0].message.content == "from three"
+    assert raw.headers["x-routing-provider"] == "three"
+    told = server.timeline(raw.headers["x-request-id"])
+    assert [one["statusCode"] for one in told["attempts"]] == [503, 429, 200]
+
+
+@pytest.mark.requirement("MMR-P10")
+@pytest.mark.parametrize(
+    ("step", "status", "code"),
+    [
+        ("http_400", 400, "upstream_400"),
+        ("http_401", 502, "upstream_auth"),
+        ("http_403", 502, "upstream_forbidden"),
+        ("http_404", 404, "upstream_404"),
+        ("http_422", 422, "upstream_422"),
+    ],
+)
+def test_what_is_raised_at_once_reaches_the_caller_with_its_own_status(client, server, step, status, code):
+    """An upstream's 401 is not the agent's: 502 `upstream_auth`; every error carries the attempts, retries nothing."""
+    play(server, one=step)
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.chat.completions.create(model="task:chain", messages=HELLO)
+    assert caught.value.status_code == status
+    assert caught.value.code == code
+    assert caught.value.response.headers["x-should-retry"] == "false"
+    assert len(caught.value.body["attempts"]) == 1
+    assert server.timeline(caught.value.response.headers["x-request-id"])["outcome"] == code
+
+
+def test_a_chain_that_is_rate_limited_throughout_is_429(client, server):
+    """With the shortest wait as Retry-After, and no further try by the client."""
+    play(server, one="http_429:retry_after=30")
+    with pytest.raises(openai.RateLimitError) as caught:
+        client.chat.completions.create(model=model("http_429:retry_after=30"), messages=HELLO)
+    assert 1 <= int(caught.value.response.headers["retry-after"]) <= 30
+    assert caught.value.response.headers["x-should-retry"] == "false"
+
+
+def test_a_stream_that_fails_before_its_first_content_still_falls_back(client, server):
+    """The caller sees one clean stream of the second candidate."""
+    play(server, one=["error_event_first"], two=["say:from two"])
+    pieces = list(client.chat.completions.create(model="task:chain", messages=HELLO, stream=True))
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices) == "from two"
+
+
+@pytest.mark.parametrize("step", ["no_finish", "reset_mid_body", "error_event_mid"])
+def test_a_stream_that_breaks_ends_with_an_error_event_and_nothing_after_it(server, step):
+    """No reason to stop, no `[DONE]`; the body ends in order, and the log says what came of it."""
+    request_id, events = stream(server, {"model": model(step), "messages": HELLO, "stream": True})
+    assert "[DONE]" not in events
+    last = json.loads(events[-1])
+    assert last["error"]["code"] in ("stream_truncated", "stream_broken")
+    assert last["error"]["request_id"] == request_id
+    assert not any('"finish_reason":"stop"' in event for event in events)
+    assert server.timeline(request_id)["attempts"][0]["outcome"] in ("stream_truncated", "stream_broken")
+
+
+def test_a_caller_that_goes_away_before_the_answer_closes_the_upstream_within_a_second(server):
+    """The lab sees its connection closed; the log says that the caller left."""
+    server.lab.requests.clear()
+    connection = ask(server, {"model": model("silent"), "messages": HELLO})
+    assert server.lab.wait_until(lambda: bool(server.lab.requests))
+    gone = time.monotonic()
+    connection.close()
+    assert server.lab.wait_until(lambda: server.lab.requests[0].closed_at is not None, 5)
+    assert server.lab.requests[0].closed_at - gone < 1
+
+
+def test_a_caller_that_goes_away_mid_stream_closes_the_upstream_within_a_second(server):
+    """After the first content, too."""
+    server.lab.requests.clear()
+    connection = ask(server, {"model": model("stall"), "messages": HELLO, "stream": True})
+    response = connection.getresponse()
+    request_id = response.headers["x-request-id"]
+    assert response.readline().startswith(b"data: ")
+    gone = time.monotonic()
+    response.close()
+    connection.close()
+    assert server.lab.wait_until(lambda: server.lab.requests[0].closed_at is not None, 5)
+    assert server.lab.requests[0].closed_at - gone < 1
+    assert server.timeline(request_id)["outcome"] == "client_cancelled"
+
+
+def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
+    """Base64 in, the same bytes out, in the provider's own slot; a text-only model's request holds none of it."""
+    play(server, one="ok")
+    client.chat.completions.create(**said(image(), model="one/lab"))
+    assert base64.b64encode(PNG) not in server.lab.requests[-1].body
+    assert b"artifact:" in server.lab.requests[-1].body
+
+
+def ask(server: Server, body: object) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    return connection
+
+
+def stream(server: Server, body: object) -> tuple[str, list[str]]:
+    """The request id and the data of every event."""
+    connection = ask(server, body)
+    response = connection.getresponse()
+    assert response.status == 200, response.read()
+    events = [block.removeprefix("data: ") for block in response.read().decode().split("\n\n") if block]
+    connection.close()
+    return response.headers["x-request-id"], events
