@@ -49,8 +49,8 @@ def parse_object(data: bytes) -> dict[str, Any]:
         raise _not_json(data, error) from None
     if not isinstance(value, dict):
         raise BadRequestError("The body is not a JSON object.", None, "invalid_json")
-    for path, _ in walk(value):
-        if path.count(".") + path.count("[") > MAX_DEPTH:
+    for path, _, depth in walk(value):
+        if depth > MAX_DEPTH:
             raise _too_deep(path)
     return value
 
@@ -69,7 +69,7 @@ def _not_json(data: bytes, error: ValueError) -> BadRequestError:
         said = problem if isinstance(problem, json.JSONDecodeError) else error
         where = f"line {said.lineno}, column {said.colno}" if isinstance(said, json.JSONDecodeError) else "not UTF-8"
         return BadRequestError(f"The body is not valid JSON ({where}).", None, "invalid_json")
-    for path, found in walk(value):
+    for path, found, _ in walk(value):
         if isinstance(found, str) and not _sayable(found):
             return BadRequestError("This string holds half a surrogate pair, which no encoding can say.", path)
         if isinstance(found, float) and (found != found or found in (float("inf"), float("-inf"))):
@@ -85,15 +85,16 @@ def _sayable(text: str) -> bool:
     return True
 
 
-def walk(value: Any) -> Iterator[tuple[str, Any]]:
-    """Every container's and leaf's place and value, without recursion; keys that are strange are cut short."""
-    waiting: list[tuple[str, Any]] = [("", value)]
+def walk(value: Any) -> Iterator[tuple[str, Any, int]]:
+    """Every container's, key's and leaf's place, value and depth, without recursion; strange keys are cut short."""
+    waiting: list[tuple[str, Any, int]] = [("", value, 0)]
     while waiting:
-        path, found = waiting.pop()
-        yield path, found
+        path, found, depth = waiting.pop()
+        yield path, found, depth
         if isinstance(found, dict):
             for key, inner in found.items():
-                yield f"{path}.{key[:40]}".lstrip("."), key
-                waiting.append((f"{path}.{key[:40].replace('.', '_')}".lstrip("."), inner))
+                place = f"{path}.{key[:40].encode(errors='replace').decode()}".lstrip(".")
+                yield place, key, depth
+                waiting.append((place, inner, depth + 1))
         elif isinstance(found, list):
-            waiting.extend((f"{path}[{at}]", inner) for at, inner in enumerate(found))
+            waiting.extend((f"{path}[{at}]", inner, depth + 1) for at, inner in enumerate(found))

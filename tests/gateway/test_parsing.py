@@ -1,0 +1,208 @@
+"""Chat requests read: every form of CONTRACT §6, and where a wrong one is wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import FilePart, Role, TextPart
+from capabilities.core.vocabulary import Kind
+from routing_admin.gateway.body import parse_object
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.parsing import Asked, parse
+from tests.gateway.plane import PNG, PNG_URL, image, said
+
+WAV = b"RIFF$\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\0\0\0\0"
+KNOWN = FilePart(Kind.DOCUMENT, "application/pdf", "report.pdf", 3, "abc")
+
+
+def find(ref: str) -> FilePart | None:
+    return KNOWN if ref in ("artifact:abc", "abc") else None
+
+
+def read(body: Any) -> Asked:
+    return parse(parse_object(json.dumps(body).encode() if not isinstance(body, bytes) else body), find)
+
+
+def only_file(part: Any) -> FilePart:
+    found = read(said(part)).chat.messages[0].parts[0]
+    assert isinstance(found, FilePart)
+    return found
+
+
+def refusal(body: Any) -> BadRequestError:
+    with pytest.raises(BadRequestError) as caught:
+        read(body)
+    return caught.value
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "mime_type", "filename"),
+    [
+        (image(), Kind.IMAGE, "image/png", None),
+        ({"type": "image_url", "image_url": PNG_URL}, Kind.IMAGE, "image/png", None),
+        (image("artifact:abc"), Kind.DOCUMENT, "application/pdf", "report.pdf"),
+        ({"type": "file", "file": {"file_id": "artifact:abc"}}, Kind.DOCUMENT, "application/pdf", "report.pdf"),
+        ({"type": "file", "file": {"file_id": "abc"}}, Kind.DOCUMENT, "application/pdf", "report.pdf"),
+        ({"type": "file", "file": {"file_data": PNG_URL, "filename": "a.png"}}, Kind.IMAGE, "image/png", "a.png"),
+        (
+            {"type": "file", "file": {"file_data": b64(b"a,b\n1,2\n"), "filename": "a.csv"}},
+            Kind.TEXT,
+            "text/csv",
+            "a.csv",
+        ),
+        ({"type": "file", "file": {"data": b64(PNG), "mimeType": "image/png"}}, Kind.IMAGE, "image/png", None),
+        ({"type": "input_audio", "input_audio": {"data": b64(WAV), "format": "wav"}}, Kind.AUDIO, "audio/wav", None),
+    ],
+)
+def test_every_form_of_a_file_becomes_one_part(part, kind, mime_type, filename):
+    """Data, reference or get_artifact's own form: what it is comes from the bytes or from the store."""
+    found = only_file(part)
+    assert (found.kind, found.mime_type, found.filename) == (kind, mime_type, filename)
+
+
+def test_a_remote_image_keeps_its_address_and_is_never_fetched():
+    """There is no content, only the URL."""
+    found = only_file(image("https://example.com/cat.jpg?size=1"))
+    assert (found.url, found.content, found.kind) == ("https://example.com/cat.jpg?size=1", None, Kind.IMAGE)
+
+
+@pytest.mark.requirement("ABR-7.1")
+def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
+    """With or without the seed's status; the data is decoded, the artifact's id kept, a line leads it."""
+    result = {
+        "status": "success",
+        "contentType": "image",
+        "routing": "image_url",
+        "imageUrl": {"type": "image_url", "image_url": {"url": PNG_URL}},
+        "metadata": {"id": "xyz", "filename": "dot.png"},
+    }
+    call = {"id": "c1", "type": "function", "function": {"name": "get_artifact", "arguments": "{}"}}
+    for content in (json.dumps(result), [{"type": "text", "text": json.dumps(result)}]):
+        body = {
+            "model": "auto",
+            "messages": [
+                {"role": "user", "content": "look"},
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c1", "content": content},
+            ],
+        }
+        messages = read(body).chat.messages
+        assert messages[1].tool_calls[0].name == "get_artifact"
+        file = messages[2].parts[0]
+        assert isinstance(file, FilePart)
+        assert (file.artifact_id, file.filename, file.led, file.mime_type) == ("xyz", "dot.png", True, "image/png")
+        assert file.content is not None
+        assert b"".join(file.content.blob().blocks()) == PNG
+    assert messages[2].role is Role.TOOL
+
+
+def test_words_that_only_look_like_a_tool_result_stay_words():
+    """A user's JSON is a user's JSON."""
+    text = json.dumps({"contentType": "image", "routing": "image_url"})
+    assert read(said(text)).chat.messages[0].parts == (TextPart(text),)
+
+
+BAD: list[tuple[Any, str | None]] = [
+    ({"model": "auto"}, "messages"),
+    ({"model": "auto", "messages": []}, "messages"),
+    ({"messages": [{"role": "user", "content": "x"}]}, "model"),
+    ({"model": 3, "messages": [{"role": "user", "content": "x"}]}, "model"),
+    ({"model": "auto", "messages": {}}, "messages"),
+    ({"model": "auto", "messages": ["x"]}, "messages[0]"),
+    ({"model": "auto", "messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
+    ({"model": "auto", "messages": [{"role": "user"}]}, "messages[0].content"),
+    ({"model": "auto", "messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
+    ({"model": "auto", "messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
+    (said({"type": "text"}), "messages[0].content[0].text"),
+    (said({"type": "video", "video": 1}), "messages[0].content[0].type"),
+    (said({"type": "text", "text": "x"}, image("data:image/png;base64,@@@")), "messages[0].content[1].image_url.url"),
+    (said(image("data:nonsense")), "messages[0].content[0].image_url.url"),
+    (said(image("ftp://x/y.png")), "messages[0].content[0].image_url.url"),
+    (said(image("artifact:other")), "messages[0].content[0].image_url.url"),
+    (said({"type": "image_url"}), "messages[0].content[0].image_url"),
+    (said({"type": "file", "file": {}}), "messages[0].content[0].file.file_data"),
+    (said({"type": "file", "file": {"file_data": "@"}}), "messages[0].content[0].file.file_data"),
+    (said({"type": "file", "file": {"data": "@", "mimeType": "x/y"}}), "messages[0].content[0].file.data"),
+    (said({"type": "input_audio", "input_audio": {"data": "AAAA"}}), "messages[0].content[0].input_audio.format"),
+    (said("x", temperature=3), "temperature"),
+    (said("x", temperature=True), "temperature"),
+    (said("x", max_tokens=0), "max_tokens"),
+    (said("x", max_tokens=1.5), "max_tokens"),
+    (said("x", stop=[1]), "stop"),
+    (said("x", stream="yes"), "stream"),
+    (said("x", tools=[{"type": "web_search"}]), "tools[0].type"),
+    (said("x", tools=[{"type": "function"}]), "tools[0].function"),
+    (said("x", tool_choice="sometimes"), "tool_choice"),
+    (said("x", language=1), "language"),
+    (said("x", response_format={}), "response_format.type"),
+    (b"{", None),
+    (b"[]", None),
+    (b"\xff\xfe", None),
+    (b'{"model":"auto","messages":[{"role":"user","content":"\\ud800"}]}', "messages[0].content"),
+    (b'{"model":"auto","temperature":NaN}', "temperature"),
+    (b"[" * 100_000, None),
+]
+
+
+@pytest.mark.parametrize(("body", "param"), BAD)
+def test_a_wrong_request_is_refused_with_the_place(body, param):
+    """400 `invalid_request_error` naming where; the data that was sent is never in the sentence."""
+    error = refusal(body)
+    assert (error.status, error.param) == (400, param)
+    assert "@@@" not in error.message
+
+
+def test_what_nests_too_deep_is_refused():
+    """However it is nested, and without running out of stack."""
+    deep: Any = "x"
+    for _ in range(200):
+        deep = {"a": deep}
+    assert refusal(said("x", metadata=deep)).code == "invalid_json"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+WORDS = st.sampled_from(
+    ["model", "messages", "role", "user", "content", "type", "text", "image_url", "url", "file", "tools"]
+)
+
+
+@given(
+    st.recursive(JSON | WORDS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=5))
+)
+def test_any_json_is_read_or_refused_and_nothing_else(value):
+    """No input leads to another exception: a request is understood, or told what is wrong with it."""
+    try:
+        read(value)
+    except BadRequestError as error:
+        assert 400 <= error.status < 500
+
+
+@given(st.text(max_size=200).filter(lambda text: text.isprintable()), st.floats(0, 2), st.integers(1, 10**6))
+def test_what_was_said_is_what_is_understood(text, temperature, most):
+    """Words and parameters arrive as they were; a parameter without a field of its own goes along."""
+    asked = read(said(text, temperature=temperature, max_tokens=most, seed=7, task_type="planning"))
+    assert asked.chat.messages[0].text == text
+    assert (asked.chat.temperature, asked.chat.max_tokens, asked.task_type) == (temperature, most, "planning")
+    assert asked.chat.extra == {"seed": 7}
+
+
+@given(st.binary(max_size=300))
+def test_inline_bytes_arrive_as_they_are(data):
+    """Whatever they are taken for, the bytes behind the part are those that were sent."""
+    part = only_file({"type": "file", "file": {"file_data": b64(data), "filename": "x.bin"}})
+    assert part.content is not None
+    assert b"".join(part.content.blob().blocks()) == data
