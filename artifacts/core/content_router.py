@@ -153,6 +153,10 @@ class _Ask:
     offset: int | None
     limit: int | None
 
+    @property
+    def is_for_a_page(self) -> bool:
+        return self.offset is not None or self.limit is not None
+
 
 def _content_type(artifact: StoredArtifact) -> str:
     if not artifact.is_binary:
@@ -188,13 +192,13 @@ def _text(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRou
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
         return _described(binary, Delivery(Outcome.DESCRIBED, reason), ask)
     shown = _shown(found.text, ask)
-    total = {"totalChars": shown.total_chars} if shown.cut else {}
+    total = {"totalChars": shown.total_chars} if shown.cut or ask.is_for_a_page else {}
     metadata = MappingProxyType({**artifact.metadata(), **total})
     return ContentRouteResult("text", "text", metadata, delivery, content=shown.text)
 
 
 def _shown(text: str, ask: _Ask) -> Excerpt:
-    if ask.offset is None and ask.limit is None:
+    if not ask.is_for_a_page:
         return head_and_tail(text, ask.language)
     return page(text, ask.language, ask.offset or 0, HEAD_CHARS if ask.limit is None else ask.limit)
 

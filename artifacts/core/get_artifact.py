@@ -117,12 +117,12 @@ def _part(
     filename = filename or _word(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
     kind = Kind.IMAGE if result["routing"] == "image_url" else kind_of(mime_type or OCTET_STREAM)
-    size = metadata.get("size") if data is None else len(data)
+    size = _count(metadata.get("size")) if data is None else len(data)
     return FilePart(
         kind,
         mime_type or OCTET_STREAM,
         filename,
-        size if isinstance(size, int) else None,
+        size,
         known_id,
         led=True,
         content=None if data is None else content_of(data, kind),
@@ -172,6 +172,10 @@ def _file(result: Mapping[str, Any]) -> _Found | None:
 def _word(value: object, key: str) -> str | None:
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, str) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _decoded(data: str, where: str) -> bytes:

@@ -179,13 +179,20 @@ MARKUP = (
 """Words that name a text's own type at its beginning, the more telling first."""
 
 
+BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
+WORDS_BEFORE = 1024
+"""What may stand before a textual format's first words, and how far (readers look for `%PDF-` in the first 1024)."""
+
+
 def match(head: bytes) -> Match | None:
     """What the bytes at the beginning of a file say, proof before hints; None when no row knows them."""
     hint: Match | None = None
+    words = head[:WORDS_BEFORE].lstrip(BEFORE_WORDS) + head[WORDS_BEFORE:]
     for row in SIGNATURES:
-        if not head.startswith(row.fixed, row.offset) or not _branded(row, head):
+        start = words if row.textual else head
+        if not start.startswith(row.fixed, row.offset) or not _branded(row, head):
             continue
-        if row.structure is not None and row.structure(head):
+        if row.structure is not None and row.structure(start):
             return Match(row.mime, True, row.family, row.also, row.textual)
         if hint is None and len(row.fixed) >= 2:
             hint = Match(row.mime, False, row.family, row.also, row.textual)

@@ -106,7 +106,7 @@ def _tiles(base: int, tile: int) -> Family:
 
 
 FAMILIES: tuple[tuple[str, Family], ...] = (
-    ("claude-opus-4-[7-9]*", _CLAUDE_HIGH),
+    ("claude-opus-4[-.][7-9]*", _CLAUDE_HIGH),
     ("claude-*-4*", _CLAUDE),
     ("claude-3*", _CLAUDE),
     ("claude-*-5*", _CLAUDE_HIGH),

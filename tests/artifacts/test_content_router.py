@@ -187,8 +187,9 @@ def test_long_text_comes_in_pages_that_name_the_next_call() -> None:
 
 @pytest.mark.parametrize(("offset", "content"), [(3, "de"), (5, ""), (900, ""), (-1, "abcde")])
 def test_a_page_past_the_end_is_empty(offset: int, content: str) -> None:
-    """Offsets outside the text are no error."""
-    assert ROUTER.route_content(text_of("abcde"), "text", offset=offset).content == content
+    """Offsets outside the text are no error, and every page says how long the whole is."""
+    result = ROUTER.route_content(text_of("abcde"), "text", offset=offset)
+    assert (result.content, result.metadata["totalChars"]) == (content, 5)
 
 
 @pytest.mark.requirement("ABR-8.4")

@@ -205,6 +205,14 @@ def test_svg_is_text_to_a_model_and_rtf_is_a_document() -> None:
     assert kind_of("application/vnd.ms-excel") is Kind.DOCUMENT
 
 
+@pytest.mark.parametrize("before", [b"\n\n", b"\xef\xbb\xbf", b"\r\n \t"])
+@pytest.mark.parametrize("declared", ["application/pdf", "text/plain", None])
+def test_a_pdf_behind_blank_lines_or_a_byte_order_mark_is_still_a_pdf(before: bytes, declared: str | None) -> None:
+    """Some programs write them; readers look for the header in the first 1024 bytes."""
+    found = detector().detect(before + b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n", None, declared)
+    assert (found.mime_type, found.kind) == ("application/pdf", Kind.DOCUMENT)
+
+
 def test_an_unknown_container_layout_leaves_the_declared_type_of_that_container() -> None:
     """A cut-off office file has no directory to look into; what was declared of a zip stands."""
     cut = docx("x" * 50)[:60]

@@ -133,6 +133,15 @@ def test_the_seeds_short_form_is_read_by_its_id() -> None:
     assert part.content is None
 
 
+@pytest.mark.parametrize("size", [True, -5, "8", 2.5])
+def test_a_size_that_is_no_number_of_bytes_is_unknown(size: object) -> None:
+    """What a tool message says of a file is not believed when it cannot be so."""
+    metadata = {"id": "pic_1", "mimeType": "image/png", "size": size}
+    part = read_tool_result(json.dumps({"contentType": "image", "routing": "image_url", "metadata": metadata}))
+    assert part is not None
+    assert part.size is None
+
+
 @pytest.mark.parametrize(
     "text",
     [

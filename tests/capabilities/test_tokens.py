@@ -15,6 +15,7 @@ PUBLISHED = [
     ("claude-sonnet-4-5", 1920, 1080, 1560),
     ("claude-sonnet-4-5", 3840, 2160, 1560),
     ("claude-opus-4-7", 1920, 1080, 2691),
+    ("anthropic/claude-opus-4.7", 1920, 1080, 2691),
     ("claude-opus-4-7", 3840, 2160, 4784),
     ("gpt-4o", 1024, 1024, 765),
     ("gpt-4o", 2048, 4096, 1105),
@@ -72,7 +73,9 @@ def test_text_counts_a_token_a_chinese_character_and_a_quarter_for_others() -> N
 @pytest.mark.parametrize("pattern", [pattern for pattern, _ in FAMILIES])
 def test_no_pattern_hides_behind_an_earlier_one(pattern: str) -> None:
     """Each row of the table is reached by some name."""
-    name = pattern.replace("[7-9]", "8").replace("[2-9]", "4").replace("[3-9]", "3").replace("*", "x")
+    name = (
+        pattern.replace("[-.]", "-").replace("[7-9]", "8").replace("[2-9]", "4").replace("[3-9]", "3").replace("*", "x")
+    )
     assert family_of(name) is dict(FAMILIES)[pattern]
 
 
