@@ -106,6 +106,7 @@ def agent_page(
         "key_form": KeyForm(),
         "profile": profile,
         "readings": found,
+        "handed": [(each.name, each.others) for each in found if not each.itself and each.others],
         "nobody": [each.name for each in found if not each.itself and not each.others],
         "guarantee": queries_agents.guarantee(row.task_type) if row.task_type else None,
         "keys": keys_of(row),
