@@ -41,6 +41,9 @@ class RequestLog(models.Model):
             models.Index(fields=["provider", "-started_at"], name="request_provider"),
             models.Index(fields=["agent", "-started_at"], name="request_agent"),
             models.Index(fields=["outcome", "-started_at"], name="request_outcome"),
+            models.Index(fields=["-started_at", "-id"], condition=~models.Q(outcome="ok"), name="request_failed"),
+            models.Index(fields=["-started_at", "-id"], condition=models.Q(fell_back=True), name="request_fell_back"),
+            models.Index(fields=["started_at", "outcome", "fell_back", "first_content_ms"], name="request_hours"),
         ]
 
     def __str__(self) -> str:
@@ -69,7 +72,10 @@ class AttemptLog(models.Model):
 
     class Meta:
         ordering = ["request", "position"]
-        indexes = [models.Index(fields=["provider", "-at"], name="attempt_provider")]
+        indexes = [
+            models.Index(fields=["provider", "-at"], name="attempt_provider"),
+            models.Index(fields=["model", "-at"], name="attempt_model"),
+        ]
         constraints = [models.UniqueConstraint(fields=["request", "position"], name="one_attempt_per_position")]
 
     def __str__(self) -> str:

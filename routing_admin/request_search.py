@@ -1,0 +1,198 @@
+"""The search box of the request log: `status:error task:planning provider:openai since:1h`, and pages by keyset.
+
+What is typed becomes a value with its problems; the value becomes one query that the log's indexes answer, so that the
+page is as quick at a million rows as at a hundred.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import shlex
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
+from django.db.models.expressions import RawSQL
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from routing_admin.models import AttemptLog, RequestLog
+
+PAGE = 50
+RARE = 2000
+"""Attempts of one provider or model up to which their requests are collected first instead of looked for."""
+
+LAST_CHARACTER = "\U0010ffff"
+"""Stands behind every id with the same beginning, so that a range of the primary key finds them."""
+
+AGO = re.compile(r"(\d{1,6})([smhdw])")
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+KEYS = ("status", "task", "provider", "model", "agent", "surface", "since", "until")
+STATUSES = ("ok", "error", "fallback")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was asked for: values by key, `text` as the beginning of an id, and what could not be understood."""
+
+    said: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    problems: tuple[str, ...] = ()
+
+    def get(self, key: str) -> str:
+        """The value of a key; empty when it was not given."""
+        return dict(self.said).get(key, "")
+
+    def written(self) -> str:
+        """The search as it is typed."""
+        words = [f"{key}:{quoted(value)}" for key, value in self.said]
+        return " ".join([*words, *([self.text] if self.text else [])])
+
+    def having(self, key: str, value: str) -> Search:
+        """The same search with this key, without it when the value is empty."""
+        rest = tuple((name, old) for name, old in self.said if name != key)
+        return replace(self, said=(*rest, (key, value)) if value else rest)
+
+
+def quoted(value: str) -> str:
+    """A value as it is typed: in quotes when it holds a blank."""
+    return f'"{value}"' if re.search(r"\s", value) else value
+
+
+def parse(text: str, now: datetime | None = None) -> Search:
+    """The search somebody typed; what makes no sense is named and left out. The last word for a key wins."""
+    try:
+        words = shlex.split(text.replace("'", "\\'"))
+    except ValueError:
+        words = text.replace('"', "").split()
+    said: dict[str, str] = {}
+    free, problems = [], []
+    for word in words:
+        key, colon, value = word.partition(":")
+        if not colon:
+            free.append(word)
+        elif problem := _problem(key, value, now or timezone.now()):
+            problems.append(problem)
+        else:
+            said[key] = value
+    return Search(tuple(said.items()), free[-1] if free else "", tuple(problems))
+
+
+def _problem(key: str, value: str, now: datetime) -> str:
+    if key not in KEYS:
+        return _("There is no key %(key)s. Keys are: %(keys)s.") % {"key": key, "keys": ", ".join(KEYS)}
+    if not value:
+        return _("%(key)s has no value.") % {"key": key}
+    if key in ("since", "until") and moment(value, now) is None:
+        return _("%(value)s is no time. Write 30m, 1h, 7d or 2026-11-20.") % {"value": value}
+    if key == "status" and value not in STATUSES and not re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", value):
+        return _("%(value)s is no status. Write ok, error, fallback, a number such as 429, or an error code.") % {
+            "value": value
+        }
+    return ""
+
+
+def moment(text: str, now: datetime) -> datetime | None:
+    """`1h` ago, or a date or time; None when it is neither."""
+    match = AGO.fullmatch(text)
+    try:
+        if match:
+            return now - timedelta(**{UNITS[match[2]]: int(match[1])})
+        found = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        return None
+    return found if found.tzinfo else timezone.make_aware(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of requests, newest first, and the cursors of its neighbours; empty where there is none."""
+
+    rows: tuple[RequestLog, ...]
+    newer: str = ""
+    older: str = ""
+
+
+def find(search: Search, before: str = "", after: str = "", now: datetime | None = None) -> Found:
+    """The page that ends before, or begins after, a cursor; without one, or with one that is none, the newest."""
+    rows = matching(search, now or timezone.now())
+    place = opened(after)
+    if place is not None:
+        later = rows.filter(Q(started_at__gt=place[0]) | Q(started_at=place[0], pk__gt=place[1]))
+        back = list(later.order_by("started_at", "pk")[: PAGE + 1])
+        return _page(list(reversed(back[:PAGE])), has_newer=len(back) > PAGE, has_older=True)
+    place = opened(before)
+    if place is not None:
+        rows = rows.filter(started_at__lte=place[0]).exclude(started_at=place[0], pk__gte=place[1])
+    found = list(rows.order_by("-started_at", "-pk")[: PAGE + 1])
+    return _page(found[:PAGE], has_newer=place is not None, has_older=len(found) > PAGE)
+
+
+def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Found:
+    if not rows:
+        return Found(())
+    return Found(tuple(rows), cursor(rows[0]) if has_newer else "", cursor(rows[-1]) if has_older else "")
+
+
+def matching(search: Search, now: datetime) -> QuerySet[RequestLog]:
+    """The rows a search asks for, in no order, without their bodies."""
+    rows = RequestLog.objects.defer("body", "error")
+    equal = {"task": "task_type", "agent": "agent", "surface": "surface"}
+    rows = rows.filter(**{column: search.get(key) for key, column in equal.items() if search.get(key)})
+    for key, lookup in (("since", "started_at__gte"), ("until", "started_at__lte")):
+        limit = moment(search.get(key), now) if search.get(key) else None
+        rows = rows.filter(**{lookup: limit}) if limit else rows
+    if search.text:
+        rows = rows.filter(pk__gte=search.text, pk__lt=search.text + LAST_CHARACTER)
+    rows = _of_status(rows, search.get("status"))
+    return _asked_of(rows, search.get("provider"), search.get("model"))
+
+
+def failed() -> RawSQL:
+    """Requests that got no answer; written out, because the partial index `request_failed` is found by its text."""
+    return RawSQL("NOT (outcome = 'ok')", (), output_field=BooleanField())
+
+
+def fell_back() -> RawSQL:
+    """Requests that another than the first candidate answered; found through `request_fell_back`."""
+    return RawSQL("fell_back", (), output_field=BooleanField())
+
+
+def _of_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestLog]:
+    if status == "error":
+        return rows.filter(failed())
+    if status == "fallback":
+        return rows.filter(fell_back())
+    if status.isdecimal():
+        rows = rows.filter(status=int(status))
+        return rows.filter(failed()) if status >= "300" else rows
+    return rows.filter(outcome=status) if status else rows
+
+
+def _asked_of(rows: QuerySet[RequestLog], provider: str, model: str) -> QuerySet[RequestLog]:
+    """Requests in whose chain that provider or model was reached, whether it answered or not."""
+    named = {name: value for name, value in (("provider", provider), ("model", model)) if value}
+    if not named:
+        return rows
+    attempts = AttemptLog.objects.filter(**named).order_by()
+    few = list(attempts.values_list("request_id", flat=True)[: RARE + 1])
+    if len(few) <= RARE:
+        return rows.filter(pk__in=set(few))
+    return rows.filter(Exists(attempts.filter(request=OuterRef("pk"))))
+
+
+def cursor(row: RequestLog) -> str:
+    """A row's place in the order of time."""
+    return base64.urlsafe_b64encode(f"{row.started_at.isoformat()} {row.pk}".encode()).decode().rstrip("=")
+
+
+def opened(text: str) -> tuple[datetime, str] | None:
+    """The place in a cursor; None when it is none of ours."""
+    try:
+        said, _sep, last = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
+        known = datetime.fromisoformat(said)
+    except (ValueError, binascii.Error):
+        return None
+    return (known, last) if known.tzinfo and last else None
