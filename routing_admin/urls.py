@@ -7,6 +7,8 @@ from django.urls import URLPattern, URLResolver, include, path, register_convert
 
 from routing_admin import api
 from routing_admin.views import (
+    config,
+    history,
     routes,
     routes_editor,
     session,
@@ -38,6 +40,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("routes/<task:task_type>/enabled/", routes.enabled, name="route_enabled"),
     path("routes/<task:task_type>/delete/", routes.delete, name="route_delete"),
     path("aliases/", routes.alias, name="alias"),
+    path("config/", config.config, name="config"),
+    path("config/import/", config.config_import, name="config_import"),
+    path("config/export/<str:name>/", config.config_export, name="config_export"),
+    path("history/", history.history, name="history"),
+    path("history/compare/", history.compare, name="compare"),
+    path("history/audit/", history.audit, name="audit"),
+    path("history/<int:number>/", history.revision, name="revision"),
+    path("history/<int:number>/restore/", history.restore, name="restore"),
     path("settings/", settings.page, name="settings"),
     path("settings/default-language/", settings.default_language, name="settings_default_language"),
     path("settings/language/", settings.language_save, name="settings_language_save"),
