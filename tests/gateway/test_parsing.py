@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -45,6 +46,9 @@ def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+CSV = b64(b"a,b\n1,2\n")
+
+
 @pytest.mark.parametrize(
     ("part", "kind", "mime_type", "filename"),
     [
@@ -55,7 +59,7 @@ def b64(data: bytes) -> str:
         ({"type": "file", "file": {"file_id": "abc"}}, Kind.DOCUMENT, "application/pdf", "report.pdf"),
         ({"type": "file", "file": {"file_data": PNG_URL, "filename": "a.png"}}, Kind.IMAGE, "image/png", "a.png"),
         (
-            {"type": "file", "file": {"file_data": b64(b"a,b\n1,2\n"), "filename": "a.csv"}},
+            {"type": "file", "file": {"file_data": CSV, "filename": "a.csv"}},
             Kind.TEXT,
             "text/csv",
             "a.csv",
@@ -149,6 +153,7 @@ BAD: list[tuple[Any, str | None]] = [
     (b"[]", None),
     (b"\xff\xfe", None),
     (b'{"model":"auto","messages":[{"role":"user","content":"\\ud800"}]}', "messages[0].content"),
+    (b'{"model":"auto","\\ud800":1}', "?"),
     (b'{"model":"auto","temperature":NaN}', "temperature"),
     (b"[" * 100_000, None),
 ]
@@ -178,17 +183,16 @@ JSON = st.recursive(
 WORDS = st.sampled_from(
     ["model", "messages", "role", "user", "content", "type", "text", "image_url", "url", "file", "tools"]
 )
-
-
-@given(
-    st.recursive(JSON | WORDS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=5))
+REQUESTS = st.recursive(
+    JSON | WORDS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=5)
 )
+
+
+@given(REQUESTS)
 def test_any_json_is_read_or_refused_and_nothing_else(value):
     """No input leads to another exception: a request is understood, or told what is wrong with it."""
-    try:
+    with suppress(BadRequestError):
         read(value)
-    except BadRequestError as error:
-        assert 400 <= error.status < 500
 
 
 @given(st.text(max_size=200).filter(lambda text: text.isprintable()), st.floats(0, 2), st.integers(1, 10**6))

@@ -1,0 +1,78 @@
+"""Model names: the table of CONTRACT §6 in its order."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing_admin.core.configuration import (
+    AliasSpec,
+    CandidateSpec,
+    Configuration,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.gateway.naming import UnknownModelError, resolve
+
+PROVIDERS = tuple(ProviderSpec(name, "https://x.example/v1", "m") for name in ("silicon", "a/b"))
+SERVICE = ServiceSpec("vision-model", "Vision", "silicon", "v1", "https://x.example/v1")
+OFF = ServiceSpec("off", "Off", "silicon", "v2", "https://x.example/v1", enabled=False)
+ROUTES = (
+    RouteSpec("default", (CandidateSpec("silicon"),)),
+    RouteSpec("planning", (CandidateSpec("silicon"),)),
+    RouteSpec("vision-model", (CandidateSpec("silicon"),)),
+    RouteSpec("closed", (CandidateSpec("silicon"),), enabled=False),
+    RouteSpec("__proto__", (CandidateSpec("silicon"),)),
+)
+ALIASES = (AliasSpec("gpt-4o", "task:planning"), AliasSpec("planning-alias", "vision-model"))
+PLAIN = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, ALIASES)
+
+
+@pytest.mark.requirement("MMR-P5", "MMR-P6")
+@pytest.mark.parametrize(
+    ("name", "route", "matched", "direct"),
+    [
+        ("task:planning", "planning", True, False),
+        ("task:vision-model", "vision-model", True, False),
+        ("task:unheard-of", "default", False, False),
+        ("task:closed", "default", False, False),
+        ("task:__proto__", "__proto__", True, False),
+        ("gpt-4o", "planning", True, False),
+        ("planning-alias", "vision-model", True, True),
+        ("vision-model", "vision-model", True, True),
+        ("planning", "planning", True, False),
+        ("silicon/deepseek-ai/DeepSeek-V3", "silicon/deepseek-ai/DeepSeek-V3", True, True),
+        ("a/b/c", "a/b/c", True, True),
+        ("auto", "default", True, False),
+    ],
+)
+def test_a_name_leads_where_the_table_says(name, route, matched, direct):
+    """Task, alias, service, bare task, provider/model, auto; an unknown task goes to the default route."""
+    found = resolve(PLAIN, name)
+    assert (found.route.task_type, found.matched, found.direct) == (route, matched, direct)
+    if direct:
+        assert len(found.route.candidates) == 1
+
+
+def test_a_provider_and_model_is_split_so_that_the_provider_is_one():
+    """At the first slash that leaves a known provider's name."""
+    assert resolve(PLAIN, "silicon/deepseek-ai/DeepSeek-V3").route.primary == CandidateSpec(
+        "silicon", "deepseek-ai/DeepSeek-V3"
+    )
+    assert resolve(PLAIN, "a/b/c").route.primary == CandidateSpec("a/b", "c")
+
+
+@pytest.mark.parametrize("name", ["gpt-99", "off", "closed", "nobody/x", "silicon/", "*", "constructor"])
+def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
+    """The catch-all comes last: it never hides what is known."""
+    with pytest.raises(UnknownModelError):
+        resolve(PLAIN, name)
+    catching = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, (*ALIASES, AliasSpec("*", "planning")))
+    assert resolve(catching, name).route.task_type == "planning"
+    assert resolve(catching, "vision-model").direct
+
+
+def test_a_task_type_in_the_body_wins_over_the_name():
+    """Existing clients must send some model; the task type says what they mean."""
+    assert resolve(PLAIN, "gpt-99", "planning").route.task_type == "planning"
+    assert resolve(PLAIN, "vision-model", "unheard-of").matched is False
