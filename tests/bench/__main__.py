@@ -1,0 +1,32 @@
+"""`make bench`: every benchmark, a table each. Numbers of this machine at this moment; nothing here passes or fails."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+
+def benchmarks() -> list[str]:
+    """The names of all there are: the files `bench_*.py` beside this one."""
+    return sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+
+
+def main_of(name: str) -> Callable[[], None]:
+    """What prints that benchmark's table."""
+    found: Callable[[], None] = import_module(f"tests.bench.bench_{name}").main
+    return found
+
+
+def main() -> None:
+    """Runs those that were named, else all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(benchmarks())}; default all")
+    for name in parser.parse_args().names or benchmarks():
+        print(f"\n== {name} ==")
+        main_of(name)()
+
+
+if __name__ == "__main__":
+    main()

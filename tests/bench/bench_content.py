@@ -1,0 +1,226 @@
+"""`python -m tests.bench.bench_content`: deciding, detecting, and putting a large file into a request body.
+
+Time and memory of a body are measured in a process of its own, against the floor: read the file, encode it, write it.
+Memory is the peak of resident memory over what the process had before, as the kernel counts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.bench.table import median, milliseconds, show
+
+MIB = 1024 * 1024
+SIZES = (1, 10, 25)
+ROUNDS = 9
+WAYS = ("floor", "json", "ours")
+NAMES = {
+    "floor": "floor: pybase64, one write",
+    "json": "stdlib base64, json.dumps, write",
+    "ours": "ours: prepare, pieces, blocks",
+}
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def resident(field: str) -> float:
+    """Of this process in MiB: `VmRSS` now, `VmHWM` the most so far."""
+    found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return int(found[1]) / 1024 if found else float("nan")
+
+
+def in_this_process(way: str, size: int) -> dict[str, float]:
+    """Milliseconds (median) and MiB over the baseline of one way with a file of so many MiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = {"floor": floor, "json": plain_json, "ours": ours}[way](Path(folder), size * MIB)
+        before = resident("VmRSS")
+        work()
+        return {"mib": resident("VmHWM") - before, "ms": median(milliseconds(work, ROUNDS))}
+
+
+def a_file(folder: Path, size: int) -> Path:
+    """A file of that many bytes that nothing compresses, written block by block, so that it is never in memory."""
+    path = folder / "media.png"
+    block = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
+    with path.open("wb") as file:
+        file.write(PNG)
+        for start in range(len(PNG), size, len(block)):
+            file.write(block[: min(len(block), size - start)])
+    return path
+
+
+def floor(folder: Path, size: int) -> Callable[[], None]:
+    """Read, encode, write."""
+    import pybase64
+
+    source, goal = a_file(folder, size), folder / "body"
+
+    def run() -> None:
+        with goal.open("wb", buffering=0) as file:
+            file.write(pybase64.b64encode(source.read_bytes()))
+
+    return run
+
+
+def plain_json(folder: Path, size: int) -> Callable[[], None]:
+    """As it is written without thinking of it."""
+    source, goal = a_file(folder, size), folder / "body"
+
+    def run() -> None:
+        url = f"data:image/png;base64,{base64.b64encode(source.read_bytes()).decode()}"
+        part = {"type": "image_url", "image_url": {"url": url}}
+        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [part]}]})
+        with goal.open("wb", buffering=0) as file:
+            file.write(body.encode())
+
+    return run
+
+
+def ours(folder: Path, size: int) -> Callable[[], None]:
+    """From the store through the delivery decision into the blocks that the client sends."""
+    from artifacts.stores import FileStore
+    from capabilities.core.message import Blob, ChatRequest, FilePart, Message, Role, TextPart
+    from capabilities.core.receiver import Prepared, prepare
+    from capabilities.core.vocabulary import Kind
+    from routing_admin.upstream.bodies import request_blocks
+
+    store, goal = FileStore(folder / "store"), folder / "body"
+    with a_file(folder, size).open("rb") as file:
+        kept = store.put(iter(lambda: file.read(64 * 1024), b""))
+
+    content = Bytes(Blob(kept.size, lambda: store.open_blocks(kept.sha256)))
+    part = FilePart(Kind.IMAGE, "image/png", "media.png", kept.size, "a" * 32, content=content)
+    chat = ChatRequest((Message(Role.USER, (TextPart("What is this?"), part)),))
+    to, words = reader_of_everything()
+
+    def run() -> None:
+        made = prepare(chat, to, words)
+        assert isinstance(made, Prepared)
+        with goal.open("wb", buffering=0) as file:
+            for block in request_blocks(made.request.pieces()):
+                file.write(block)
+
+    run()
+    assert goal.stat().st_size > size
+    return run
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """A file's content: its bytes alone."""
+
+    bytes: Any
+
+    def blob(self) -> Any:
+        """The bytes."""
+        return self.bytes
+
+    def text(self) -> None:
+        """No words."""
+
+    def converted(self, target: object) -> None:
+        """No other form."""
+
+
+def reader_of_everything() -> tuple[Any, Any]:
+    """A receiver that takes every kind of file at any size, and the words for descriptions."""
+    from capabilities.core.adaptation import Words
+    from capabilities.core.receiver import receiver
+    from capabilities.core.vocabulary import Capabilities
+    from capabilities.core.wire import Target
+
+    target = Target("lab", "https://lab.example/v1/chat/completions", "m", "key")
+    limits = {"image": {"maxBytes": 100 * MIB}}
+    able = Capabilities(("text", "vision", "audio", "video", "file"))
+    return receiver("openai", target, able, limits=limits), Words("en")
+
+
+def bodies() -> None:
+    """The table of bodies: each cell in a process of its own."""
+    rows: list[list[object]] = []
+    for size in SIZES:
+        found = {way: elsewhere(way, size) for way in WAYS}
+        for way in WAYS:
+            ms, mib = found[way]["ms"], found[way]["mib"]
+            rows.append([f"{size} MiB, {NAMES[way]}", ms, ms / found["floor"]["ms"], mib])
+    show("An artifact into a request body", ["", "ms", "× floor", "MiB over baseline"], rows)
+
+
+def elsewhere(way: str, size: int) -> dict[str, float]:
+    """`in_this_process`, in another one."""
+    command = [sys.executable, "-m", "tests.bench.bench_content", "--one", way, str(size)]
+    found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    return found
+
+
+def decisions() -> None:
+    """The table of decisions, microseconds each: what one file costs before any byte of it is read."""
+    from capabilities.core.adaptation import Words, adapt
+    from capabilities.core.delivery import decide
+    from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, blob_of
+    from capabilities.core.receiver import receiver
+    from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
+    from capabilities.core.wire import Target
+
+    target = Target("lab", "https://lab.example/v1/chat/completions", "m", "key")
+    readers = {
+        "text model": receiver("openai", target, TEXT_ONLY).reader,
+        "vision model": receiver("openai", target, Capabilities(("text", "vision"))).reader,
+    }
+    rows: list[list[object]] = []
+    for kind, mime in ((Kind.IMAGE, "image/png"), (Kind.DOCUMENT, "application/pdf")):
+        part = FilePart(kind, mime, "media", 1000, "a" * 32, content=Bytes(blob_of(b"x" * 1000)))
+        chat = ChatRequest((Message(Role.USER, (TextPart("Look."), part)),))
+        for name, reader in readers.items():
+            work: dict[str, Callable[[], object]] = {
+                "decide": partial(decide, part, reader),
+                "adapt": partial(adapt, chat, reader, Words("en")),
+            }
+            for what, run in work.items():
+                rows.append([f"{what}: {kind.value} for a {name}", median(milliseconds(run, 5000)) * 1000])
+    show("Deciding", ["", "µs a part"], rows)
+
+
+def detections() -> None:
+    """The table of detections: every sample of the tests, the dearest ten by name."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "artifacts"))
+    from samples import SAMPLES
+
+    from artifacts.sniffer import detector, in_use
+
+    find = detector()
+    taken = []
+    for sample in SAMPLES:
+        run = partial(find.detect, sample.data, len(sample.data), None, sample.name)
+        taken.append((sample.name, len(sample.data), median(milliseconds(run, 5))))
+    times = [ms for _, _, ms in taken]
+    rows: list[list[object]] = [[f"all {len(taken)} samples, median", "", median(times)]]
+    rows += [[name, size, ms] for name, size, ms in sorted(taken, key=lambda one: -one[2])[:10]]
+    show(f"Detecting ({in_use()})", ["", "bytes", "ms"], rows)
+
+
+def main() -> None:
+    """Prints the tables."""
+    decisions()
+    detections()
+    bodies()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", nargs=2, metavar=("WAY", "MIB"))
+    one = parser.parse_args().one
+    if one:
+        print(json.dumps(in_this_process(one[0], int(one[1]))))
+    else:
+        main()

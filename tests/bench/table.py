@@ -1,0 +1,38 @@
+"""What the benchmarks share: measuring in rounds, and a table in plain text."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+
+def milliseconds(work: Callable[[], object], rounds: int) -> list[float]:
+    """How long each of so many runs took, one after the other."""
+    taken = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - began) * 1000)
+    return taken
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value."""
+    return statistics.median(values)
+
+
+def p95(values: Sequence[float]) -> float:
+    """The value that one in twenty exceeds."""
+    return statistics.quantiles(values, n=20)[18] if len(values) > 1 else values[0]
+
+
+def show(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Prints a table; numbers to the right, with two decimals where they have any."""
+    cells = [[f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    widths = [max(len(line[at]) for line in [list(heads), *cells]) for at in range(len(heads))]
+    print(f"\n{title}")
+    for line in [list(heads), *cells]:
+        first, *others = line
+        padded = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        print("  ".join([first.ljust(widths[0]), *padded]).rstrip())
