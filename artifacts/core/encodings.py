@@ -49,6 +49,7 @@ _C1 = re.compile("[\x80-\x84\x86-\x9f\ufffe\uffff]")
 _WESTERN = re.compile(
     rb"[\xc0-\xff\x80\x82\x84\x8a-\x8c\x8e\x91-\x97\x99-\x9b\x9c\x9e\x9f\x85\xa0\xa3\xa7\xa9\xab\xae\xb0\xb4\xb7\xbb]+"
 )
+_LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
 _COMMON_WIDE = re.compile("[\t\n\r -~\u00c0-\u024f\u0400-\u045f\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e]")
 _PLAIN = re.compile("[\t\n\r -~]")
 _EAST_ASIAN = re.compile("[\u4e00-\u9fff\u3000-\u303f\uff00-\uffef]*")
@@ -179,7 +180,8 @@ def _trials(head: bytes, declared: str | None, prefer: str, guess: GuessEncoding
     guessed = canonical(guess(head)) if guess else None
     for name in _by_looks(head, prefer, guessed):
         yield _looks(head, name)
-    yield from _nothing_but_chinese(head)
+    if not _latin_word(head):
+        yield from _nothing_but_chinese(head)
     if _latin_letters(head):
         yield TextFound("cp1252", Proof.WEAK, "latin")
     if guessed in GUESSES:
@@ -211,7 +213,7 @@ def _wide(head: bytes) -> Iterator[TextFound]:
     shares = {name: _common_wide(head, name) for name in ("utf-16-le", "utf-16-be")}
     best = max(shares, key=lambda name: shares[name])
     common, plain = shares[best]
-    if common >= COMMON_WIDE and plain:
+    if common >= COMMON_WIDE and (plain or _is_east_asian(head, best)):
         yield TextFound(best, Proof.STRONG if len(head) >= 16 else Proof.WEAK, "utf-16")
 
 
@@ -220,8 +222,13 @@ def _nothing_but_chinese(head: bytes) -> Iterator[TextFound]:
     if len(head) < 8 or len(head) % 2:
         return
     for encoding in ("utf-16-le", "utf-16-be"):
-        if _EAST_ASIAN.fullmatch(head.decode(encoding, "replace")):
+        if _is_east_asian(head, encoding):
             yield TextFound(encoding, Proof.STRONG if len(head) >= 16 else Proof.WEAK, "utf-16")
+
+
+def _is_east_asian(head: bytes, encoding: str) -> bool:
+    """Four or more characters, all Chinese; U+4E00, which is the number one, brings a NUL of its own."""
+    return len(head) >= 8 and bool(_EAST_ASIAN.fullmatch(head.decode(encoding, "replace")))
 
 
 def _common_wide(head: bytes, encoding: str) -> tuple[float, float]:
@@ -235,6 +242,11 @@ def _common_wide(head: bytes, encoding: str) -> tuple[float, float]:
 def _latin_letters(head: bytes) -> bool:
     """Whether everything beyond ASCII is a Western letter or mark in Windows-1252: short words mislead a guesser."""
     return _mostly_ascii(head, 4) and bool(_WESTERN.fullmatch(head.translate(None, bytes(range(0x80)))))
+
+
+def _latin_word(head: bytes) -> bool:
+    """Whether it reads as one Latin word: pairs of ASCII letters are Chinese characters in UTF-16."""
+    return _latin_letters(head) and bool(_LETTERS.fullmatch(head.translate(None, bytes(range(0x80, 0x100)))))
 
 
 def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:

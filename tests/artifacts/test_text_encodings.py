@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from samples import JA, TW, ZH
 
-from artifacts.core.encodings import canonical, decode_blocks, find_text, is_clean
+from artifacts.core.encodings import Proof, canonical, decode_blocks, find_text, is_clean
 from artifacts.sniffer import detector, guess_encoding
 
 DETECT = detector()
@@ -118,6 +118,23 @@ def test_a_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encodin
     assert not is_clean([*blocks, b"\0\0\0"], encoding)
     assert not is_clean([data[:-1]], encoding)
     assert is_clean([data[:-1]], encoding, whole=False)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_chinese_without_any_ascii_is_text_though_a_character_holds_a_nul(encoding: str) -> None:
+    """U+4E00, the number one, is written with a NUL byte; a text without a line end has no other sign of UTF-16."""
+    text = "这是一个测试文件，共有一万条记录。"
+    found = find_text(text.encode(encoding), whole=True)
+    assert found is not None
+    assert (found.encoding, found.proof) == (encoding, Proof.STRONG)
+
+
+@pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
+def test_a_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
+    """Each pair of its letters is a Chinese character in UTF-16, and only chance makes that the reading."""
+    found = find_text(word.encode("cp1252"), whole=True)
+    assert found is not None
+    assert word.encode("cp1252").decode(found.encoding) == word
 
 
 @pytest.mark.parametrize("data", [b"\0", b"a\0b", bytes(range(256)), b"\x01\x02\x03words", b"\xff" * 40 + b"\0"])
