@@ -1,0 +1,194 @@
+"""`python -m tests.ui.screenshots [NAME …]`: the README's pictures, taken anew from the demo (`make screenshots`).
+
+A product of its own is started in a temporary data directory, exactly as `make run` does it, and stopped at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+PASSWORD = "a password for pictures only"
+LARGEST = 150_000
+"""Bytes of a picture; colours are reduced until it fits."""
+
+SECONDS_TO_START = 60
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: the file's name, the page (`place` of `addresses`), and how it is looked at."""
+
+    name: str
+    place: str
+    height: int = 900
+    scheme: str = "light"
+    language: str = "en"
+    width: int = 1280
+
+
+ALL = (
+    Picture("dashboard", "dashboard"),
+    Picture("artifact", "artifact", 1250),
+    Picture("artifact.zh", "artifact", 1250, "dark", "zh-Hans"),
+    Picture("route", "route", 1100),
+    Picture("requests", "requests"),
+    Picture("matrix", "matrix"),
+)
+
+
+@contextmanager
+def product() -> Iterator[str]:
+    """The URL of a running product with the demo in it; the environment of this process points at its data."""
+    with tempfile.TemporaryDirectory(prefix="routing-admin-pictures-") as folder:
+        for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
+            del os.environ[name]
+        os.environ |= {
+            "ROUTING_ADMIN_DATA_DIR": folder,
+            "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
+            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # what the pages show, whatever port is free here
+            "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
+        }
+        command = [sys.executable, str(ROOT / "manage.py")]
+        subprocess.run([*command, "bootstrap"], check=True, capture_output=True)
+        port = free_port()
+        server = subprocess.Popen([*command, "serve", "--port", str(port)], stderr=subprocess.DEVNULL)
+        try:
+            yield answering(f"http://127.0.0.1:{port}")
+        finally:
+            server.terminate()
+            server.wait(timeout=40)
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def answering(url: str) -> str:
+    """The URL, once the server there answers. Raises `TimeoutError` when it does not."""
+    end = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"{url}/healthz"):
+                return url
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.2)
+    raise TimeoutError(f"The server at {url} did not answer within {SECONDS_TO_START} seconds.")
+
+
+def addresses() -> dict[str, str]:
+    """The pages that are pictured, by name: of things, the demo's."""
+    import django
+
+    django.setup()
+    from django.urls import reverse
+
+    from artifacts.models import Artifact
+    from routing_admin.models import RequestLog
+
+    found = {name: reverse(name) for name in ("dashboard", "requests", "matrix", "routes", "providers", "artifacts")}
+    found |= {name: reverse(name) for name in ("agents", "config", "history", "settings", "users")}
+    found["route"] = reverse("route", args=["design"])
+    picture = Artifact.objects.living().filter(kind="image").first()
+    if picture:
+        found["artifact"] = reverse("artifact", args=[picture.pk])
+    request = RequestLog.objects.first()
+    if request:
+        found["request"] = reverse("request", args=[request.pk])
+    return found
+
+
+def browse(browser: Any, url: str, picture: Picture) -> Any:
+    """A page of a new window as the picture wants it, signed in."""
+    context = browser.new_context(
+        base_url=url,
+        viewport={"width": picture.width, "height": picture.height},
+        color_scheme=picture.scheme,
+        reduced_motion="reduce",
+    )
+    language = "zh-hans" if picture.language.startswith("zh") else picture.language
+    context.add_cookies([{"name": "django_language", "value": language, "url": url}])
+    page = context.new_page()
+    page.goto("/login/?next=/settings/")
+    page.fill("#id_username", "admin")
+    page.fill("#id_password", PASSWORD)
+    page.press("#id_password", "Enter")
+    page.wait_for_selector("#main h1")
+    return page
+
+
+def small(data: bytes) -> bytes:
+    """The picture with as many colours as fit into `LARGEST` bytes."""
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(data)).convert("RGB")
+    for colours in (256, 128, 64, 32):
+        buffer = io.BytesIO()
+        image.quantize(colours, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
+        if buffer.tell() < LARGEST:
+            break
+    return buffer.getvalue()
+
+
+def take(url: str, pictures: list[Picture], goal: Path) -> None:
+    """Takes the pictures one after the other and says what became of each."""
+    from playwright.sync_api import sync_playwright
+
+    places = addresses()
+    goal.mkdir(parents=True, exist_ok=True)
+    executable = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=arguments)
+        for picture in pictures:
+            page = browse(browser, url, picture)
+            page.goto(places[picture.place])
+            page.wait_for_load_state("networkidle")
+            data = small(page.screenshot())
+            (goal / f"{picture.name}.png").write_bytes(data)
+            print(f"{picture.name}.png  {len(data) / 1000:.0f} kB")
+            page.context.close()
+        browser.close()
+
+
+def main() -> None:
+    """Takes those that were named, else all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.ui.screenshots", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(each.name for each in ALL))
+    parser.add_argument("--to", type=Path, default=PICTURES, help="folder (default docs/pictures)")
+    given = parser.parse_args()
+    known = {each.name: each for each in ALL}
+    chosen = [known.get(name) or picture_of(name) for name in given.names] or list(ALL)
+    with product() as url:
+        take(url, chosen, given.to)
+
+
+def picture_of(name: str) -> Picture:
+    """A picture of any page: `settings`, or `settings,dark,390,zh` for how it is looked at."""
+    place, *how = name.split(",")
+    width = next((int(word) for word in how if word.isdecimal()), 1280)
+    scheme, language = "dark" if "dark" in how else "light", "zh-Hans" if "zh" in how else "en"
+    return Picture(name.replace(",", "-"), place, 1400, scheme, language, width)
+
+
+if __name__ == "__main__":
+    main()
