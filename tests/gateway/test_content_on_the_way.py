@@ -1,0 +1,194 @@
+"""Files on their way to each candidate: what is previewed is what is sent, and nothing is lost silently."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zipfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from artifacts.actions import store_bytes
+from artifacts.content import byte_store, part_of, stored
+from artifacts.models import Artifact
+from artifacts.preview import preview, request_for
+from capabilities.core.receiver import Prepared, Receiver
+from capabilities.core.wire import Answer, Failure, Fault
+from capabilities.ports import SYSTEM
+from routing_admin import snapshot
+from routing_admin.core.configuration import CandidateSpec, RouteSpec
+from routing_admin.core.language import inject_directive
+from routing_admin.dispatch import Dispatch, surroundings
+from routing_admin.job import job_for
+from tests.gateway.plane import PNG, image, install, logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def docx() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as file:
+        file.writestr("[Content_Types].xml", "<Types/>")
+        file.writestr("word/document.xml", "<w:document/>")
+    return made.getvalue()
+
+
+SAMPLES = {
+    "dot.png": (PNG, "image/png"),
+    "notes.txt": ("今天天气很好。\n".encode("gb18030") * 20, "text/plain"),
+    "report.pdf": (b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\ntrailer\n<<>>\n%%EOF\n", "application/pdf"),
+    "song.mp3": (
+        b"ID3\x04\0\0\0\0\0\0" + b"\xff\xfb\x90\0" + b"\0" * 413 + b"\xff\xfb\x90\0" + b"\0" * 413,
+        "audio/mpeg",
+    ),
+    "letter.docx": (docx(), ""),
+    "data.bin": (bytes(range(256)) * 4, "application/octet-stream"),
+}
+
+
+@dataclass
+class Script:
+    """A way out that plays a script and keeps every payload it was given."""
+
+    outcomes: list[Answer | Failure] = field(default_factory=list)
+    given: list[Any] = field(default_factory=list)
+
+    async def call(self, prepared: Prepared, to: Receiver, timeouts: object, proxy: str) -> Answer | Failure:
+        self.given.append(prepared.request.elided())
+        return self.outcomes.pop(0) if self.outcomes else Answer("ok")
+
+    async def open(self, *_: object) -> Failure:
+        raise AssertionError("nothing is streamed here")
+
+
+@pytest.fixture
+def key() -> str:
+    return install()
+
+
+def artifact(name: str) -> Artifact:
+    data, declared = SAMPLES[name]
+    return store_bytes(SYSTEM, data, owner="text-agent", filename=name, declared=declared)
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_what_is_previewed_is_what_is_sent(key, name):
+    """Byte for byte, for every demo service: beside the language directive the payloads are the same."""
+    row = artifact(name)
+    state = snapshot.current()
+    shown = {each.service_id: each for each in preview(row).deliveries}
+    assert set(shown) == {service.id for service in state.configuration.services}
+    for service in state.configuration.services:
+        route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
+        job = job_for(state, route, request_for(stored(row)), unusable={})
+        way = Script()
+        dispatch = Dispatch(job, way)
+        dispatch.answer_sync()
+        messages = way.given[0]["messages"]
+        assert messages[0]["role"] == "system"
+        assert messages[1:] == shown[service.id].payload["messages"]
+        assert dispatch.prepared[0].deliveries[0].delivery.outcome is shown[service.id].outcome
+
+
+def test_a_model_that_cannot_read_what_it_was_said_to_gets_the_description_in_the_next_try(key):
+    """The same candidate once more with the picture described; another candidate would still get the picture."""
+    state, row = snapshot.current(), artifact("dot.png")
+    route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
+    way = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
+    done = Dispatch(job_for(state, route, request_for(stored(row))), way).answer_sync()
+    assert "<" in json.dumps(way.given[0])
+    assert f"{len(PNG)} bytes" in json.dumps(way.given[0])
+    assert row.ref in json.dumps(way.given[1])
+    assert done.attempts[0].adaptation == "image=described"
+
+
+def test_a_candidate_that_would_only_get_words_is_skipped_where_the_route_says_native_only(key):
+    """Its attempt says why, nothing is sent to it, and the next one that can read the file answers."""
+    state, row = snapshot.current(), artifact("dot.png")
+    chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
+    route = RouteSpec("draft", chain, content={"policy": "native_only"})
+    way = Script()
+    done = Dispatch(job_for(state, route, request_for(stored(row))), way).answer_sync()
+    assert [one.outcome for one in done.attempts] == ["skipped_cannot_read", "ok"]
+    assert "vision" in (done.attempts[0].error or "")
+    assert [given["model"] for given in way.given] == ["echo-vision"]
+
+
+def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
+    """A model that takes the picture needs no reference; one that does not gets one, once per picture and agent."""
+    post(key, said(image(), model="echo-vision"))
+    assert not Artifact.objects.exists()
+    first, second = post(key, said(image(), model="echo-text")), post(key, said(image(), model="echo-text"))
+    row = Artifact.objects.get()
+    assert row.owner == "text-agent"
+    for response in (first, second):
+        assert row.ref in response.json()["choices"][0]["message"]["content"]
+        assert base64.b64encode(PNG).decode() not in response.content.decode()
+
+
+def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
+    """What an earlier candidate got, or that it failed, changes nothing for the next."""
+    state = snapshot.current()
+    chat = inject_directive(request_for(stored(artifact("dot.png"))), "")
+    text, vision = CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision")
+    payloads = {}
+    for chain in ((text, vision), (vision, text)):
+        way = Script([Failure(Fault.HTTP_529, "overloaded", 529)])
+        route = RouteSpec("draft", chain)
+        Dispatch(job_for(state, route, chat), way).answer_sync()
+        for given in way.given:
+            payloads.setdefault(given["model"], []).append(given)
+        surroundings.cache_clear()
+    assert all(one == other for one, other in payloads.values())
+
+
+def test_bytes_that_are_gone_are_told_of_and_the_request_goes_on(key):
+    """MCR-E4: the description says that the file cannot be read and keeps its reference."""
+    row = artifact("dot.png")
+    part = part_of(row)
+    assert part.unreadable is None
+    byte_store().delete(row.sha256)
+    response = post(key, said({"type": "file", "file": {"file_id": row.ref}}, model="echo-vision"))
+    text = response.json()["choices"][0]["message"]["content"]
+    assert "文件处理失败" in text
+    assert row.ref in text
+    assert response.headers["x-routing-adaptation"] == "image=described"
+
+
+def test_the_description_names_the_tool_only_when_the_request_has_it(key):
+    """Decision 2: a plain client reads who could read it, one with send_message how to hand it on."""
+    tool = {"type": "function", "function": {"name": "send_message", "parameters": {"type": "object"}}}
+    plain = post(key, said(image(), model="echo-text")).json()["choices"][0]["message"]["content"]
+    tooled = post(key, said(image(), model="echo-text", tools=[tool])).json()["choices"][0]["message"]["content"]
+    assert "send_message" not in plain
+    assert "vision-agent" in plain
+    assert "send_message" in tooled
+
+
+def test_a_tool_results_picture_reaches_a_seeing_model_with_a_line_that_names_it(key):
+    """`工件内容 (…):` before it; the log counts it."""
+    result = {
+        "contentType": "image",
+        "routing": "image_url",
+        "imageUrl": image(),
+        "metadata": {"id": "xyz", "filename": "dot.png"},
+    }
+    call = {"id": "c1", "type": "function", "function": {"name": "get_artifact", "arguments": "{}"}}
+    body = {
+        "model": "echo-vision",
+        "messages": [
+            {"role": "user", "content": "look"},
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": json.dumps(result)},
+        ],
+    }
+    response = post(key, body)
+    assert "工件内容 (dot.png):" in response.json()["choices"][0]["message"]["content"]
+    outcome = response.headers["x-routing-adaptation"]
+    assert outcome in ("image=native", "image=hoisted")
+    row = logged(response.headers["x-request-id"])
+    assert row.attempts.get().deliveries[0]["filename"] == "dot.png"
+    assert row.adaptation == outcome
