@@ -12,6 +12,7 @@ from pathlib import Path
 
 import environ
 from cryptography.fernet import Fernet
+from django.utils.translation import gettext_noop as _
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PREFIX = "ROUTING_ADMIN_"
@@ -28,64 +29,64 @@ class Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("ROUTING_ADMIN_DATA_DIR", "var/", "Where databases, artifacts and generated secrets are kept."),
-    Setting("ROUTING_ADMIN_HOST", "127.0.0.1", "Address the server listens on."),
-    Setting("ROUTING_ADMIN_PORT", "8000", "Port the server listens on."),
+    Setting("ROUTING_ADMIN_DATA_DIR", "var/", _("Where databases, artifacts and generated secrets are kept.")),
+    Setting("ROUTING_ADMIN_HOST", "127.0.0.1", _("Address the server listens on.")),
+    Setting("ROUTING_ADMIN_PORT", "8000", _("Port the server listens on.")),
     Setting(
         "ROUTING_ADMIN_PUBLIC_URL",
         "http://HOST:PORT",
-        "The address people and agents use; https turns on secure cookies, HSTS and redirect.",
+        _("The address people and agents use; https turns on secure cookies, HSTS and redirect."),
     ),
-    Setting("ROUTING_ADMIN_ALLOWED_HOSTS", "", "More host names to answer to, comma separated."),
+    Setting("ROUTING_ADMIN_ALLOWED_HOSTS", "", _("More host names to answer to, comma separated.")),
     Setting(
         "ROUTING_ADMIN_TRUSTED_PROXIES",
         "0",
-        "How many proxies in front may be believed about the client's address and https.",
+        _("How many proxies in front may be believed about the client's address and https."),
     ),
-    Setting("ROUTING_ADMIN_TIME_ZONE", "UTC", "Time zone of the pages."),
-    Setting("ROUTING_ADMIN_ADMIN_USER", "admin", "Name of the first administrator."),
+    Setting("ROUTING_ADMIN_TIME_ZONE", "UTC", _("Time zone of the pages.")),
+    Setting("ROUTING_ADMIN_ADMIN_USER", "admin", _("Name of the first administrator.")),
     Setting(
         "ROUTING_ADMIN_ADMIN_PASSWORD",
         "generated",
-        "The first administrator's password; printed once when generated.",
+        _("The first administrator's password; printed once when generated."),
         secret=True,
     ),
     Setting(
         "ROUTING_ADMIN_SECRET_KEY",
         "generated",
-        "Signs sessions; generated into the data directory when unset.",
+        _("Signs sessions; generated into the data directory when unset."),
         secret=True,
     ),
     Setting(
         "ROUTING_ADMIN_KEYS",
         "generated",
-        "Keys that encrypt stored provider keys, newest first, comma separated.",
+        _("Keys that encrypt stored provider keys, newest first, comma separated."),
         secret=True,
     ),
     Setting(
         "ROUTING_ADMIN_ALLOWED_ORIGINS",
         "",
-        "Private, loopback or plain-http provider origins that may be called, comma separated; * for all.",
+        _("Private, loopback or plain-http provider origins that may be called, comma separated; * for all."),
     ),
-    Setting("ROUTING_ADMIN_OUTGOING_PROXY", "", "Proxy for calls to providers (http or https URL)."),
-    Setting("ROUTING_ADMIN_MAX_UPLOAD_BYTES", "26214400", "Largest artifact in bytes (25 MiB)."),
+    Setting("ROUTING_ADMIN_OUTGOING_PROXY", "", _("Proxy for calls to providers (http or https URL).")),
+    Setting("ROUTING_ADMIN_MAX_UPLOAD_BYTES", "26214400", _("Largest artifact in bytes (25 MiB).")),
     Setting(
-        "ROUTING_ADMIN_PUBLISH_DIR", "", "Both JSON files are written here after every change of the configuration."
+        "ROUTING_ADMIN_PUBLISH_DIR", "", _("Both JSON files are written here after every change of the configuration.")
     ),
-    Setting("ROUTING_ADMIN_DEBUG", "off", "Django's debug pages; never in production."),
-    Setting("ROUTING_ADMIN_DJANGO_ADMIN", "off", "Django's own admin at /django-admin/, for superusers."),
-    Setting("DATABASE_URL", "SQLite in the data directory", "Another database.", secret=True),
-    Setting("LLM_ROUTING_CONFIG", "", "llm-routing.json imported at the first start."),
-    Setting("LLM_SERVICES_CONFIG", "", "llmservices.json imported at the first start."),
-    Setting("LLM_PROVIDER_{NAME}_API_KEY", "", "Overrides that provider's key.", secret=True),
+    Setting("ROUTING_ADMIN_DEBUG", "off", _("Django's debug pages; never in production.")),
+    Setting("ROUTING_ADMIN_DJANGO_ADMIN", "off", _("Django's own admin at /django-admin/, for superusers.")),
+    Setting("DATABASE_URL", "SQLite in the data directory", _("Another database."), secret=True),
+    Setting("LLM_ROUTING_CONFIG", "", _("llm-routing.json imported at the first start.")),
+    Setting("LLM_SERVICES_CONFIG", "", _("llmservices.json imported at the first start.")),
+    Setting("LLM_PROVIDER_{NAME}_API_KEY", "", _("Overrides that provider's key."), secret=True),
     Setting(
         "LLM_PROVIDER",
         "openai",
-        "Name of the single provider that is made when nothing is configured and LLM_API_KEY is set.",
+        _("Name of the single provider that is made when nothing is configured and LLM_API_KEY is set."),
     ),
-    Setting("LLM_API_KEY", "", "Its key.", secret=True),
-    Setting("LLM_ENDPOINT", "OpenAI's chat URL", "Its endpoint."),
-    Setting("LLM_MODEL", "gpt-4", "Its model."),
+    Setting("LLM_API_KEY", "", _("Its key."), secret=True),
+    Setting("LLM_ENDPOINT", "OpenAI's chat URL", _("Its endpoint.")),
+    Setting("LLM_MODEL", "gpt-4", _("Its model.")),
 )
 
 
