@@ -14,7 +14,7 @@ site = get_asgi_application()
 
 from routing_admin.body_limit import App, limited  # noqa: E402  # after Django is ready
 from routing_admin.journal import journal  # noqa: E402
-from routing_admin.upstream import configured_upstream  # noqa: E402
+from routing_admin.upstream import configured_upstream, run_sync  # noqa: E402
 
 pages = limited(cast(App, site))
 
@@ -38,5 +38,11 @@ async def lifespan(receive: Receive, send: Send) -> None:
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await configured_upstream().close()
-    await asyncio.to_thread(journal.stop)
+    await asyncio.to_thread(threads_end)
     await send({"type": "lifespan.shutdown.complete"})
+
+
+def threads_end() -> None:
+    """The same for what lives in threads: the connections of calls without an event loop, and the journal's writer."""
+    run_sync(configured_upstream().close())
+    journal.stop()

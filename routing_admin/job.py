@@ -11,7 +11,7 @@ from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.reader import ContentPolicy
 from capabilities.core.receiver import Receiver
 from routing_admin.core.chain import Plan, SkipReason
-from routing_admin.core.configuration import RouteSpec
+from routing_admin.core.configuration import RouteSpec, ServiceSpec
 from routing_admin.core.language import inject_directive
 from routing_admin.core.params import Params
 from routing_admin.core.planning import Asked, Unusable, plan_route
@@ -33,6 +33,7 @@ class Job:
     words: Words
     stream: bool = False
     keep: Keep | None = None
+    service: ServiceSpec | None = None
 
     @property
     def has_files(self) -> bool:
@@ -51,7 +52,12 @@ class Job:
         if provider is None:
             raise LookupError(f"there is no provider {candidate.provider}; a plan never calls it")
         return receiver_at(
-            self.state, provider, candidate.model, extra_body=spec.extra_body, content=self.route.content or None
+            self.state,
+            provider,
+            candidate.model,
+            service=self.service,
+            extra_body=spec.extra_body,
+            content=self.route.content or None,
         )
 
 
@@ -66,17 +72,19 @@ def job_for(
     stream: bool = False,
     keep: Keep | None = None,
     unusable: Mapping[str, Unusable] | None = None,
+    service: ServiceSpec | None = None,
 ) -> Job:
     """The plan of a request along a route, which may be a draft; nothing is called.
 
     `agent` asks, so it is never named as another reader. `unusable` replaces what the keys say, for simulations.
+    `service` is the one that was asked for by name, where several share its provider and model.
     """
     asked = Asked(route.task_type, language, Params(chat.temperature, chat.max_tokens))
     known = unusable_of(state) if unusable is None else unusable
     planned = partial(plan_route, state.configuration, route, asked, matched=matched, unusable=known)
     plan = planned()
     words = words_for(chat, plan.language, lambda file: readers_of(state, file, agent))
-    job = Job(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep)
+    job = Job(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
     if not job.has_files:
         return job
     return replace(job, plan=planned(cannot_read=lambda provider, model: _cannot_read(job, provider, model)))

@@ -57,6 +57,11 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
     except asyncio.CancelledError:
         telling.end(outcome=LEFT, status=LEFT_STATUS)
         raise
+    except GatewayError:
+        raise
+    except Exception as error:
+        telling.end(outcome="internal_error", status=500, error=type(error).__name__)
+        raise
 
 
 def admit(request: HttpRequest, telling: Telling) -> Ready:
@@ -80,6 +85,7 @@ def admit(request: HttpRequest, telling: Telling) -> Ready:
             agent=principal.agent,
             stream=asked.stream,
             keep=keeper(actor_for(request, principal)),
+            service=named.service,
         )
     except GatewayError as error:
         telling.end(outcome=error.code, status=error.status, error=error.message)

@@ -60,7 +60,7 @@ def _otherwise(state: Snapshot, name: str) -> dict[str, Any]:
         raise GatewayError(404, "model_not_found", said, "model") from None
     if named.direct:
         first = named.route.primary
-        service = configuration.service_at(first.provider, first.model or "")
+        service = named.service or configuration.service_at(first.provider, first.model or "")
         return shown(name, service.effective_capabilities if service else TEXT_ONLY, first.provider)
     service = first_service(configuration, state.keys, named.route.task_type)
     return shown(name, service.effective_capabilities if service else TEXT_ONLY, "routing_admin")

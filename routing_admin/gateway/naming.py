@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from routing_admin.core.configuration import CandidateSpec, Configuration, RouteSpec
+from routing_admin.core.configuration import CandidateSpec, Configuration, RouteSpec, ServiceSpec
 from routing_admin.core.planning import resolve_route
 
 TASK = "task:"
@@ -27,12 +27,13 @@ class UnknownModelError(LookupError):
 class Named:
     """Where a name leads: a route; `matched` False when it is the default instead of the one asked for.
 
-    `direct` marks a route made up for one model service or one provider/model: it has no task type.
+    `direct` marks a route made up for one provider/model, or for one model service, which is then `service`.
     """
 
     route: RouteSpec
     matched: bool = True
     direct: bool = False
+    service: ServiceSpec | None = None
 
     @property
     def task_type(self) -> str:
@@ -69,7 +70,7 @@ def _service(configuration: Configuration, name: str) -> Named | None:
     service = configuration.service(name)
     if service is None or not service.enabled:
         return None
-    return _direct(name, service.provider, service.model)
+    return _direct(name, service.provider, service.model, service)
 
 
 def _bare_task(configuration: Configuration, name: str) -> Named | None:
@@ -89,8 +90,8 @@ def _auto(configuration: Configuration, name: str) -> Named | None:
     return Named(*resolve_route(configuration, None)) if name == AUTO else None
 
 
-def _direct(name: str, provider: str, model: str) -> Named:
-    return Named(RouteSpec(name, (CandidateSpec(provider, model),)), direct=True)
+def _direct(name: str, provider: str, model: str, service: ServiceSpec | None = None) -> Named:
+    return Named(RouteSpec(name, (CandidateSpec(provider, model),)), direct=True, service=service)
 
 
 TABLE: tuple[Callable[[Configuration, str], Named | None], ...] = (_task, _service, _bare_task, _pair, _auto)

@@ -72,6 +72,13 @@ def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
     assert resolve(catching, "vision-model").direct
 
 
+def test_a_service_asked_for_by_name_speaks_for_itself():
+    """Where two services share provider and model, the named one gives the capabilities."""
+    assert resolve(PLAIN, "vision-model").service is SERVICE
+    assert resolve(PLAIN, "planning-alias").service is SERVICE
+    assert resolve(PLAIN, "silicon/v1").service is None
+
+
 def test_a_task_type_in_the_body_wins_over_the_name():
     """Existing clients must send some model; the task type says what they mean."""
     assert resolve(PLAIN, "gpt-99", "planning").route.task_type == "planning"

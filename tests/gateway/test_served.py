@@ -165,12 +165,15 @@ def test_a_stream_that_breaks_ends_with_an_error_event_and_nothing_after_it(serv
 def test_a_caller_that_goes_away_before_the_answer_closes_the_upstream_within_a_second(server):
     """The lab sees its connection closed; the log says that the caller left."""
     server.lab.requests.clear()
-    connection = ask(server, {"model": model("silent"), "messages": HELLO})
+    connection = ask(server, {"model": model("silent"), "messages": HELLO}, "left-early")
     assert server.lab.wait_until(lambda: bool(server.lab.requests))
     gone = time.monotonic()
     connection.close()
     assert server.lab.wait_until(lambda: server.lab.requests[0].closed_at is not None, 5)
     assert server.lab.requests[0].closed_at - gone < 1
+    told = server.timeline("left-early")
+    assert (told["outcome"], told["status"]) == ("client_cancelled", 499)
+    assert [one["outcome"] for one in told["attempts"]] == ["client_cancelled"]
 
 
 def test_a_caller_that_goes_away_mid_stream_closes_the_upstream_within_a_second(server):
@@ -196,9 +199,11 @@ def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
     assert b"artifact:" in server.lab.requests[-1].body
 
 
-def ask(server: Server, body: object) -> http.client.HTTPConnection:
+def ask(server: Server, body: object, request_id: str = "") -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    if request_id:
+        headers["x-request-id"] = request_id
     connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
     return connection
 
