@@ -54,7 +54,11 @@ def agent_lines(q: str = "") -> list[AgentLine]:
     """The agents that match; two queries."""
     now = timezone.now()
     alive = Q(keys__revoked_at=None) & (Q(keys__expires_at=None) | Q(keys__expires_at__gt=now))
-    rows = living(Agent.objects.select_related("service", "owner").annotate(working=Count("keys", filter=alive)))
+    rows = living(
+        Agent.objects.select_related("service", "owner")
+        .annotate(working=Count("keys", filter=alive))
+        .order_by("agent_id")
+    )
     if q:
         rows = rows.filter(Q(agent_id__icontains=q) | Q(name__icontains=q) | Q(description__icontains=q))
     directory = ports.installed.agents()

@@ -1,0 +1,48 @@
+"""Who visits the capability pages in their tests, and how many queries a visit takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from routing_admin import snapshot
+from routing_admin.demo import load
+
+HTMX = {"HX-Request": "true"}
+
+
+def client_of(*, staff: bool = True) -> Client:
+    """A browser without scripts, signed in as an administrator or as a viewer."""
+    client = Client()
+    name = "admin" if staff else "viewer"
+    client.force_login(get_user_model().objects.create_user(name, password="x", is_staff=staff))
+    return client
+
+
+def demo() -> None:
+    """The demo's rows."""
+    snapshot.forget()
+    load.load()
+
+
+def queries_of(client: Client, address: str) -> int:
+    """How many queries a page takes once the process is warm."""
+    client.get(address)
+    with CaptureQueriesContext(connection) as caught:
+        assert client.get(address).status_code == 200
+    return len(caught)
+
+
+def text_of(answer: Any) -> str:
+    """The page as text."""
+    return str(answer.content.decode())
+
+
+def undo_in(client: Client, answer: Any) -> int:
+    """The revision that the newest toast of an answer offers to undo."""
+    page = text_of(client.get(answer["Location"]) if answer.status_code == 302 else answer)
+    return int(page.split("/undo/")[-1].split("/")[0])
