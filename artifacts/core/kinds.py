@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from artifacts.core.extensions import MIME_OF_EXTENSION, MIME_OF_NAME, ODF, OOXML
+from capabilities.core.text_types import is_text_mime as is_text_mime
 from capabilities.core.vocabulary import Kind
 
 OCTET_STREAM = "application/octet-stream"
@@ -111,34 +112,6 @@ UNDECLARED = frozenset(
 )
 """Types that say nothing about the file; they count as not declared (REQUIREMENTS, decision 3)."""
 
-TEXT_TYPES = frozenset(
-    {
-        "application/ecmascript",
-        "application/graphql",
-        "application/json5",
-        "application/sql",
-        "application/toml",
-        "application/typescript",
-        "application/x-httpd-php",
-        "application/x-ndjson",
-        "application/x-perl",
-        "application/x-python-code",
-        "application/x-ruby",
-        "application/x-sh",
-        "application/x-subrip",
-        "application/x-tex",
-        "application/x-www-form-urlencoded",
-        "application/xhtml",
-        "application/yaml",
-        "application/jsonl",
-        "application/x-pem-file",
-        "application/postscript",
-        "message/rfc822",
-        "application/mbox",
-    }
-)
-"""Text under a name that does not begin with `text/` nor end in `+json`, `+xml`, `+yaml`."""
-
 DOCUMENT_TYPES = frozenset(
     {
         "application/pdf",
@@ -220,11 +193,6 @@ def clean_mime(raw: object) -> str | None:
         return None
     name = ALIASES.get(name, name)
     return None if name in UNDECLARED else name
-
-
-def is_text_mime(mime: str) -> bool:
-    """Whether the (cleaned) type is text a model reads as it is; SVG and XML are, RTF is not."""
-    return mime.startswith("text/") or mime in TEXT_TYPES or mime.endswith(("+json", "+xml", "+yaml", "/json", "/xml"))
 
 
 def kind_of(mime: str) -> Kind:

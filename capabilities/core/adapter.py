@@ -12,6 +12,7 @@ from capabilities.core.description import attachment_block, content_type_of
 from capabilities.core.friendly import FORMAT_OF
 from capabilities.core.message import FilePart
 from capabilities.core.registry import LlmServiceRegistry
+from capabilities.core.text_types import is_text_mime
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Direction, Kind
 
 DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
@@ -86,7 +87,7 @@ class ContentAdapter:
 
     def adapt_to_text(self, attachment: AttachmentInfo, *, unreadable: bool = False) -> AdaptedContent:
         """The attachment as words and fields; `unreadable` says that its bytes could not be had (MCR-E4)."""
-        suggested = self.agents.who_can_read(attachment.file, self.can_read, but=self.agent_id)
+        suggested = self._who_can_read(attachment)
         text = attachment_block(
             attachment.kind,
             attachment.artifact_ref,
@@ -99,6 +100,15 @@ class ContentAdapter:
             unreadable=unreadable,
         )
         return AdaptedContent(text, _info(attachment, suggested))
+
+    def _who_can_read(self, attachment: AttachmentInfo) -> list[str]:
+        """The other agents that can take it; a text file asks for the capability alone, as MCR-2.5 does.
+
+        Every model reads its words, so no slot for files and no list of types stands in the way.
+        """
+        named = (attachment.mime_type or "").partition(";")[0].strip().lower()
+        decides = has_the_word if is_text_mime(named) else self.can_read
+        return self.agents.who_can_read(attachment.file, decides, but=self.agent_id)
 
     def adapt_multiple(self, attachments: Iterable[AttachmentInfo]) -> list[AdaptedContent]:
         """Each attachment as words and fields, in order."""

@@ -120,6 +120,15 @@ def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
     assert png.structured_info["suggestedAgents"] == ["vision-agent", "multimodal-agent"]
 
 
+@pytest.mark.requirement("MCR-3.5")
+@pytest.mark.parametrize("mime_type", ["text/csv", "TEXT/Plain; charset=utf-8", "application/json"])
+def test_a_text_file_is_for_whoever_has_the_capability_whatever_its_slot_lists(mime_type: str) -> None:
+    """A protocol's place for files may list PDF alone, and still every model reads the words of a text."""
+    adapter = ContentAdapter(SERVICES, CAST, can_read=lambda agent, file: file.mime_type == "application/pdf")
+    told = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
+    assert told.structured_info["suggestedAgents"] == CAST.with_capability("file")
+
+
 def test_who_asks_is_never_suggested_to_itself() -> None:
     """An agent whose own model failed on a limit must not be sent in a circle."""
     adapter = ContentAdapter(SERVICES, CAST, agent_id="vision-agent")
