@@ -120,9 +120,9 @@ def tone_of(code: str) -> str:
 
 
 def chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The chain of a row in the colours of the pages."""
+    """The chain of a row in the colours of the pages: amber for what passes by itself, as in the attempts' table."""
     return [
-        {**each, "tone": tone_of(str(each["code"])) if each.get("tone") == "danger" else each["tone"]} for each in chain
+        {**each, "tone": each["tone"] if each["tone"] in ("", "ok") else tone_of(str(each["code"]))} for each in chain
     ]
 
 

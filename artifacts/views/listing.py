@@ -39,7 +39,7 @@ def _page(request: HttpRequest) -> dict[str, Any]:
     asked = {name: request.GET.get(name, "") for name in ("q", "kind", "cursor")}
     problem = ""
     try:
-        page = queries.page_of(Artifact.objects.living(), **asked)
+        page = queries.page_of(Artifact.objects.living(), cursor=asked["cursor"], q=asked["q"], kind=asked["kind"])
     except InvalidError:
         problem = _("This address asks for a kind or a page that there is none of. These are the newest.")
         page, asked = queries.page_of(Artifact.objects.living()), dict.fromkeys(asked, "")
@@ -120,9 +120,9 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
     if not gone:
         messages.info(request, _("Nothing was chosen, or it was deleted already."))
         return redirect(_back(request))
-    moment = Artifact.objects.values_list("deleted_at", flat=True).get(pk=gone[0])
+    moment = Artifact.objects.exclude(deleted_at=None).values_list("deleted_at", flat=True).get(pk=gone[0])
     text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(gone)) % {"count": len(gone)}
-    undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat()})}"
+    undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat() if moment else ''})}"
     messages.success(request, text, extra_tags=f"undo-url:{undo}")
     return redirect(_back(request))
 

@@ -34,6 +34,8 @@ from routing_admin.snapshot import KeyFrom, Snapshot
 from routing_admin.views.requests import content_of
 
 TROUBLED = 8
+DEMO = "demo"
+"""The surface of the request that the demo brings, which proves nothing about anybody's program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "figures": figures_of(today, yesterday),
         "troubled": _troubled(now),
         "revision": Revision.objects.only("number", "created_at", "actor", "message").first(),
-        **_checklist(state, standings, today),
+        **_checklist(state, standings),
     }
     return render(request, "dashboard/dashboard.html", context)
 
@@ -192,8 +194,8 @@ def figures_of(today: Day, yesterday: Day) -> list[dict[str, Any]]:
     failed = (today.share(today.failed), yesterday.share(yesterday.failed), today.failed)
     figures = (
         ("count", _("Requests, 24 h"), today.total, yesterday.total, today.requests, ""),
-        ("percent", _("Answered by a fallback"), *fell_back, "warn"),
-        ("percent", _("Failed for good"), *failed, "bad"),
+        ("percent", _("Answered by a fallback"), *fell_back, "warn" if any(today.fell_back) else ""),
+        ("percent", _("Failed for good"), *failed, "bad" if any(today.failed) else ""),
         ("time", _("First content, mean"), today.mean_first_content, yesterday.mean_first_content, first, ""),
     )
     return [dict(zip(columns, each, strict=True)) for each in figures]
@@ -206,7 +208,7 @@ def _troubled(now: datetime) -> list[dict[str, Any]]:
     return [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found]
 
 
-def _checklist(state: Snapshot, standings: Sequence[Standing], today: Day) -> dict[str, Any]:
+def _checklist(state: Snapshot, standings: Sequence[Standing]) -> dict[str, Any]:
     """What is done and what is left on a new installation, read from the rows; it goes once all is done."""
     has_demo = Installation.current().has_demo
     keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
@@ -215,7 +217,7 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], today: Day) -> di
         "route": any(each.ready and not each.is_echo_only for each in standings),
         "agent": AgentKey.objects.filter(last_used_at__isnull=False).exists(),
         "file": Artifact.objects.exclude(uploaded_by="").exists(),
-        "request": today.total > 0 or RequestLog.objects.filter(outcome=OK).exists(),
+        "request": RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO).exists(),
     }
     finished = [task for task in TASKS if is_done[task.name]]
     left = [task for task in TASKS if not is_done[task.name]]

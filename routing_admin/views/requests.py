@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from routing_admin import request_search, snapshot
@@ -62,8 +62,22 @@ def _sentence(rows: list[RequestLog], typed: str) -> str:
     if not rows:
         return _("No request matches.") if typed else _("No request has come yet.")
     if counts["failed"] or counts["fell_back"]:
-        return _("Of the %(count)s requests shown, %(fell_back)s needed a fallback and %(failed)s failed.") % counts
-    return _("All %(count)s requests shown were answered by their first candidate.") % counts
+        return (
+            ngettext(
+                "Of %(count)s request shown, %(fell_back)s needed a fallback and %(failed)s failed.",
+                "Of the %(count)s requests shown, %(fell_back)s needed a fallback and %(failed)s failed.",
+                len(rows),
+            )
+            % counts
+        )
+    return (
+        ngettext(
+            "The %(count)s request shown was answered by its first candidate.",
+            "All %(count)s requests shown were answered by their first candidate.",
+            len(rows),
+        )
+        % counts
+    )
 
 
 def _filter(search: Search, key: str, value: str, label: Any, icon: str) -> dict[str, Any]:

@@ -17,10 +17,17 @@ from artifacts import actions
 from artifacts.content import byte_store
 from artifacts.core.detector import REASONS
 from artifacts.models import Artifact
+from artifacts.preview import preview
 from artifacts.views.words import EVIDENCE
+from capabilities.core.receiver import Prepared
 from capabilities.ports import SYSTEM
 from routing_admin import snapshot
 from routing_admin.actions import import_configuration
+from routing_admin.core.chain import Call
+from routing_admin.core.params import for_candidate
+from routing_admin.models import RequestLog
+from routing_admin.preparing import prepared_for
+from routing_admin.views.sending import job_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"
@@ -62,6 +69,10 @@ def demo() -> None:
 
 def stored(name: str = "photo.png", data: bytes | None = None, declared: str = "image/png", **said: Any) -> Artifact:
     return actions.store_bytes(SYSTEM, picture() if data is None else data, filename=name, declared=declared, **said)
+
+
+def service_of(model: str) -> str:
+    return next(each.id for each in snapshot.current().configuration.services if each.model == model)
 
 
 def page(client: Client, row: Artifact, query: str = "") -> str:
@@ -127,7 +138,7 @@ def test_a_viewer_changes_nothing(viewer: Client, name: str) -> None:
 
 
 def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
-    """Bytes and thumbnails carry nosniff, a sandbox and an attachment or a type of our own (security reference §2.5)."""
+    """Bytes and thumbnails carry nosniff, a sandbox and an attachment or a type of our own."""
     row = stored(
         "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/svg+xml"
     )
@@ -242,6 +253,47 @@ def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) 
         path.unlink()
     assert "gone from the store" in page(admin, row)
     assert admin.get(reverse("artifact_raw", args=[row.pk])).status_code == 410
+
+
+def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, demo: None) -> None:
+    """The embedded model says what it received; the log has the request, its one attempt, and how the file went."""
+    row = stored()
+    address = reverse("artifact_send", args=[row.pk])
+    response = admin.post(address, {"service": service_of("echo-vision")}, headers={"HX-Request": "true"})
+    text = response.content.decode()
+    logged = RequestLog.objects.get()
+    assert (response.status_code, "<html" in text) == (200, False)
+    assert reverse("request", args=[logged.pk]) in text
+    assert (logged.surface, logged.outcome, logged.adaptation) == ("page", "ok", "image=native")
+    assert "<html" in admin.post(address, {"service": service_of("echo-vision")}).content.decode()
+
+
+def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: None) -> None:
+    """The reason stands where the answer would."""
+    response = admin.post(reverse("artifact_send", args=[stored().pk]), {"service": "text-model"})
+    assert "has no key" in response.content.decode()
+
+
+def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:
+    """403 and 404, nothing is logged."""
+    address = reverse("artifact_send", args=[stored().pk])
+    assert viewer.post(address, {"service": "text-model"}).status_code == 403
+    assert admin.post(address, {"service": "none"}).status_code == 404
+    assert not RequestLog.objects.exists()
+
+
+@pytest.mark.parametrize("service", ["echo-vision", "echo-text"])
+def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> None:
+    """The previewed payload equals the dispatched one, byte counts and all."""
+    row, state = stored(), snapshot.current()
+    spec = state.configuration.service(service_of(service))
+    assert spec is not None
+    job = job_of(state, row, spec, "en")
+    call = Call(job.plan.candidates[0], 1, job.plan.timeouts)
+    prepared = prepared_for(job, for_candidate(job.chat, call), job.receiver(0), call)
+    shown = next(each for each in preview(row, language="en").deliveries if each.service_id == spec.id)
+    assert isinstance(prepared, Prepared)
+    assert (shown.payload, shown.bytes) == (prepared.request.elided(), prepared.request.content_length)
 
 
 def test_every_reason_of_the_detector_has_its_words() -> None:
