@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import httpx
 
+from capabilities.core.protocols.stream import EXPLAINS_SILENCE
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent, ToolCallDelta
 from routing_admin.core.chain import Timeouts
 from routing_admin.core.fault_table import AFTER_CONTENT
@@ -15,8 +16,6 @@ from routing_admin.upstream.bodies import STREAM_BYTES, BadEncodingError, Lines,
 from routing_admin.upstream.exchange import Head
 from routing_admin.upstream.faults import failure
 
-FINISHED_EMPTY = ("length", "content_filter")
-"""Reasons to finish that explain an answer without words."""
 DRAIN_SECONDS = 0.25
 FAREWELL_SECONDS = 2.0
 """How long the count and the goodbye are waited for once the reason to stop has come; both follow it at once."""
@@ -77,7 +76,7 @@ async def _beginning(events: AsyncGenerator[StreamEvent, None]) -> list[StreamEv
         head.append(event)
         if isinstance(event, Finish):
             thought = any(isinstance(one, Delta) and one.reasoning for one in head)
-            return head if thought or event.finish_reason in FINISHED_EMPTY else failure(Fault.EMPTY_CONTENT, 200)
+            return head if thought or event.finish_reason in EXPLAINS_SILENCE else failure(Fault.EMPTY_CONTENT, 200)
         if _is_content(event):
             return head
     return failure(Fault.STREAM_EMPTY, 200)

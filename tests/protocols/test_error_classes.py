@@ -34,6 +34,8 @@ def gemini(code: int, message: str, status: str, details: Any = ()) -> Any:
 
 
 CASES: list[tuple[int, Any, Fault]] = [
+    (400, openai("Expected a data URL but got unsupported MIME type 'audio/flac'."), Fault.CAPABILITY_MISMATCH),
+    (400, openai("Unknown option PerDay in your prompt"), Fault.HTTP_400),
     (400, openai("This model does not support image_url content."), Fault.CAPABILITY_MISMATCH),
     (403, {"error": {"code": "multimodal_not_enabled", "message": "no"}}, Fault.CAPABILITY_MISMATCH),
     (404, openai("No endpoints found that support image input"), Fault.CAPABILITY_MISMATCH),
@@ -271,3 +273,26 @@ def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason
     outcome = PROTOCOLS["openai"].decode(200, {}, json.dumps(body).encode())
     assert isinstance(outcome, Answer)
     assert outcome.finish_reason == ("tool_calls" if message.get("tool_calls") else reason)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body"),
+    [
+        ("openai", {"choices": [{"message": {"content": None}, "finish_reason": "tool_calls"}]}),
+        ("anthropic", {"type": "message", "content": [], "stop_reason": "tool_use"}),
+    ],
+)
+def test_to_announce_a_tool_call_and_make_none_is_to_say_nothing(protocol: str, body: Any) -> None:
+    """Only the token limit and the content filter explain an answer without words."""
+    outcome = PROTOCOLS[protocol].decode(200, {}, json.dumps(body).encode())
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is Fault.EMPTY_CONTENT
+
+
+def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() -> None:
+    """The same, in events."""
+    decoder = PROTOCOLS["openai"].decoder()
+    event = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    (ending,) = [*decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n"), *decoder.close()]
+    assert isinstance(ending, Failure)
+    assert ending.fault is Fault.EMPTY_CONTENT

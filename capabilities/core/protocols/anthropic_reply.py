@@ -9,7 +9,14 @@ from typing import Any
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, json_of
 from capabilities.core.protocols.sse import SseEvent
-from capabilities.core.protocols.stream import MalformedEventError, count, json_event, merged_usage, total_of
+from capabilities.core.protocols.stream import (
+    EXPLAINS_SILENCE,
+    MalformedEventError,
+    count,
+    json_event,
+    merged_usage,
+    total_of,
+)
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, ToolCallDelta, Usage
 
 FINISHES = {
@@ -47,7 +54,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     thoughts = "".join(_words(block, "thinking", "thinking") for block in blocks)
     calls = _calls(blocks, _signature(blocks))
     finish = FINISHES.get(str(value.get("stop_reason")), "stop")
-    if finish == "stop" and not (text or thoughts or calls):
+    if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
         return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
     finish = "tool_calls" if calls and finish == "stop" else finish
     usage = usage_of(value.get("usage"))

@@ -21,6 +21,8 @@ def _words(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
+UNSUPPORTED_TYPE = "unsupported mime type"
+"""The kind that such a sentence names is the file's; the slot it stood in may be another one's."""
 CAPABILITY = _words(
     r"does not support (image|vision|audio|video|pdf|file)",
     r"(image|audio|video|file|pdf|document)s? (input|content)s? (is|are) not (supported|enabled)",
@@ -33,6 +35,7 @@ CAPABILITY = _words(
     r"(image|audio|video|file) (input|modality) .{0,20}not (supported|enabled)",
     r"not a (multimodal|vision) model",
     r"at most 0 (image|audio|video)",
+    UNSUPPORTED_TYPE,
 )
 POLICY = _words(
     r"^(content_filter|content_policy_violation|content_policy|data_inspection_failed|ResponsibleAIPolicyViolation)$",
@@ -49,7 +52,7 @@ QUOTA = _words(
     r"^(Arrearage|AccountOverdueError|InsufficientBalance)$",
     r"credit balance is too low",
     r"insufficient (balance|credit|funds)",
-    r"PerDay",
+    r"^\w*PerDay[\w-]*$",
     r"余额不足|欠费",
 )
 CONTEXT = _words(
@@ -192,6 +195,8 @@ def _by_words(error: ErrorBody, status: int) -> Fault | None:
 def _param(error: ErrorBody, fault: Fault) -> str | None:
     """For a refused parameter its name, for a refused kind of content the capability, else what was blamed."""
     if fault is Fault.CAPABILITY_MISMATCH:
+        if UNSUPPORTED_TYPE in error.words.lower():
+            return None
         return next((name for name, words in _KINDS if re.search(words, error.words, re.IGNORECASE)), None)
     if fault is not Fault.UNSUPPORTED_PARAMETER:
         return brief(error.param, limit=200) if error.param else None

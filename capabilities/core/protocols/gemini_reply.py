@@ -9,7 +9,14 @@ from typing import Any
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, json_of
 from capabilities.core.protocols.sse import SseEvent
-from capabilities.core.protocols.stream import MalformedEventError, count, json_event, merged_usage, total_of
+from capabilities.core.protocols.stream import (
+    EXPLAINS_SILENCE,
+    MalformedEventError,
+    count,
+    json_event,
+    merged_usage,
+    total_of,
+)
 from capabilities.core.redact import brief
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, ToolCallDelta, Usage
 
@@ -57,7 +64,7 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     text, thoughts = _words(parts, thought=False), _words(parts, thought=True)
     calls = tuple(_call(part, index, value) for index, part in enumerate(_with_calls(parts)))
     finish = finish_of(candidate.get("finishReason"), has_calls=bool(calls))
-    if finish == "stop" and not (text or thoughts or calls):
+    if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
         return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
     usage = usage_of(value.get("usageMetadata"))
     model, identity = _word(value.get("modelVersion")), _word(value.get("responseId"))

@@ -9,7 +9,7 @@ from typing import Any
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, json_of
 from capabilities.core.protocols.sse import SseEvent
-from capabilities.core.protocols.stream import MalformedEventError, count, json_event, merged_usage
+from capabilities.core.protocols.stream import EXPLAINS_SILENCE, MalformedEventError, count, json_event, merged_usage
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, ToolCallDelta, Usage
 
 FINISHES = {
@@ -71,7 +71,7 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     reasoning = _reasoning(message) or thought or None
     refusal = message.get("refusal") if isinstance(message.get("refusal"), str) else None
     finish = finish_of(reason, has_calls=bool(calls))
-    if finish == "stop" and not (text or calls or reasoning or refusal):
+    if finish not in EXPLAINS_SILENCE and not (text or calls or reasoning or refusal):
         return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
     usage = usage_of(value.get("usage"))
     return Answer(text, calls, reasoning, refusal, finish, usage, _word(value.get("model")), _word(value.get("id")))

@@ -13,6 +13,8 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Stream
 
 BAD_EVENTS = 3
 """So many malformed events break a stream; fewer are skipped."""
+EXPLAINS_SILENCE = frozenset({"length", "content_filter"})
+"""Reasons to stop that make an answer of no words an answer; to announce tool calls and make none is no reason."""
 BODY_BYTES = 64 * 1024 * 1024
 """The most that is collected of a body that is no event stream."""
 
@@ -114,7 +116,7 @@ class EventStream:
             return Failure(Fault.STREAM_TRUNCATED, "the stream ended without saying that the answer is whole", 200)
         if finish is None:
             return Failure(Fault.STREAM_EMPTY, "the stream ended before any content", 200)
-        if finish.finish_reason == "stop" and not self._spoke:
+        if finish.finish_reason not in EXPLAINS_SILENCE and not self._spoke:
             return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
         return finish
 
