@@ -38,13 +38,14 @@ def contents(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
     [
         (BASE, False, f"{BASE}/models/gemini-x:generateContent"),
         (BASE + "/", True, f"{BASE}/models/gemini-x:streamGenerateContent?alt=sse"),
-        (f"{BASE}/models/other:generateContent", False, f"{BASE}/models/other:generateContent"),
-        (f"{BASE}/models/other:generateContent", True, f"{BASE}/models/other:streamGenerateContent?alt=sse"),
+        (f"{BASE}/models/other:generateContent", False, f"{BASE}/models/gemini-x:generateContent"),
+        (f"{BASE}/models/other:generateContent", True, f"{BASE}/models/gemini-x:streamGenerateContent?alt=sse"),
+        (f"{BASE}/tunedModels/mine:generateContent", False, f"{BASE}/tunedModels/mine:generateContent"),
         (f"{BASE}?x=1", True, f"{BASE}/models/gemini-x:streamGenerateContent?x=1&alt=sse"),
     ],
 )
 def test_the_model_and_the_verb_stand_in_the_url(endpoint: str, stream: bool, url: str) -> None:
-    """A base gets the whole call, a full call keeps its model and gets the verb that is needed; never a key."""
+    """A base gets the whole call, a full call gets the model that is routed to and the verb that is needed; never a key."""
     assert encode(at=endpoint, stream=stream).url == url
 
 

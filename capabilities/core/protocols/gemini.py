@@ -63,16 +63,23 @@ class Gemini:
 
 
 def _url(target: Target, *, stream: bool) -> str:
-    """The call's URL; an endpoint that names a model's call keeps that model and gets the verb that is needed."""
+    """The call's URL; in an endpoint that is a model's call already, model and verb become those that are asked for."""
     verb = "streamGenerateContent" if stream else "generateContent"
     parts = urlsplit(target.endpoint.strip())
     path = parts.path.rstrip("/")
-    base, _, named = path.rpartition(":")
-    if not base or named not in {"generateContent", "streamGenerateContent"}:
-        base = f"{path}/models/{quote(target.model.removeprefix('models/'), safe='-._~/:@')}"
+    call, _, named = path.rpartition(":")
+    if named in {"generateContent", "streamGenerateContent"}:
+        path, known, _ = call.rpartition("/models/")
+        place = f"{path}/models/{_model_part(target)}" if known else call  # a tuned model is its own place
+    else:
+        place = f"{path}/models/{_model_part(target)}"
     query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")
     query = "&".join(item for item in (query, "alt=sse" if stream else "") if item)
-    return urlunsplit(parts._replace(path=f"{base}:{verb}", query=query, fragment=""))
+    return urlunsplit(parts._replace(path=f"{place}:{verb}", query=query, fragment=""))
+
+
+def _model_part(target: Target) -> str:
+    return quote(target.model.removeprefix("models/"), safe="-._~/:@")
 
 
 def _options(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
