@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 DEFAULT_PROXY = "default"
 NO_PROXY = "none"
+WHOLE_ANSWERS = ("json", "html")
+"""Types of an answer that is no stream; some hosts call theirs plain text or bytes, so what is left is tried."""
 NO_NETWORK = f"{EMBEDDED} is on no network: the embedded provider is asked with the request itself."
 
 
@@ -147,7 +149,7 @@ class Upstream:
         if isinstance(head, Failure):
             return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
         kind = head.headers.get("content-type", "")
-        if head.status != 200 or (kind and "event-stream" not in kind):
+        if head.status != 200 or any(word in kind for word in WHOLE_ANSWERS):
             return await _unstreamed(head, protocol, timeouts)
         events = events_of(head, protocol.decoder(), timeouts, deadline)
         return await begun(events, lambda failed: clean(failed, request))

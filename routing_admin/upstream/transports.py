@@ -19,8 +19,26 @@ from routing_admin.upstream.faults import ForbiddenAddressError
 CONNECTIONS = 1000
 KEEP_ALIVE_SECONDS = 60.0
 DNS_SECONDS = 10
+"""How long a resolved name is used again."""
+RESOLVE_SECONDS = 5.0
+"""How long resolving may take: the time to connect begins after it."""
 
 Pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, "AiohttpTransport"]]
+
+
+async def resolved(
+    resolver: AbstractResolver,
+    host: str,
+    port: int = 0,
+    family: socket.AddressFamily = socket.AF_INET,
+    seconds: float = RESOLVE_SECONDS,
+) -> list[ResolveResult]:
+    """The addresses within the time for them: a name server that is silent is a name that does not resolve."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await resolver.resolve(host, port, family)
+    except TimeoutError as error:
+        raise socket.gaierror(socket.EAI_AGAIN, f"no answer about {host} within {seconds:.0f} s") from error
 
 
 class CheckedResolver(AbstractResolver):
@@ -34,7 +52,7 @@ class CheckedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The host's addresses; raises `ForbiddenAddressError` when one of them is not public and not listed."""
-        found = await self._inner.resolve(host, port, family)
+        found = await resolved(self._inner, host, port, family)
         addresses = [result["host"] for result in found]
         refusals = [check_addresses(f"{scheme}://{host}:{port}", addresses, self._policy) for scheme in SCHEMES]
         if all(refusals):

@@ -519,6 +519,12 @@ async def no_done(scene: Scene) -> None:
     await scene.stream([*frames.head, *frames.content, *frames.finish])
 
 
+@_stream("sse_as_text", "a good stream that calls itself plain text", None, "46")
+async def sse_as_text(scene: Scene) -> None:
+    await scene.line.start(200, "text/plain; charset=utf-8")
+    await scene.stream(scene.frames().all())
+
+
 @_stream("held_open", "whole but for its goodbye, and the line stays open", None, "46")
 async def held_open(scene: Scene) -> None:
     await scene.stream(_but_for_goodbye(scene), end=False)

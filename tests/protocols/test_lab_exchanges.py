@@ -30,6 +30,8 @@ NEEDS_A_DRIVER = frozenset(
         "giant_event",
         "endless",
         "reset_before_content",
+        "held_open",
+        "reset_after_finish",
     ]
 )
 """Plays whose outcome a driver's clock, limits or unpacking decides."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import ssl
 import time
 import tracemalloc
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from aiohttp.abc import AbstractResolver
 
 from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role, TextPart, UnreadableError, blob_of
 from capabilities.core.origins import OriginPolicy, policy_of
@@ -23,6 +25,8 @@ from routing_admin.core.flow import Walk
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import clean
+from routing_admin.upstream.faults import fault_of
+from routing_admin.upstream.transports import resolved
 from tests.lab import Lab
 from tests.lab.certificate import self_signed
 from tests.routing.outside import HELLO, QUICK, Journey, protocol
@@ -348,6 +352,21 @@ async def test_a_list_of_models_can_be_fetched_within_the_same_bounds(lab, upstr
     assert (status, b"lab-model" in body) == (200, True)
     refused = await Upstream(OriginPolicy()).fetch(request, QUICK)
     assert refused.fault is Fault.ORIGIN_REFUSED
+
+
+async def test_a_name_server_that_is_silent_is_a_name_that_does_not_resolve():
+    """Resolving has a time of its own, so that it cannot take that of the first content."""
+
+    class Silent(AbstractResolver):
+        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET):
+            await asyncio.Event().wait()
+
+        async def close(self) -> None:
+            return
+
+    with pytest.raises(OSError, match="no answer about api.example") as caught:
+        await resolved(Silent(), "api.example", seconds=0.05)
+    assert fault_of(caught.value) is Fault.DNS_ERROR
 
 
 async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
