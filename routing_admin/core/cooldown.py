@@ -142,10 +142,11 @@ def _keys(provider: str, model: str) -> tuple[Key, Key]:
 
 def _seconds(state: _State, failure: Failure, effect: Effect) -> float:
     """How long this failure's cooldown is; 0 when it begins none."""
-    if failure.retry_after is not None and failure.retry_after > 0:
-        return min(failure.retry_after, LONGEST_NAMED_SECONDS)
+    named = min(failure.retry_after or 0.0, LONGEST_NAMED_SECONDS)
     if effect is Effect.LONG:
-        return PAYMENT_SECONDS
+        return max(PAYMENT_SECONDS, named)  # a named wait is the rate limit's: it does not fill an empty account
+    if named > 0:
+        return named
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1

@@ -59,6 +59,7 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
         status, code = caller_of(failure)
         super().__init__(_refusal(failure, attempts), attempts, status, code)
         self.failure = failure
+        self.retry_after = failure.retry_after  # another candidate's wait says nothing about this refusal
 
 
 def exhausted_status(attempts: Iterable[Attempt]) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from capabilities.core.wire import Failure, Fault
+from routing_admin.core.budget import RetryBudget
 from routing_admin.core.chain import (
     ABORTED,
     CANCELLED,
@@ -35,6 +36,7 @@ from routing_admin.core.cooldown import Cooldowns, Cooling
 from routing_admin.core.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fault_table import EMPTY_PURSE, Action
 from routing_admin.core.memory import Memory
+from routing_admin.core.verdicts import Preset
 from routing_admin.core.waits import pause, refined
 
 logger = logging.getLogger("routing_admin.routing")
@@ -47,12 +49,13 @@ CLOCK_SLACK = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a walk reads of the world: seconds of a monotonic clock, randomness in [0, 1), cooldowns, memory."""
+    """What a walk reads of the world: seconds of a monotonic clock, randomness in [0, 1), and what is remembered."""
 
     clock: Callable[[], float]
     random: Callable[[], float]
     cooldowns: Cooldowns
     memory: Memory = field(default_factory=Memory)
+    budget: RetryBudget = field(default_factory=RetryBudget)
 
 
 @dataclass(slots=True)
@@ -70,6 +73,7 @@ class _Trial:
     waits: list[float] = field(default_factory=list)
     adaptation: str = ""
     dropped: tuple[str, ...] = ()
+    stripped: tuple[str, ...] = ()
 
 
 class Walk(Generic[T]):
@@ -152,6 +156,7 @@ class Walk(Generic[T]):
             world.cooldowns.released(*place)
         else:
             world.cooldowns.succeeded(*place)
+        world.budget.answered(candidate.provider, trial.retried)
         self.attempts.append(self._attempt(trial, OK))
         return Done(outcome, call, tuple(self.attempts))
 
@@ -201,10 +206,11 @@ class Walk(Generic[T]):
 
     def _adjusted(self, trial: _Trial, failure: Failure) -> bool:
         """Whether the candidate is asked once more with less: without a parameter, or with content described."""
-        if failure.fault in trial.adjusted:
+        if failure.fault in trial.adjusted or self.plan.policy.preset is Preset.STRICT:
             return False
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param:
             trial.without_params |= {failure.param}
+            trial.stripped += (failure.param,)
             self._world.memory.refuse(trial.candidate.provider, trial.candidate.model, failure.param)
         elif failure.fault is Fault.CAPABILITY_MISMATCH:
             trial.without_capabilities |= {failure.param or "*"}
@@ -218,7 +224,11 @@ class Walk(Generic[T]):
         policy = self.plan.policy
         if policy.verdict(failure).action is not Action.RETRY or trial.retried >= trial.retries:
             return None
-        return pause(failure, trial.retried + 1, policy.preset, self._time_left(), self._world.random)
+        waiting = pause(failure, trial.retried + 1, policy.preset, self._time_left(), self._world.random)
+        if waiting is None or self._world.budget.take(trial.candidate.provider):
+            return waiting
+        logger.info("provider %s: its retries are used up; the next candidate is asked", trial.candidate.provider)
+        return None
 
     def _leave(self, trial: _Trial, failure: Failure) -> None:
         """Record the failed attempt and its cooldown; raise when nobody else is to be asked."""
@@ -258,7 +268,7 @@ class Walk(Generic[T]):
             waits=tuple(trial.waits),
             tries=tuple(trial.tries),
             adaptation=trial.adaptation,
-            dropped_params=trial.dropped,
+            dropped_params=tuple(dict.fromkeys((*trial.dropped, *trial.stripped))),
             cause=failure.fault if failure is not None else None,
             retry_after=failure.retry_after if failure is not None else None,
             alert=alert,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -92,7 +92,7 @@ def plan_route(
         language=resolve_language(asked.language, default, directives),
         directive=get_language_directive(asked.language, default, directives),
         policy=policy_of(route, preset),
-        timeouts=_route_timeouts(route),
+        timeouts=_request_timeouts(route, candidates),
     )
 
 
@@ -158,8 +158,11 @@ def policy_of(route: RouteSpec, preset: Preset = Preset.SEED) -> Policy:
     return Policy(Preset(named) if named in set(Preset) else preset, actions, tuple(further), retries)
 
 
-def _route_timeouts(route: RouteSpec) -> Timeouts:
-    return _over(Timeouts(), {"firstContent": route.first_content, "total": route.deadline})
+def _request_timeouts(route: RouteSpec, candidates: Iterable[Candidate]) -> Timeouts:
+    """The route's times; where it names no total, the longest that one of its candidates has for itself."""
+    own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
+    total = route.deadline or max([Timeouts().total, *own])
+    return _over(Timeouts(), {"firstContent": route.first_content, "total": total})
 
 
 def _candidate_timeouts(configuration: Configuration, route: RouteSpec, provider: ProviderSpec, model: str) -> Timeouts:

@@ -69,6 +69,9 @@ GROUPS: Mapping[str, frozenset[Fault]] = {
 }
 """Words a route may use for several faults at once; a three-digit status and a fault's own code work too."""
 
+SEED_RAISES = frozenset({400, 401, 403})
+"""Statuses after which the seed's plain rule asks nobody else, whatever the provider says beside them (MMR-P10)."""
+
 STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 
 
@@ -111,7 +114,7 @@ class Policy:
         if own is not None:
             return own
         if self.preset is Preset.STRICT:
-            return TABLE[fault].strict
+            return Action.RAISE if failure.status in SEED_RAISES else TABLE[fault].strict
         if self.preset is Preset.RESILIENT and fault in RESILIENT_NEXT:
             return Action.NEXT
         return TABLE[fault].seed

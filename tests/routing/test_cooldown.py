@@ -53,6 +53,14 @@ def test_cooldowns_grow_up_to_five_minutes_and_an_answer_forgets_them(cooldowns,
     assert cooldowns.look("a", "m").seconds == 30
 
 
+def test_an_empty_account_rests_ten_minutes_even_when_a_rate_limit_names_a_shorter_wait(cooldowns):
+    """Gemini sends the delay of its rate limit beside a used-up quota of the day; a longer one is kept."""
+    failing(cooldowns, Fault.HTTP_429_QUOTA, retry_after=34)
+    assert cooldowns.look("a", "m").seconds == 600
+    failing(cooldowns, Fault.HTTP_402, retry_after=1800)
+    assert cooldowns.look("a", "m").seconds == 1800
+
+
 def test_after_a_cooldown_one_request_probes_and_the_others_wait_for_it(cooldowns, clock):
     """The probe is claimed by who asks first, freed when it tells nothing, and ends the cooldown when it succeeds."""
     failing(cooldowns, Fault.TOO_LARGE)

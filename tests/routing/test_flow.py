@@ -230,6 +230,58 @@ def test_the_last_resort_try_is_one_try():
     assert (upstream.asked, outcomes(end)) == (["a"], ["connect_refused", "skipped_cooling"])
 
 
+def test_a_provider_that_fails_for_everybody_is_soon_asked_only_once_a_request():
+    """A hundred retries without an answer empty its purse; the others keep their own, and answers fill it again."""
+    stage = Stage()
+    plan = Plan(chain("a", "b"))
+    stage.surroundings.budget.answered("b", 0)
+    for _ in range(50):
+        upstream = FakeUpstream({"a": [500], "b": ["ok"]})
+        stage.walk(plan, upstream)
+        assert upstream.asked == ["a", "a", "a", "b"]
+        stage.surroundings.cooldowns.succeeded("a", "m")
+    upstream = FakeUpstream({"a": [500], "b": [500]})
+    end = stage.walk(plan, upstream)
+    assert (upstream.asked, end.attempts[0].retry_attempts) == (["a", "b", "b", "b"], 0)
+    for _ in range(5):
+        stage.surroundings.cooldowns.succeeded("a", "m")
+        stage.walk(plan, FakeUpstream({"a": ["back"]}))
+    upstream = FakeUpstream({"a": [500], "b": ["ok"]})
+    stage.walk(plan, upstream)
+    assert upstream.asked == ["a", "a", "b"]
+
+
+def test_an_answer_gives_back_what_its_retries_cost():
+    """A provider that stumbles and recovers keeps its purse, however often."""
+    stage = Stage()
+    for _ in range(120):
+        assert isinstance(stage.walk(Plan(chain("a")), FakeUpstream({"a": [500, "ok"]})), Done)
+
+
+def test_a_parameter_that_was_left_out_is_told_as_dropped():
+    """Nothing is taken away in silence: the attempt names it."""
+    refusal = Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature")
+    end = Stage().walk(Plan(chain("a")), FakeUpstream({"a": [refusal, "ok"]}))
+    assert end.attempts[0].dropped_params == ("temperature",)
+
+
+def test_strict_asks_nobody_else_after_400_401_and_403_whatever_else_they_say():
+    """The seed's plain rule goes by the status: no second try without a parameter, no next one for an empty account."""
+    for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
+        upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
+        end = Stage().walk(Plan(chain("a", "b"), policy=Policy(Preset.STRICT)), upstream)
+        assert isinstance(end, UpstreamRefused)
+        assert upstream.asked == ["a"]
+
+
+def test_a_refusal_is_not_given_the_wait_of_another_candidate():
+    """A 400 after a rate limit: coming back later does not help the one who sent it."""
+    limited = Failure(Fault.HTTP_429_WAIT, "later", 429, retry_after=30)
+    end = Stage().walk(Plan(chain("a", "b")), FakeUpstream({"a": [limited], "b": [400]}))
+    assert isinstance(end, UpstreamRefused)
+    assert "retry-after" not in end.headers
+
+
 def test_strict_retries_every_429_and_5xx():
     """The preset `strict` refines nothing: 501, 529 and quota are tried again like any other."""
     for fault, status in ((Fault.HTTP_501, 501), (Fault.HTTP_529, 529), (Fault.HTTP_429_QUOTA, 429)):

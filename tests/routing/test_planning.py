@@ -74,6 +74,18 @@ def test_times_are_the_route_s_over_the_service_s_over_the_provider_s():
     assert plan.timeouts == Timeouts(first_content=11)
 
 
+def test_a_patient_candidate_has_its_own_total_where_the_route_names_none():
+    """A service that may take half an hour gets it; a route's own deadline holds for everybody."""
+    slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
+    quick = ProviderSpec("quick", "https://quick.example/v1", "m")
+    chain = (CandidateSpec("quick"), CandidateSpec("slow"))
+    free = make_plan(Configuration((slow, quick), routes=(RouteSpec("default", chain),)), Asked())
+    assert free.timeouts.total == 1800
+    assert [candidate.timeouts.total for candidate in free.candidates] == [600, 1800]
+    bound = make_plan(Configuration((slow, quick), routes=(RouteSpec("default", chain, deadline=60),)), Asked())
+    assert bound.timeouts.total == 60
+
+
 def test_a_disabled_route_counts_as_not_configured():
     """Its task type goes to `default`, and `matched` says so."""
     plan = make_plan(CONFIGURATION, Asked("closed"))
