@@ -16,6 +16,7 @@ from routing_admin.views import (
     signin,
     signin_language,
     signin_link,
+    simulate,
     users,
     users_own,
 )
@@ -39,6 +40,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("routes/<task:task_type>/", routes_editor.route, name="route"),
     path("routes/<task:task_type>/enabled/", routes.enabled, name="route_enabled"),
     path("routes/<task:task_type>/delete/", routes.delete, name="route_delete"),
+    path("simulate/", simulate.simulate_page, name="simulate"),
     path("aliases/", routes.alias, name="alias"),
     path("config/", config.config, name="config"),
     path("config/import/", config.config_import, name="config_import"),

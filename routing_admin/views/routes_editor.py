@@ -29,6 +29,7 @@ from routing_admin.rows.writing import route_fields
 from routing_admin.snapshot import Snapshot
 from routing_admin.views import routes_errors as errors
 from routing_admin.views import routes_words as words
+from routing_admin.views import simulate
 from routing_admin.views.routes import tell, why_not_deleted
 from routing_admin.views.routes_draft import NUMBERS, Card, Draft, Press, draft_in, draft_of, press_in, pressed
 
@@ -178,7 +179,20 @@ def with_route(configuration: Configuration, spec: RouteSpec) -> Configuration:
 def show(request: HttpRequest, page: Page, *, status: int = 200, conflict: Conflict | None = None) -> HttpResponse:
     """The page, or for htmx the editor alone, from which it takes what changed."""
     template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
-    return render(request, template, {**context(page), "conflict": conflict}, status=status)
+    panel = simulated(request, page)
+    return render(request, template, {**context(page), "conflict": conflict, "panel": panel}, status=status)
+
+
+def simulated(request: HttpRequest, page: Page) -> simulate.Panel:
+    """The panel beside the chain; its walk when Simulate or Send was pressed, on the draft."""
+    editor = can_edit(request.user)
+    panel = simulate.panel_in(page.data, page.state.configuration, may_attach=editor)
+    simulate.with_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
+    if page.press.verb == "simulate":
+        simulate.run(panel, page.state, page.draft.spec(page.base))
+    elif page.press.verb == "send" and editor:
+        simulate.send(request, panel, page.state, page.draft.spec(page.base))
+    return panel
 
 
 def context(page: Page) -> dict[str, Any]:
