@@ -52,6 +52,16 @@ def routing(lab: Lab) -> dict[str, Any]:
         {"providerName": name, "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", name), "defaultModel": "lab"}
         for name in NAMES
     ]
+    demo["providers"] += [
+        {
+            "providerName": f"by-{protocol}",
+            "apiKey": "NOT_NEEDED",
+            "endpoint": lab.url(protocol, f"by-{protocol}"),
+            "defaultModel": "lab",
+            "protocol": protocol,
+        }
+        for protocol in ("anthropic", "gemini")
+    ]
     demo["routing"] |= {
         "chain": {"provider": "one", "fallback": ["two", "three"], "retries": 0},
         "patient": {"provider": "one", "fallback": ["two"], "retries": 2},

@@ -199,6 +199,39 @@ def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
     assert b"artifact:" in server.lab.requests[-1].body
 
 
+@pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
+def test_every_protocol_answers_in_openais_words(client, server, provider):
+    """Whole and streamed: the same text, a reason to stop, a count; what goes out is in the vendor's own form."""
+    play(server, **{provider: "say:good morning"})
+    whole = client.chat.completions.create(model=f"{provider}/lab", messages=HELLO)
+    assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("good morning", "stop")
+    pieces = list(client.chat.completions.create(model=f"{provider}/lab", messages=HELLO, stream=True))
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces) == "good morning"
+    assert pieces[-1].choices[0].finish_reason == "stop"
+
+
+@pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
+def test_a_tool_call_goes_out_and_its_result_comes_back(client, server, provider):
+    """Whole and streamed, the call has an id, a name and arguments; the next turn is understood by the provider."""
+    tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
+    play(server, **{provider: "tool_call"})
+    asked = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}
+    message = client.chat.completions.create(**asked).choices[0].message
+    call = message.tool_calls[0]
+    json.loads(call.function.arguments)
+    pieces = list(client.chat.completions.create(**asked, stream=True))
+    streamed = [one for piece in pieces for one in piece.choices[0].delta.tool_calls or ()]
+    assert streamed[0].function.name == call.function.name
+    assert json.loads("".join(one.function.arguments or "" for one in streamed)) == json.loads(call.function.arguments)
+    assert pieces[-1].choices[0].finish_reason == "tool_calls"
+    play(server, **{provider: "say:thank you"})
+    result = {"role": "tool", "tool_call_id": call.id, "content": "found"}
+    history = [*HELLO, message.model_dump(exclude_none=True), result]
+    told = client.chat.completions.create(**(asked | {"messages": history}))
+    assert told.choices[0].message.content == "thank you"
+    assert b"found" in server.lab.requests[-1].body
+
+
 def ask(server: Server, body: object, request_id: str = "") -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
