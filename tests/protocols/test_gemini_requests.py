@@ -45,7 +45,7 @@ def contents(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
     ],
 )
 def test_the_model_and_the_verb_stand_in_the_url(endpoint: str, stream: bool, url: str) -> None:
-    """A base gets the whole call, a full call gets the model that is routed to and the verb that is needed; never a key."""
+    """A base gets the whole call, a full call the model that is routed to and the verb that is needed; never a key."""
     assert encode(at=endpoint, stream=stream).url == url
 
 

@@ -364,7 +364,7 @@ async def test_a_name_server_that_is_silent_is_a_name_that_does_not_resolve():
         async def close(self) -> None:
             return
 
-    with pytest.raises(OSError, match="no answer about api.example") as caught:
+    with pytest.raises(OSError, match="no answer about") as caught:
         await resolved(Silent(), "api.example", seconds=0.05)
     assert fault_of(caught.value) is Fault.DNS_ERROR
 
