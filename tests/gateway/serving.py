@@ -29,6 +29,7 @@ class Server:
     key: str
     lab: Lab
     directory: Path
+    process: subprocess.Popen[bytes]
 
     @property
     def url(self) -> str:
@@ -101,7 +102,7 @@ def served(directory: Path) -> Iterator[Server]:
         process = subprocess.Popen([sys.executable, "manage.py", "serve"], cwd=ROOT, env=environment)
         try:
             wait_for(port, process)
-            yield Server(port, key, lab, directory)
+            yield Server(port, key, lab, directory, process)
         finally:
             process.terminate()
             process.wait(timeout=40)
