@@ -24,9 +24,7 @@ ADVICE: Mapping[str, str | Promise] = {
     Fault.HTTP_404: gettext_lazy("There is no such model or path. Check the base URL and the default model."),
     Fault.DNS_ERROR: gettext_lazy("The host name is unknown. Check the base URL."),
     Fault.CONNECT_REFUSED: gettext_lazy("Nothing listens at this address. Check host and port."),
-    Fault.CONNECT_TIMEOUT: gettext_lazy(
-        "No answer in time. Check the address, and whether a proxy is needed."
-    ),
+    Fault.CONNECT_TIMEOUT: gettext_lazy("No answer in time. Check the address, and whether a proxy is needed."),
     Fault.TLS_CERT_ERROR: gettext_lazy("The certificate is not trusted. Check the address, or the proxy in between."),
     Fault.TLS_ERROR: gettext_lazy("No secure connection. Check whether the address begins with https:// rightly."),
     Fault.READ_TIMEOUT: gettext_lazy("No answer in time. Try again, or set a longer timeout."),

@@ -48,15 +48,13 @@ def sentence(lines: list[ProviderLine]) -> str:
     if not lines:
         return _("No provider yet.")
     if stopped:
-        text = ngettext(
-            "%(count)s of %(all)s providers cannot be called: %(names)s.",
-            "%(count)s of %(all)s providers cannot be called: %(names)s.",
-            len(stopped),
-        )
+        text = _("%(count)s of %(all)s providers cannot be called: %(names)s.")
         return text % {"count": len(stopped), "all": len(lines), "names": ", ".join(stopped[:4])}
-    return ngettext("The one provider can be called.", "All %(count)s enabled providers can be called.", len(lines)) % {
-        "count": sum(line.row.enabled for line in lines)
-    }
+    enabled = sum(line.row.enabled for line in lines)
+    text = ngettext(
+        "%(count)s enabled provider can be called.", "All %(count)s enabled providers can be called.", enabled
+    )
+    return text % {"count": enabled}
 
 
 @require_POST

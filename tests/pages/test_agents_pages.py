@@ -37,7 +37,7 @@ def issue(client: Client, agent: str = "text-agent", **more: object) -> str:
 def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Client) -> None:
     """The text agent hands over to both others, nobody reads video, and agents without a key are named first."""
     page = text_of(admin.get("/agents/"))
-    assert "vision-agent, multimodal-agent" in page
+    assert "multimodal-agent, vision-agent" in page
     assert "nobody for" in page
     assert "unable to call: multimodal-agent, text-agent, vision-agent" in page
 
