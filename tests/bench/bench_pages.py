@@ -1,0 +1,281 @@
+"""`python -m tests.bench.bench_pages [--rows N]`: the server's time per page of a large installation.
+
+200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a temporary data
+directory; every page of the side navigation and a few behind them, called through the whole stack of middleware.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.bench.table import median, milliseconds, p95, show
+
+PROVIDERS, MODELS, ROUTES, ARTIFACTS, ROWS = 20, 10, 100, 10_000, 1_000_000
+ROUNDS = 15
+LIMIT = 100
+"""Milliseconds a page should stay under; 300 for the request log at a million rows."""
+
+FAILS_EVERY, FALLS_BACK_EVERY = 23, 11
+FAILED, SECOND = f"i % {FAILS_EVERY} = 0", f"i % {FALLS_BACK_EVERY} = 0"
+MONTH = 30 * 86_400
+
+
+def main(rows: int = ROWS) -> None:
+    """Fills the installation and prints the table."""
+    with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
+        begin(Path(folder))
+        began = time.perf_counter()
+        fill(rows)
+        print(f"{rows:,} requests, {ARTIFACTS:,} artifacts: filled in {time.perf_counter() - began:.0f} s")
+        client = administrator()
+        table = [line for name, url in pages() if (line := timed(client, name, url))]
+        heads = ["page", "ms, median", "ms, p95", "queries", "kB", f"× {LIMIT} ms"]
+        show("The server's time per page", heads, table)
+
+
+def begin(folder: Path) -> None:
+    """Django with this data directory, empty tables and the demo."""
+    for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
+        del os.environ[name]
+    os.environ |= {"ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
+    import django
+
+    django.setup()
+    warnings.filterwarnings("ignore", "No directory at")
+    from django.core.management import call_command
+
+    with open(os.devnull, "w") as nowhere:
+        call_command("bootstrap", stdout=nowhere)
+
+
+def fill(rows: int) -> None:
+    """Everything there is much of."""
+    from django.db import connections
+
+    from routing_admin import databases
+
+    configuration()
+    artifacts()
+    with connections[databases.LOGS].cursor() as cursor:
+        for table in (requests, attempts):
+            table(cursor, rows)
+        cursor.execute("ANALYZE")
+
+
+def configuration() -> None:
+    """The services and routes, as one revision."""
+    from capabilities.core.vocabulary import Capabilities
+    from capabilities.ports import SYSTEM, Act, ports
+    from routing_admin import rows
+    from routing_admin.core.configuration import CandidateSpec, ProviderSpec, RouteSpec, ServiceSpec
+
+    with ports.ledger.change(SYSTEM, Act("bench", message="bench")):
+        now = rows.read()
+        names = [f"provider{n}" for n in range(PROVIDERS)]
+        providers = [ProviderSpec(name, f"https://{name}.example/v1/chat/completions", "model0") for name in names]
+        able = (Capabilities(("text",)), Capabilities(("text", "vision")), Capabilities(("text", "vision", "file")))
+        services = [
+            ServiceSpec(
+                id=f"{name}-model{n}",
+                name=f"Model {n} of {name}",
+                provider=name,
+                model=f"model{n}",
+                base_url=f"https://{name}.example/v1",
+                capabilities=able[n % len(able)],
+            )
+            for name in names
+            for n in range(MODELS)
+        ]
+        routes = [
+            RouteSpec(f"task{n}", tuple(CandidateSpec(names[(n + k) % PROVIDERS], f"model{k}") for k in range(4)))
+            for n in range(ROUTES - len(now.routes))
+        ]
+        rows.write(
+            type(now)(
+                providers=(*now.providers, *providers),
+                services=(*now.services, *services),
+                routes=(*now.routes, *routes),
+                agents=now.agents,
+            )
+        )
+
+
+def artifacts() -> None:
+    """Rows of artifacts that share one file's bytes."""
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    from artifacts.models import Artifact
+
+    one = Artifact.objects.first()
+    assert one is not None
+    now = timezone.now()
+    known = {field.attname: getattr(one, field.attname) for field in Artifact._meta.concrete_fields}
+    Artifact.objects.bulk_create(
+        [
+            Artifact(**{**known, "id": f"{n:032x}", "filename": f"{n}.txt", "created_at": now - timedelta(minutes=n)})
+            for n in range(ARTIFACTS)
+        ],
+        batch_size=500,
+    )
+
+
+def moment(rows: int) -> str:
+    """The time of row i, spread over the last thirty days, as Django writes it into SQLite."""
+    return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
+
+
+def chain(*codes: str) -> str:
+    """The chips of a list's line, as a SQL literal."""
+    tones = {"200": "ok", "429": "warn", "503": "bad"}
+    chips = [{"name": f"provider{at}/model{at}", "code": code, "tone": tones[code]} for at, code in enumerate(codes)]
+    return f"'{json.dumps(chips)}'"
+
+
+def requests(cursor: Any, rows: int) -> None:
+    """Rows of the request log over the last thirty days, some failed, some answered by the second candidate."""
+    from routing_admin.models import RequestLog
+
+    said = {
+        "id": "printf('req_%024x', i)",
+        "started_at": moment(rows),
+        "agent": "'agent' || (i % 7)",
+        "key": "'abcdef01'",
+        "surface": "'chat'",
+        "asked_model": "'task:task' || (i % 90)",
+        "task_type": "'task' || (i % 90)",
+        "outcome": f"CASE WHEN {FAILED} THEN 'all_providers_failed' ELSE 'ok' END",
+        "status": f"CASE WHEN {FAILED} THEN 502 ELSE 200 END",
+        "provider": f"'provider' || (i % {PROVIDERS})",
+        "model": f"'model' || (i % {MODELS})",
+        "chain": f"CASE WHEN {FAILED} THEN {chain('503', '503')} WHEN {SECOND} THEN {chain('429', '200')} "
+        f"ELSE {chain('200')} END",
+        "fell_back": f"{SECOND} AND NOT {FAILED}",
+        "duration_ms": "200 + i % 1700",
+        "first_content_ms": "90 + i % 600",
+        "prompt_tokens": "i % 4000",
+        "completion_tokens": "i % 900",
+        "adaptation": "CASE WHEN i % 5 = 0 THEN 'image=described' ELSE '' END",
+    }
+    insert(cursor, RequestLog, said, rows)
+
+
+def attempts(cursor: Any, rows: int) -> None:
+    """The first attempt of every request, and the second of those that went on."""
+    from routing_admin.models import AttemptLog
+
+    said = {
+        "request": "printf('req_%024x', i)",
+        "position": "0",
+        "provider": f"'provider' || (i % {PROVIDERS})",
+        "model": f"'model' || (i % {MODELS})",
+        "outcome": f"CASE WHEN {FAILED} THEN 'overloaded' WHEN {SECOND} THEN 'rate_limit' ELSE 'ok' END",
+        "status": f"CASE WHEN {FAILED} THEN 503 WHEN {SECOND} THEN 429 ELSE 200 END",
+        "duration_ms": "180 + i % 1500",
+        "first_content_ms": "90 + i % 600",
+        "at": moment(rows),
+    }
+    insert(cursor, AttemptLog, said, rows)
+    again = {**said, "position": "1", "outcome": f"CASE WHEN {FAILED} THEN 'overloaded' ELSE 'ok' END", "status": "200"}
+    insert(cursor, AttemptLog, again, rows, where=f"({FAILED}) OR ({SECOND})")
+
+
+def insert(cursor: Any, model: Any, said: Mapping[str, str], rows: int, where: str = "1") -> None:
+    """As many rows in one statement: columns as said, others their default."""
+    columns: dict[str, str] = {}
+    for field in model._meta.concrete_fields:
+        if field.name in said:
+            columns[field.column] = said[field.name]
+        elif not field.primary_key:
+            columns[field.column] = literal(field)
+    cursor.execute(
+        f"INSERT INTO {model._meta.db_table} ({', '.join(columns)}) "
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) "
+        f"SELECT {', '.join(columns.values())} FROM n WHERE {where}"
+    )
+
+
+def literal(field: Any) -> str:
+    """A column's default as SQL."""
+    value = field.get_default()
+    if value is None:
+        return "NULL" if field.null else "''"
+    if isinstance(value, bool | int | float):
+        return str(int(value) if isinstance(value, bool) else value)
+    return "'[]'" if isinstance(value, list) else "'{}'" if isinstance(value, dict) else f"'{value}'"
+
+
+def administrator() -> Any:
+    """A client that is signed in."""
+    from django.conf import settings
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    settings.ALLOWED_HOSTS = ["testserver"]
+    client = Client()
+    client.force_login(User.objects.filter(is_staff=True).first())
+    return client
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Name and address of every page that is there: of the navigation, and the most looked at behind it."""
+    from django.urls import NoReverseMatch, reverse
+
+    from artifacts.models import Artifact
+    from routing_admin.context import PLACES
+    from routing_admin.models import RequestLog
+
+    artifact, request = Artifact.objects.first(), RequestLog.objects.first()
+    behind: list[tuple[str, list[Any]]] = [
+        *((place.name, []) for _, places in PLACES for place in places),
+        ("services", []),
+        ("users", []),
+        ("audit", []),
+        ("route", ["task0"]),
+        ("provider", ["provider0"]),
+        ("service", ["provider0-model0"]),
+        ("agent", ["text-agent"]),
+        ("artifact", [artifact.pk if artifact else ""]),
+        ("request", [request.pk if request else ""]),
+    ]
+    for name, of in behind:
+        try:
+            yield name, reverse(name, args=of)
+        except NoReverseMatch:
+            print(f"there is no page {name}", file=sys.stderr)
+    yield from (
+        (f"requests, {query}", f"{reverse('requests')}?q={query}")
+        for query in ("status:error", "task:task5 since:1h", "provider:provider3", "status:fallback", "status:429")
+    )
+
+
+def timed(client: Any, name: str, url: str) -> list[object] | None:
+    """The line of one page; None, with a word on stderr, when it does not open."""
+    from django.db import connections
+    from django.test.utils import CaptureQueriesContext
+
+    with CaptureQueriesContext(connections["default"]) as one, CaptureQueriesContext(connections["logs"]) as other:
+        answer = client.get(url)
+    queries = len(one) + len(other)
+    if answer.status_code != 200:
+        print(f"{name}: {answer.status_code} at {url}", file=sys.stderr)
+        return None
+    taken = milliseconds(lambda: client.get(url), ROUNDS)
+    middle = median(taken)
+    return [name, middle, p95(taken), queries, len(answer.content) / 1000, middle / LIMIT]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_pages", description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS, help=f"rows of the request log (default {ROWS:,})")
+    main(parser.parse_args().rows)
