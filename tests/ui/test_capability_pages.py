@@ -50,3 +50,84 @@ def test_every_capability_page_is_readable_by_everybody(
             found.append(f"{address} scrolls sideways")
         found += [f"{address} {violation}" for violation in axe(page)]
     assert found == []
+
+
+def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(admin_page: Any) -> None:
+    """Arrow keys move, Space saves, focus stays on the cell, and Undo puts the value back."""
+    load.load()
+    admin_page.goto("/matrix/")
+    admin_page.locator("tbody tr:first-child .cell").first.focus()
+    admin_page.keyboard.press("ArrowRight")
+    admin_page.keyboard.press("Space")
+    admin_page.get_by_text("text-model now reads vision").wait_for()
+    assert admin_page.evaluate("document.activeElement.getAttribute('aria-label')") == (
+        "text-model reads vision, declared"
+    )
+    admin_page.keyboard.press("ArrowRight")
+    assert "audio" in admin_page.evaluate("document.activeElement.getAttribute('aria-label')")
+    admin_page.get_by_role("button", name="Undo").click()
+    admin_page.get_by_text("Undone.").wait_for()
+    assert not admin_page.get_by_label("text-model reads vision, declared").is_checked()
+
+
+def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
+    """The head of a column opens its acts; All on switches every service shown."""
+    load.load()
+    admin_page.goto("/matrix/?provider=echo")
+    admin_page.get_by_role("button", name="Actions for the column: reads audio").click()
+    admin_page.get_by_role("button", name="All on").click()
+    admin_page.get_by_text("3 switches set").wait_for()
+    assert admin_page.get_by_label("echo-text reads audio, declared").is_checked()
+
+
+def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> None:
+    """Another address, fetch, choose, make: the matrix shows the new services."""
+    load.load()
+    admin_page.goto("/providers/")
+    admin_page.get_by_role("link", name="Add provider").click()
+    admin_page.get_by_role("link", name="Another address").click()
+    admin_page.get_by_label("Name", exact=True).fill("second-echo")
+    admin_page.get_by_label("Base URL").fill("echo://local")
+    admin_page.get_by_label("Protocol").select_option("echo")
+    admin_page.get_by_label("Default model").fill("echo-text")
+    admin_page.get_by_label("Provider key").fill("NOT_NEEDED")
+    admin_page.get_by_role("button", name="Add and go on").click()
+    admin_page.get_by_role("button", name="Test connection").click()
+    admin_page.get_by_text("second-echo answered in").wait_for()
+    admin_page.get_by_role("button", name="Fetch models").click()
+    admin_page.get_by_label("echo-vision", exact=True).check()
+    admin_page.get_by_role("button", name="Make model services").click()
+    admin_page.get_by_role("rowheader", name="second-echo-echo-vision").wait_for()
+
+
+def test_an_issued_key_is_shown_until_the_page_is_loaded_again(admin_page: Any) -> None:
+    """The key stands in its own card with Copy; after a reload it is gone, and its public part stays."""
+    load.load()
+    admin_page.goto("/agents/vision-agent/")
+    admin_page.get_by_role("button", name="Issue a key").first.click()
+    admin_page.get_by_label("What it is for").fill("staging")
+    admin_page.locator("#issue").get_by_role("button", name="Issue a key").click()
+    key = admin_page.locator("#issued").inner_text()
+    assert key.startswith("ra_")
+    admin_page.get_by_role("button", name="Copy key").click()
+    admin_page.get_by_text("Copied").wait_for()
+    admin_page.reload()
+    assert key not in admin_page.content()
+    assert admin_page.get_by_text(key[:11]).count() >= 1
+    admin_page.get_by_role("button", name="Revoke").first.click()
+    admin_page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+    admin_page.get_by_text("is revoked and no longer works").wait_for()
+
+
+def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+    """The form, its refusal and its saving work with JavaScript off."""
+    load.load()
+    page = sign_in(new_page(java_script_enabled=False))
+    page.expected_complaints.append("422")
+    page.goto("/providers/openai/")
+    page.get_by_label("Base URL").fill("api.openai.com")
+    page.get_by_role("button", name="Save").click()
+    assert page.get_by_text("Begins with https:// or http://").is_visible()
+    page.get_by_label("Base URL").fill("https://api.openai.com/v1")
+    page.get_by_role("button", name="Save").click()
+    assert page.get_by_text("openai saved").is_visible()
