@@ -82,7 +82,7 @@ def unreadable_block(
     say = words(language)
     name = written(filename or artifact_id or say.nameless)
     lines = [f"{say.unreadable}{name} ({written(reference_of(artifact_id or say.unknown), ' ')})"]
-    lines += [say.type + written(friendly_type(mime_type, nearest(language)))]
+    lines += [say.type + written(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
     lines += [say.short_size + human_size(size)] if size is not None else []
     return "\n".join([*lines, say.cannot_read])
 

@@ -477,6 +477,8 @@ def test_the_seeds_table_of_friendly_types_holds(mime_type: str, name: str) -> N
         ("application/vnd.ms-powerpoint", "PowerPoint presentation"),
         ("audio/mpeg", "MP3 audio"),
         ("application/zip", "ZIP archive"),
+        ("application/vnd.ms-excel.sheet.macroenabled.12", "Excel spreadsheet"),
+        ("image/vnd.djvu", "DjVu document"),
         ("application/octet-stream", "binary file"),
         ("application/x-made-up", "application/x-made-up"),
     ],
@@ -484,6 +486,13 @@ def test_the_seeds_table_of_friendly_types_holds(mime_type: str, name: str) -> N
 def test_english_types_follow_the_glossary_and_unknown_ones_stay(mime_type: str, name: str) -> None:
     """GLOSSARY's twins; a type outside the table is its own MIME string."""
     assert friendly_type(mime_type, "en") == name
+
+
+def test_a_file_without_a_type_is_a_binary_file() -> None:
+    """Seed 002: where no MIME type is known, it is application/octet-stream."""
+    parsed = description.parse(description.unreadable_block("a", "a1", "", None, "zh"))
+    assert parsed is not None
+    assert parsed.type_name == "二进制文件"
 
 
 def test_every_kind_has_a_content_type() -> None:
