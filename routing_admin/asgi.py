@@ -18,6 +18,9 @@ from routing_admin.upstream import configured_upstream, run_sync  # noqa: E402
 
 pages = limited(cast(App, site))
 
+SLOWEST_READER_SECONDS = 60.0
+"""How long a caller may take nothing of an answer that waits for it."""
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -28,7 +31,17 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
     else:
-        await pages(scope, receive, send)
+        await pages(scope, receive, patient(send))
+
+
+def patient(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
+    """`send`, which gives up on a caller that takes nothing for so long: its stream ends, and its upstream with it."""
+
+    async def sending(message: Message) -> None:
+        async with asyncio.timeout(seconds):
+            await send(message)
+
+    return sending
 
 
 async def lifespan(receive: Receive, send: Send) -> None:

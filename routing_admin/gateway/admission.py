@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
@@ -16,6 +17,7 @@ from routing_admin.entrance import request_id_of
 from routing_admin.gateway.errors import GatewayError, response_of
 
 log = logging.getLogger(__name__)
+BUSY_SECONDS = 2.0
 
 View = Callable[..., HttpResponseBase]
 AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -45,8 +47,15 @@ def allowed(request: HttpRequest, *methods: str) -> None:
 
 
 def failed(error: Exception) -> GatewayError:
-    """A fault of our own as an error without its details; those stand in the server's log under the request id."""
+    """A fault of our own as an error without its details; those stand in the server's log.
+
+    While the database does not answer nobody is let in and nobody is told that his key is wrong: 503, try again.
+    """
     log.error("the data plane failed", exc_info=error)
+    if isinstance(error, DatabaseError | InterfaceError):
+        busy = GatewayError(503, "unavailable", "The database does not answer just now. Try again in a few seconds.")
+        busy.retry_after, busy.should_retry = BUSY_SECONDS, True
+        return busy
     return GatewayError(500, "internal_error", "Something failed here. The server's log has it under this request id.")
 
 

@@ -33,6 +33,7 @@ class GatewayError(Exception):
         self.status, self.code, self.message, self.param = status, code, message, param
         self.attempts = tuple(attempts)
         self.retry_after: float | None = None
+        self.should_retry = False
 
 
 class BadRequestError(GatewayError):
@@ -69,15 +70,15 @@ def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
 
 
 def response_of(error: GatewayError, request_id: str) -> HttpResponse:
-    """The whole response; `x-should-retry: false`, since everything worth trying was tried or the request is wrong."""
+    """The whole response; `x-should-retry` is false where all was tried that can help, or the request is wrong."""
     response = json_response(body_of(error, request_id), error.status)
     response.headers["x-request-id"] = request_id
-    response.headers["x-should-retry"] = "false"
+    response.headers["x-should-retry"] = "true" if error.should_retry else "false"
     if error.attempts:
         response.headers["x-routing-attempts"] = str(len(error.attempts))
     if error.status == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
-    if error.status == 429 and error.retry_after is not None and math.isfinite(error.retry_after):
+    if error.status in (429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
         response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     return response
 

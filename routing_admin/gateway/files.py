@@ -64,7 +64,11 @@ def upload(request: HttpRequest) -> HttpResponse:
             raise BadRequestError("file is required.", "file", "missing_required_parameter")
         purpose = request.POST.get("purpose", "user_data")[:100]
         row = store_upload(
-            actor_for(request, principal), given[0], owner=principal.agent, metadata={"purpose": purpose}
+            actor_for(request, principal),
+            given[0],
+            owner=principal.agent,
+            metadata={"purpose": purpose},
+            expires_in=lifetime_of(request.POST.get("expires_after[seconds]")),
         )
     except (ArtifactError, ActionError) as error:
         raise GatewayError(STATUS_OF.get(type(error), 400), error.code, str(error), "file") from None
@@ -115,6 +119,15 @@ def found(request: HttpRequest, ref: str) -> Artifact:
 def missing() -> GatewayError:
     """There is no such file for this agent."""
     return GatewayError(404, "artifact_not_found", "There is no such file. GET /v1/files lists yours.", "file_id")
+
+
+def lifetime_of(word: str | None) -> float | None:
+    """Seconds a file is kept, when the upload says so."""
+    if word is None:
+        return None
+    if not word.isdecimal() or int(word) < 1:
+        raise BadRequestError("expires_after[seconds] is a whole number of at least 1.", "expires_after")
+    return float(word)
 
 
 def limit_of(word: str | None) -> int:

@@ -14,7 +14,7 @@ from capabilities.models import Provider
 from routing_admin import llm_api, snapshot
 from routing_admin.demo.requests import record_demo_request
 from routing_admin.models import RequestLog
-from tests.gateway.plane import PNG, install, logged
+from tests.gateway.plane import PNG, install, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -114,3 +114,17 @@ def test_the_demos_log_begins_with_a_picture_that_becomes_a_description(key):
     assert [chip["code"] for chip in row.chain] == ["503", "503", "200"]
     assert [one.deliveries[0]["outcome"] for one in row.attempts.all()] == ["native", "native", "described"]
     assert (row.outcome, row.adaptation, row.model) == ("ok", "image=described", "echo-text")
+
+
+def test_the_calls_are_part_of_the_agents_api(key):
+    """Over HTTP: an answer, the whole error with its attempts, and the field that is wrong."""
+    good = post(key, {"prompt": "Hello", "taskType": "planning"}, "/api/v1/llm/send")
+    assert (good.status_code, good.json()["provider"]) == (200, "echo")
+    told = post(key, {"taskType": "planning"}, "/api/v1/llm/resolve").json()
+    assert [one["outcome"] for one in told["candidates"]] == ["key_missing", "key_missing", "ready"]
+    wrong = post(key, {"prompt": "Hello", "maxTokens": 0}, "/api/v1/llm/send")
+    assert (wrong.status_code, wrong.json()["details"][0]["path"]) == (422, "maxTokens")
+    Provider.objects.update(enabled=False)
+    snapshot.refresh()
+    bad = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
+    assert (bad.status_code, bad.json()["error"], len(bad.json()["attempts"])) == (502, "all_providers_failed", 1)

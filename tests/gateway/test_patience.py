@@ -1,0 +1,47 @@
+"""Callers that read too slowly, and a database that does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from django.db import OperationalError
+from django.http import HttpResponse
+from django.test import RequestFactory
+
+from routing_admin.asgi import patient
+from routing_admin.gateway.admission import endpoint
+
+
+async def test_a_caller_that_takes_nothing_is_let_go():
+    """An answer that waits for its reader longer than it may ends with an error, which closes its upstream."""
+    never = asyncio.Event()
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+        if len(sent) == 2:
+            await never.wait()
+
+    sending = patient(send, seconds=0.01)
+    await sending({"type": "http.response.start"})
+    with pytest.raises(TimeoutError):
+        await sending({"type": "http.response.body"})
+
+
+LOCKED = OperationalError("database is locked")
+
+
+@pytest.mark.parametrize(("fault", "status", "retry"), [(LOCKED, 503, "true"), (ZeroDivisionError(), 500, "false")])
+def test_a_fault_of_our_own_is_an_error_object_without_details(fault, status, retry):
+    """503 and "try again" while the database is away, never 401; 500 for everything else; no word of the fault."""
+
+    @endpoint("GET")
+    def view(request) -> HttpResponse:
+        raise fault
+
+    response = view(RequestFactory().get("/v1/models"))
+    assert (response.status_code, response.headers["x-should-retry"]) == (status, retry)
+    assert str(fault) not in json.loads(response.content)["error"]["message"] or not str(fault)
+    assert ("Retry-After" in response.headers) == (status == 503)
