@@ -1,0 +1,119 @@
+"""Code says nothing to a person that is not translated: what views, forms and actions show goes through gettext.
+
+What templates say is looked at in tests/ui/test_frame_rules.py. Here the program text is read: a sentence handed to a
+message, a field's label, an error or a problem must be a call of gettext, or a value that came from one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PLACES = ("views", "forms", "actions")
+FILES = sorted(
+    path
+    for app in ("capabilities", "artifacts", "routing_admin")
+    for path in (ROOT / app).rglob("*.py")
+    if any(place in path.relative_to(ROOT).with_suffix("").parts for place in PLACES)
+)
+ERRORS = {"ActionError", "NotFoundError", "InUseError", "ConflictError", "ForbiddenError", "ValidationError"}
+MESSAGES = {"success", "info", "warning", "error", "add_message"}
+SPOKEN = {"label", "help_text", "empty_label", "error_message", "verbose_name", "said", "sentence"}
+WORDS = re.compile(r"[A-Za-z]{2,}.*\s.*[A-Za-z]{2,}|^[A-Z][a-z]{2,}")
+"""Two words, or one with a capital: something that is read; ids, paths and codes are not."""
+
+
+def said_to_people(tree: ast.AST) -> Iterator[ast.expr]:
+    """Every expression of the file that a person will read, as far as reading the program can tell."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = name_of(node.func)
+        if name in ERRORS or (name == "Problem" and len(node.args) > 1):
+            yield node.args[1 if name == "Problem" else 0] if node.args else ast.Constant("")
+        if isinstance(node.func, ast.Attribute) and name in MESSAGES and name_of(node.func.value) == "messages":
+            yield from node.args[1:2] if name != "add_message" else node.args[2:3]
+        if name == "add_error" and len(node.args) > 1:
+            yield node.args[1]
+        yield from (keyword.value for keyword in node.keywords if keyword.arg in SPOKEN)
+
+
+def name_of(node: ast.expr) -> str:
+    """The last word of a dotted name; empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def bare_texts(node: ast.expr) -> Iterator[str]:
+    """Texts in an expression that no call stands around: literals, their parts, and what is glued to them."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and WORDS.search(node.value):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield from (text for part in node.values for text in bare_texts(part))
+    elif isinstance(node, ast.BinOp):
+        yield from bare_texts(node.left)
+        if not isinstance(node.op, ast.Mod):
+            yield from bare_texts(node.right)
+    elif isinstance(node, ast.IfExp):
+        yield from bare_texts(node.body)
+        yield from bare_texts(node.orelse)
+    elif isinstance(node, ast.BoolOp):
+        yield from (text for value in node.values for text in bare_texts(value))
+
+
+def untranslated(source: str) -> list[str]:
+    """What a file says to people without translating it."""
+    return [text for expression in said_to_people(ast.parse(source)) for text in bare_texts(expression)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_code_says_to_people_is_translated(path: Path) -> None:
+    """Messages, labels, hints, errors and problems in views, forms and actions are calls of gettext."""
+    assert untranslated(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "messages.success(request, 'Route saved')",
+        "messages.error(request, f'{name} is gone now')",
+        "raise ConflictError('Somebody else changed this.')",
+        "raise InUseError('Used by %(users)s still' % {'users': users})",
+        "forms.CharField(label='Name', help_text=_('As it is called.'))",
+        "form.add_error('name', 'There is one already')",
+        "Problem('code', 'A code is letters.', 'range')",
+        "messages.success(request, 'All saved' if done else _('Nothing to save'))",
+        "forms.ValidationError('Not a ' + kind + ' at all')",
+    ],
+)
+def test_a_forgotten_translation_of_code_is_found(source: str) -> None:
+    """The rule above can fail."""
+    assert len(untranslated(source)) >= 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "messages.success(request, _('Route saved'))",
+        "messages.success(request, said % {'name': name})",
+        "raise ConflictError(_('Changed %(count)s times') % {'count': 3})",
+        "raise NotFoundError(sentence)",
+        "forms.CharField(label=_('Name'))",
+        "Problem('routing.default', message, 'required')",
+        "raise ConflictError(str(refusal))",
+    ],
+)
+def test_what_is_translated_passes(source: str) -> None:
+    """Calls of gettext, and values that came from one, are fine."""
+    assert untranslated(source) == []
+
+
+def test_the_rule_looks_at_every_app() -> None:
+    """Files are found, so that the rule is not silently about nothing."""
+    apps = {path.relative_to(ROOT).parts[0] for path in FILES}
+    assert apps == {"capabilities", "artifacts", "routing_admin"}
+    assert len(FILES) > 20
