@@ -11,14 +11,14 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connections, transaction
 
 from capabilities.core.receiver import Prepared
-from capabilities.core.wire import Fault, Usage
+from capabilities.core.wire import Usage
 from routing_admin.core.chain import CANCELLED, OK, Attempt
 from routing_admin.databases import LOGS
 from routing_admin.models import AttemptLog, RequestLog
@@ -233,11 +233,3 @@ def chip_of(attempt: Attempt) -> dict[str, str]:
     code = str(attempt.status_code) if attempt.status_code and attempt.status_code != 200 else attempt.outcome
     quiet = attempt.outcome.startswith("skipped_") or attempt.outcome == CANCELLED
     return {"name": name, "code": code, "tone": "" if quiet else ("warn" if code == "429" else "bad")}
-
-
-def ended(seen: Seen, **changes: Any) -> Seen:
-    """The same request, told to its end."""
-    return replace(seen, **changes)
-
-
-__all__ = ["Entry", "Fault", "Journal", "Seen", "chip_of", "deliveries_of", "ended", "entry_of", "journal", "write"]

@@ -15,9 +15,8 @@ from routing_admin.dispatch import Dispatch
 from routing_admin.gateway.media import inline
 from routing_admin.job import job_for
 from routing_admin.simulation import NOT_REACHED, WORDS, simulate
-from routing_admin.trial import send_for_real
 from routing_admin.upstream import configured_upstream, run_sync
-from tests.gateway.plane import PNG, install, logged
+from tests.gateway.plane import PNG, install
 from tests.lab import Lab
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -117,15 +116,3 @@ def test_a_connection_is_tested_over_a_real_socket():
         run_sync(configured_upstream().close())
     assert (good.fault, good.status) == ("", 200)
     assert (bad.fault, bad.status) == ("http_401", 401)
-
-
-def test_a_person_sends_for_real_and_the_log_has_it(state):
-    """Along a draft, to whoever answers; an error is a value with its attempts, not a page that breaks."""
-    good = send_for_real(state, RouteSpec("draft", (CandidateSpec("echo"),)), LOOK, "tried-1")
-    assert good.answer is not None
-    assert "Look" in good.answer.text
-    assert logged("tried-1").surface == "page"
-    bad = send_for_real(state, RouteSpec("draft", (CandidateSpec("openai"),)), LOOK, "tried-2")
-    assert bad.error is not None
-    assert [one.outcome for one in bad.attempts] == ["key_missing"]
-    assert logged("tried-2").status == 502
