@@ -1,0 +1,142 @@
+"""Dashboard, artifacts and requests in the browser: their main acts, and what axe says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from artifacts.actions import store_text
+from artifacts.models import Artifact
+from capabilities.ports import SYSTEM
+from routing_admin.demo import load
+from routing_admin.demo.requests import record_demo_request
+from routing_admin.models import RequestLog
+
+pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
+VARIANTS = [(1280, "light", "en"), (390, "dark", "zh-Hans"), (1280, "dark", "zh-Hans"), (390, "light", "en")]
+HELLO = {"name": "你好.txt", "mimeType": "text/plain", "buffer": "你好".encode()}
+
+
+@pytest.fixture
+def demo(transactional_db: None) -> str:
+    """The demo with its files and its one request; that request's id."""
+    load.load()
+    return record_demo_request() or ""
+
+
+@pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
+def test_files_and_requests_are_readable_by_everybody(
+    new_page: Callable[..., Any],
+    sign_in: Callable[[Any], Any],
+    axe: Callable[[Any], list[str]],
+    shot: Callable[[Any, str], Path],
+    demo: str,
+    width: int,
+    scheme: str,
+    language: str,
+) -> None:
+    """axe finds nothing against WCAG 2.2 AA on any of them, and none scrolls sideways."""
+    page = sign_in(new_page(width, scheme, language))
+    image = Artifact.objects.filter(kind="image").first()
+    assert image is not None
+    pages = {
+        "dashboard": "/",
+        "artifacts": "/artifacts/",
+        "artifact": f"/artifacts/{image.pk}/",
+        "requests": "/requests/",
+        "requests-none": "/requests/?q=task:none+color:red",
+        "request": f"/requests/{demo}/",
+    }
+    found = []
+    for name, address in pages.items():
+        page.goto(address)
+        shot(page, f"{name}-{width}-{scheme}-{language}")
+        if not page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
+            found.append(f"{name} scrolls sideways")
+        found += [f"{name} {violation}" for violation in axe(page)]
+    assert found == []
+
+
+def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_page: Any, demo: str) -> None:
+    """Its row says stored and links to the page; the list has it without a reload; a model answers in place."""
+    page = admin_page
+    page.goto("/artifacts/")
+    page.locator("input[type=file]").set_input_files(HELLO)
+    page.locator("[data-upload-list] a", has_text="你好.txt").wait_for()
+    page.locator("#rows th a", has_text="你好.txt").wait_for()
+    page.locator("[data-upload-list] a").click()
+    page.get_by_role("heading", name="你好.txt").wait_for()
+    page.locator("#each").wait_for()
+    opened = page.locator("details.delivery[open]").first
+    opened.get_by_text("get_artifact").click()
+    assert '"routing"' in opened.locator(".panel").nth(2).inner_text()
+    page.locator("label:has(#language-en)").click()
+    page.wait_for_url("**language=en**")
+    echo = page.locator("details.delivery", has_text="echo-text")
+    if echo.get_attribute("open") is None:
+        echo.locator("summary").click()
+    echo.get_by_role("button", name="Send to this model").click()
+    echo.get_by_role("link", name="See it in the log").click()
+    page.locator("h1.sentence").wait_for()
+    assert RequestLog.objects.filter(surface="page").count() == 1
+
+
+def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, demo: str) -> None:
+    """By keyboard: Space chooses, the bar appears, the toast's Undo restores all of them."""
+    page = admin_page
+    store_text(SYSTEM, "one", filename="one.txt")
+    store_text(SYSTEM, "two", filename="two.txt")
+    before = Artifact.objects.living().count()
+    page.goto("/artifacts/")
+    bar = page.get_by_role("button", name="Delete chosen")
+    assert not bar.is_visible()
+    for box in page.locator("#rows [name=id]").all()[:2]:
+        box.focus()
+        page.keyboard.press("Space")
+    bar.click()
+    page.get_by_text("2 artifacts deleted").wait_for()
+    assert Artifact.objects.living().count() == before - 2
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("2 artifacts are back").wait_for()
+    assert Artifact.objects.living().count() == before
+
+
+def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page: Any, demo: str) -> None:
+    """Enter searches, the quick filters add a word, a request opens with its sentence."""
+    page = admin_page
+    page.goto("/requests/")
+    page.get_by_role("searchbox", name="Search requests").fill("task:design")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=task**")
+    page.get_by_role("link", name="Fell back").click()
+    page.wait_for_url("**fallback**")
+    page.get_by_role("link", name="design").click()
+    assert "did not see the image" in page.locator("h1").inner_text()
+
+
+def test_the_demo_goes_with_one_click_and_comes_back_with_another(admin_page: Any, demo: str) -> None:
+    """The dashboard says that no route is left, and Undo restores all."""
+    page = admin_page
+    page.goto("/")
+    page.get_by_role("button", name="Remove demo data").click()
+    page.get_by_text("There is no task route yet").wait_for()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("All 6 task routes can answer").wait_for()
+
+
+def test_files_are_uploaded_and_deleted_without_scripts(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: str
+) -> None:
+    """Plain forms: choose, Upload, Delete."""
+    page = sign_in(new_page(java_script_enabled=False))
+    page.goto("/artifacts/")
+    page.locator("input[type=file]").set_input_files(HELLO)
+    page.get_by_role("button", name="Upload").click()
+    page.get_by_role("heading", name="你好.txt").wait_for()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_text("1 artifact deleted").wait_for()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("1 artifact is back").wait_for()
