@@ -15,7 +15,6 @@ from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.problems import Problem
-from capabilities.core.redact import redact
 from capabilities.errors import ConflictError, InvalidError
 from routing_admin import actions, exports, snapshot
 from routing_admin.actions.importing import Preview
@@ -143,6 +142,11 @@ class Told:
     file: str
     line: int | None
 
+    @property
+    def message(self) -> str:
+        """The sentence without the path, which stands before it."""
+        return self.problem.message.removeprefix(self.problem.field).removeprefix(":").strip()
+
 
 def show(
     request: HttpRequest, form: ImportForm, sent: list[Sent], *, status: int = 200, note: str = ""
@@ -206,5 +210,4 @@ def _place(path: str, placed: list[tuple[Sent, dict[str, int]]], sent: list[Sent
 
 def masked(preview: Preview) -> list[Row]:
     """Both texts side by side; what looks like a key is masked, wherever it stands."""
-    found = side_by_side(preview.before, preview.imported.configuration)
-    return [Row(row.tag, row.left_number, redact(row.left), row.right_number, redact(row.right)) for row in found]
+    return [words.masked(row) for row in side_by_side(preview.before, preview.imported.configuration)]

@@ -104,8 +104,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
 
 def rows_between(left: int, right: int) -> list[Row]:
     """Both files of two revisions side by side, what looks like a key masked."""
-    found = side_by_side(configuration_at(left), configuration_at(right))
-    return [Row(row.tag, row.left_number, redact(row.left), row.right_number, redact(row.right)) for row in found]
+    return [words.masked(row) for row in side_by_side(configuration_at(left), configuration_at(right))]
 
 
 @require_GET

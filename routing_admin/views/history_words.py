@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.redact import redact
-from routing_admin.core.diff import Action, Change
+from routing_admin.core.diff import Action, Change, Row
 
 Text = str | Promise
 
@@ -82,6 +82,15 @@ ACTS: Mapping[str, Text] = {
 LONGEST = 200
 
 
+def masked(row: Row) -> Row:
+    """A row of two exported texts with what looks like a key masked, wherever it strayed; key fields hold none."""
+    return replace(row, left=_masked(row.left), right=_masked(row.right))
+
+
+def _masked(line: str) -> str:
+    return line if line.lstrip().startswith('"apiKey": ') else redact(line)
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """One change as a list item: badge, the kind and name of the thing, what is so now, what was."""
@@ -93,6 +102,7 @@ class Said:
     name: str
     text: str
     was: str = ""
+    field: str = ""
 
 
 def act_text(code: str) -> Text:
@@ -109,14 +119,14 @@ def said(change: Change) -> Said:
     if not change.field:
         thing = change.after if change.after is not None else change.before
         return Said(tone, icon, label, kind, change.name, redact(_summary(change.kind, thing)))
-    after = _("%(field)s: %(value)s") % {"field": change.field, "value": value_text(change.field, change.after)}
+    after = value_text(change.field, change.after)
     was = (
         ""
         if change.before in (None, "", {})
         else _("was: %(value)s") % {"value": value_text(change.field, change.before)}
     )
     tone, icon, label = BADGES[Action.CHANGED]
-    return Said(tone, icon, label, kind, change.name, redact(after), redact(was))
+    return Said(tone, icon, label, kind, change.name, redact(after), redact(was), change.field)
 
 
 def all_said(changes: Iterable[Change]) -> list[Said]:

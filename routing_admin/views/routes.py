@@ -131,7 +131,7 @@ def context(state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
     return {
         "rows": rows,
         "sentence": sentence(rows),
-        "language": spoken(state.configuration),
+        "spoken": spoken(state.configuration),
         "aliases": state.configuration.aliases,
         "catch_all": next((one for one in state.configuration.aliases if one.name == CATCH_ALL), None),
         "alias_form": form or AliasForm(),

@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from django.views.decorators.http import require_http_methods
 
 from capabilities.access import actor_of, can_edit
@@ -213,6 +214,7 @@ def context(page: Page) -> dict[str, Any]:
         "hops": hops(policy),
         "changes": [words.change_text(each) for each in route_changes(page.base if page.row else None, spec)],
         "policy": errors.table(spec),
+        "own_words": len(draft.on_error),
         "actions": errors.ACTIONS.items(),
         "pasted_text": page.data.get("error", ""),
         "pasted": errors.pasted(str(page.data.get("error", "")), spec),
@@ -238,7 +240,7 @@ def inherit(draft: Draft, spec: RouteSpec) -> None:
     for card in draft.cards:
         for name in ("temperature", "max_tokens"):
             value = getattr(spec, name)
-            text = _("model's own") if value is None else str(value)
+            text = pgettext("parameter", "default") if value is None else str(value)
             card.form.fields[name].widget.attrs["placeholder"] = text
 
 

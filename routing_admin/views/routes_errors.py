@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from capabilities.core.protocols.errors import failure_inside, failure_of
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.configuration import RouteSpec
-from routing_admin.core.fault_table import Action, Effect
+from routing_admin.core.fault_table import RESILIENT_NEXT, Action, Effect
 from routing_admin.core.planning import policy_of
-from routing_admin.core.verdicts import GROUPS, Explanation, Policy, Verdict, explain
+from routing_admin.core.verdicts import GROUPS, Explanation, Policy, Preset, Verdict, explain
 from routing_admin.views.routes_faults import MEANINGS
 
 ACTIONS: Mapping[Action, str | Promise] = {
@@ -58,6 +58,9 @@ ROWS: tuple[Row, ...] = (
 )
 """The error classes of the table: the word a route uses, its label, and failures that stand for it."""
 
+SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
+"""The classes that are always in sight."""
+
 HTTP_STATUS = re.compile(
     r"(?:HTTP(?:/[\d.]+)?\s*|status(?:[ _]?code)?\W{0,3}|error\W{0,3}code\W{0,3}|^\s*)([1-5]\d\d)\b", re.I
 )
@@ -74,14 +77,18 @@ EXCEPTIONS: tuple[tuple[re.Pattern[str], Fault], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """One error class of the table: what happens under the draft, and the route's own word for it, if any."""
+    """One error class of the table: what happens under the draft, and the route's own word for it, if any.
+
+    `moved` is an error that the preset lets go on although it is the provider's refusal; `short` is always in sight.
+    """
 
     word: str
     label: str | Promise
     said: str
     action: Action
     own: str
-    alert: bool
+    moved: bool
+    short: bool
 
 
 def table(route: RouteSpec) -> list[PolicyRow]:
@@ -90,7 +97,11 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     known = {word for word, _label, _failures in ROWS}
     further: list[Row] = [(word, word, _standing_for(word)) for word in policy.on_error if word not in known]
     return [
-        PolicyRow(word, label, said(verdict, policy), verdict.action, policy.on_error.get(word, ""), verdict.alert)
+        PolicyRow(
+            *(word, label, said(verdict, policy), verdict.action, policy.on_error.get(word, "")),
+            moved=policy.preset is Preset.RESILIENT and failures[0].fault in RESILIENT_NEXT,
+            short=word in SHORT or word in policy.on_error,
+        )
         for word, label, failures in [*ROWS, *further]
         for verdict in [policy.verdict(failures[0])]
     ]

@@ -282,7 +282,7 @@ def replayed(data: QueryDict, logged: RequestLog | None, route: RouteSpec) -> Qu
 
 def word_of(one: AttemptLog) -> str:
     """The scripted outcome nearest to what became of an attempt: by its fault, else by its status, else an answer."""
-    by_fault = {word.failure.fault.value: key for key, word in reversed(WORDS.items()) if word.failure}
+    by_fault = {word.failure.fault.value: key for key, word in reversed(list(WORDS.items())) if word.failure}
     if one.outcome in by_fault:
         return by_fault[one.outcome]
     if one.status is not None and str(one.status) in WORDS:

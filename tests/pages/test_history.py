@@ -97,7 +97,7 @@ def test_a_revision_shows_every_change_and_both_texts(admin_client: Client, demo
     actions.save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
     page = admin_client.get(reverse("revision", args=[number()]))
     texts = [f"{one.kind} {one.name} {one.text}" for one in page.context["changes"]]
-    assert texts == ["task route design candidates: echo/echo-text", "task route design retries: 5"]
+    assert texts == ["task route design echo/echo-text", "task route design 5"]
     assert page.context["changes"][0].was == "was: echo/echo-503 → echo/echo-vision → echo/echo-text"
     assert any(line.tag != "equal" for line in page.context["rows"])
     assert admin_client.get(reverse("revision", args=[10**12])).status_code == 404
