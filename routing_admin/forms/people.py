@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 else:
     _SetPasswordForm = SetPasswordForm
 
-ROLES = ((VIEWER, _("Viewer: reads everything except artifact contents and exports")),
-         (ADMINISTRATOR, _("Administrator: changes everything")))  # fmt: skip
+ROLES = ((VIEWER, _("Viewer: reads")), (ADMINISTRATOR, _("Administrator: reads and changes")))
 
 
 class SignInForm(AuthenticationForm):

@@ -1,0 +1,115 @@
+"""Settings and users in a browser: saving in place with Undo, inviting, joining in another language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from routing_admin.actions import installation, people
+from routing_admin.demo import load as demo
+from routing_admin.models import Installation, Language
+
+pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"], transaction=True)]
+NEW = "violet umbrella quarterly sonnet"
+
+
+@pytest.fixture(autouse=True)
+def _demo() -> None:
+    """An installation as after the first start."""
+    Installation.objects.get_or_create(id=1)
+    demo.load()
+
+
+def expect(target: Any) -> Any:
+    from playwright.sync_api import expect as playwright_expect
+
+    return playwright_expect(target)
+
+
+def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) -> None:
+    """The section alone is exchanged; a wrong entry stays in its field; the toast's Undo restores what was."""
+    admin_page.expected_complaints.append("422")
+    admin_page.goto("/settings/")
+    admin_page.evaluate("window.sameDocument = true")
+    admin_page.fill("#id_code", "not a code")
+    admin_page.fill("#id_directive", "Responda em português.")
+    admin_page.get_by_role("button", name="Add language").click()
+    expect(admin_page.locator("#languages .error")).to_contain_text("A language code is letters")
+    expect(admin_page.locator("#id_directive")).to_have_value("Responda em português.")
+    admin_page.fill("#id_code", "pt")
+    admin_page.press("#id_code", "Enter")
+    expect(admin_page.locator("#languages th code", has_text="pt")).to_be_visible()
+    assert admin_page.evaluate("window.sameDocument") is True
+    admin_page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
+    expect(admin_page.locator("#languages th code", has_text="pt")).to_have_count(0)
+    assert not Language.objects.exists()
+
+
+def test_recording_bodies_is_one_switch_with_its_warning(admin_page: Any) -> None:
+    """Saved at once by Space; the warning stands where the switch is."""
+    admin_page.goto("/settings/")
+    admin_page.locator("#id_record_bodies").focus()
+    admin_page.keyboard.press("Space")
+    expect(admin_page.locator("#bodies .note.warn")).to_contain_text("readable by everybody who can sign in")
+    expect(admin_page.locator("#id_record_bodies")).to_be_checked()
+    assert Installation.current().record_bodies
+
+
+def test_retention_that_changed_meanwhile_shows_both_versions_in_place(admin_page: Any) -> None:
+    """409 exchanges the section: theirs in words, mine in the fields."""
+    admin_page.expected_complaints.append("409")
+    admin_page.goto("/settings/")
+    installation.keep(people.Actor("person", "olga"), installation.Keeping(90))
+    admin_page.fill("#id_request_days", "7")
+    admin_page.locator("#retention").get_by_role("button", name="Save").click()
+    expect(admin_page.locator("#retention [role=alert]")).to_contain_text("requests 90 days")
+    expect(admin_page.locator("#id_request_days")).to_have_value("7")
+    admin_page.locator("#retention").get_by_role("button", name="Save").click()
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Retention saved")
+    assert installation.keeping().request_days == 7
+
+
+def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(
+    admin_page: Any, new_page: Callable[..., Any]
+) -> None:
+    """The link is shown once, works in another browser, and brings the person in, in their language."""
+    admin_page.goto("/settings/")
+    admin_page.locator("#main").get_by_role("link", name="Users").click()
+    admin_page.fill("#id_username", "王芳")
+    admin_page.get_by_role("button", name="Make an invitation link").click()
+    link = admin_page.locator("#link").inner_text()
+    hers = new_page(language="zh-CN")
+    hers.goto("/join/" + link.split("/join/")[1])
+    hers.fill("#id_new_password1", NEW)
+    hers.fill("#id_new_password2", NEW)
+    hers.select_option("#id_language", "zh-hans")
+    hers.click(".btn.primary")
+    hers.wait_for_url(lambda url: "/join/" not in url)
+    hers.goto("/users/")
+    expect(hers.locator("html")).to_have_attribute("lang", "zh-Hans")
+    expect(hers.locator("#main table")).to_contain_text("王芳")
+    expect(hers.locator("#main form")).to_have_count(0)
+
+
+def test_inviting_works_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+    """A form is a form."""
+    page = sign_in(new_page(java_script_enabled=False))
+    page.goto("/users/")
+    page.fill("#id_username", "ines")
+    page.get_by_role("button", name="Make an invitation link").click()
+    expect(page.locator("#link")).to_contain_text("/join/")
+
+
+@pytest.mark.parametrize(("scheme", "width", "language"), [("light", 1280, "en"), ("dark", 390, "zh-CN")])
+def test_these_pages_have_no_violation_of_accessibility_rules(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, scheme: str, width: int, language: str
+) -> None:
+    """axe, WCAG 2.2 AA; nothing scrolls sideways."""
+    user, token = people.invite(people.Actor("person", "admin"), "ines", people.VIEWER)
+    page = sign_in(new_page(width=width, scheme=scheme, language=language))
+    for path in ("/settings/", "/users/", f"/users/{user.pk}/", "/password/", f"/join/{token}/"):
+        page.goto(path)
+        assert (path, axe(page)) == (path, [])
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
