@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from capabilities.core.agents import AgentDirectory
-    from capabilities.core.message import FilePart
+    from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.receiver import Receiver
     from capabilities.core.registry import LlmServiceRegistry
     from capabilities.core.vocabulary import Capabilities
@@ -67,6 +67,7 @@ class Dialled:
     status: int | None = None
     message: str = ""
     models: tuple[str, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,9 @@ class Dial(Protocol):
 
     def models(self, provider: str) -> Dialled:
         """The provider's own list of models."""
+
+    def ask(self, provider: str, model: str, chat: ChatRequest) -> Dialled:
+        """One request sent as it is, whatever the model is said to read; `text` is the answer."""
 
 
 class Routes(Protocol):

@@ -82,6 +82,14 @@ class Dialler:
             return Dialled(0, prepared.reason.code.value)
         return self._timed(prepared, to, spec.proxy)
 
+    def ask(self, provider: str, model: str, chat: ChatRequest) -> Dialled:
+        """One request written as it stands, without asking what the model is said to read: for probes."""
+        state, spec = _known(provider)
+        if isinstance(refused := _refusal(state, spec), Dialled):
+            return refused
+        to = receiver_at(state, spec, model)
+        return self._timed(Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()), to, spec.proxy)
+
     def models(self, provider: str) -> Dialled:
         """The provider's own list."""
         state, spec = _known(provider)
@@ -115,7 +123,7 @@ def told(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) 
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
         return Dialled(took, outcome.fault.value, outcome.status, outcome.message)
-    return Dialled(took, status=200, models=models)
+    return Dialled(took, status=200, models=models, text=outcome.text)
 
 
 def _known(name: str) -> tuple[Snapshot, ProviderSpec]:

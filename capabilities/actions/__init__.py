@@ -10,6 +10,7 @@ from capabilities.actions.agents import (
     save_agent,
 )
 from capabilities.actions.catalogue import NewModel, add_models, fill_from_catalogue
+from capabilities.actions.probing import probe_service
 from capabilities.actions.providers import (
     KeyChange,
     check_can_delete_provider,
@@ -38,6 +39,7 @@ __all__ = [
     "enable_providers",
     "fill_from_catalogue",
     "issue_key",
+    "probe_service",
     "put_agent",
     "revoke_key",
     "roll_key",

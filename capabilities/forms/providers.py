@@ -252,7 +252,12 @@ class NewProviderForm(forms.Form):
         names = ("name", "display_name", "protocol", "endpoint", "default_model")
         return Provider(**{name: data[name] for name in names})
 
+    needs_key = True
+    """Whether the preset chosen is of a host that asks for a key."""
+
     def key_change(self) -> KeyChange:
-        """The key typed; none typed means the environment's."""
+        """The key typed; none typed means the environment's, or none where the host asks for none."""
         text = self.cleaned_data["key"].strip()
-        return KeyChange(KeyAct.SET, text) if text else KeyChange(KeyAct.ENVIRONMENT)
+        if text:
+            return KeyChange(KeyAct.SET, text)
+        return KeyChange(KeyAct.ENVIRONMENT if self.needs_key else KeyAct.NONE)

@@ -67,13 +67,15 @@ def told(row: Provider, call: Callable[[], Dialled]) -> Outcome:
     """The result of a call in words; a dialler that is not connected is a fault like others."""
     if not hasattr(ports, "dial"):
         return Outcome(False, _("Not called."), NOT_CONNECTED, advice=str(ADVICE[NOT_CONNECTED]))
-    result = call()
+    return outcome_of(row.name, call())
+
+
+def outcome_of(name: str, result: Dialled) -> Outcome:
+    """The result of a call to a provider in words."""
     took = duration_text(result.ms)
     if not result.fault:
-        return Outcome(
-            True, _("%(name)s answered in %(time)s.") % {"name": row.name, "time": took}, models=result.models
-        )
-    sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": row.name, "time": took}
+        return Outcome(True, _("%(name)s answered in %(time)s.") % {"name": name, "time": took}, models=result.models)
+    sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
     advice = " ".join(part for part in (brief(result.message), advice_for(result.fault)) if part)
     return Outcome(False, sentence, result.fault, result.status, advice)
 

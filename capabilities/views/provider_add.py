@@ -47,6 +47,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
     """The first step: a preset or an address of one's own, and the key."""
     preset = BY_NAME.get(request.GET.get("preset", ""))
     form = NewProviderForm(request.POST or None, initial=start_of(preset))
+    form.needs_key = preset.needs_key if preset else True
     status = 200
     if request.method == "POST":
         if form.is_valid():

@@ -20,6 +20,8 @@ from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
 from capabilities.models import Provider, Service
 from capabilities.queries_matrix import MatrixRow, Square, columns, row_of
+from capabilities.templatetags.ui import capability_label
+from capabilities.views import dialling
 from capabilities.views.common import UNPROCESSABLE, differences, into_form, refuse, say, say_done, take_version
 
 PLACES = {"serviceId": "service_id"}
@@ -173,6 +175,24 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
         say_done(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, row)
     else:
         say(request, _("The catalogue has nothing new for it."))
+    return redirect("service", service_id=service_id)
+
+
+@require_POST
+@administrators_only
+def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Asks the real model what it reads, and records the answer as probed."""
+    row = find(service_id)
+    probed = actions.probe_service(actor_of(request), row)
+    if probed.failed:
+        result = dialling.outcome_of(row.provider.name, probed.failed)
+        return service_page(request, row, ServiceForm(instance=row), result=result)
+    reads = [str(capability_label(name)) for name, on in probed.found.items() if on]
+    said = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": ", ".join(reads)}
+    if probed.kept:
+        names = ", ".join(str(capability_label(name)) for name in probed.kept)
+        said += " · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
+    say_done(request, said, row)
     return redirect("service", service_id=service_id)
 
 

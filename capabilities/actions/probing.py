@@ -1,0 +1,65 @@
+"""Asking the real model what it reads, and recording the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from capabilities.actions.services import Cell, set_capabilities
+from capabilities.core.presets import preset_for_endpoint, quirks_for
+from capabilities.core.probes import PROBES, request_of, verdict
+from capabilities.core.slots import slots_for
+from capabilities.core.vocabulary import Source
+from capabilities.models import Service
+from capabilities.ports import Actor, Dialled, ports
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What probing found: by capability, what was recorded, what an administrator's word kept from being recorded.
+
+    `failed` is the call that did not answer words alone; then nothing else was asked. A capability in none of them
+    stays as unknown as it was.
+    """
+
+    found: Mapping[str, bool] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+    failed: Dialled | None = None
+
+
+def probe_service(actor: Actor, row: Service) -> Probed:
+    """Sends a tiny image, sound and page to the model, and records what it could read as probed, in one revision.
+
+    A cell that was declared stays as it is: an administrator's word wins. Calls are made before anything is written.
+    """
+    greeting = ports.dial.test(row.provider.name, row.model)
+    if greeting.fault:
+        return Probed(failed=greeting)
+    found = {"text": True, **answers(row)}
+    there = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
+    declared = {
+        name for name in found if (there[name].source == Source.DECLARED if name in there else row.knows_the_rest)
+    }
+    cells: dict[Cell, bool] = {("input", name): on for name, on in found.items() if name not in declared}
+    if cells:
+        set_capabilities(actor, {row: cells}, source=Source.PROBED)
+    against = (name for name in declared if found[name] != (name in there and there[name].supported))
+    return Probed(found, tuple(sorted(against)))
+
+
+def answers(row: Service) -> dict[str, bool]:
+    """What the model made of each probe that its protocol has a place for; silent about the inconclusive."""
+    provider = row.provider
+    preset = preset_for_endpoint(provider.endpoint)
+    quirks = quirks_for(provider.endpoint, provider.quirks)
+    slots = slots_for(provider.protocol, preset.slots if preset else None, row.limits or None, quirks)
+    found = {}
+    for name, probe in PROBES.items():
+        slot = slots.get(probe.kind)
+        if slot is None or not slot.carries(probe.mime_type):
+            continue
+        said = ports.dial.ask(provider.name, row.model, request_of(probe))
+        reads = verdict(probe, said.text, said.fault)
+        if reads is not None:
+            found[name] = reads
+    return found
