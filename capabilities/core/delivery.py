@@ -131,7 +131,7 @@ class _AtHand:
 def _otherwise(
     file: FilePart, reader: Reader, position: Position, slot: Slot | None, reasons: list[Reason]
 ) -> Delivery:
-    reason = reasons[0]
+    reason = _decisive(reader, reasons)
     if slot is not None and ContentPolicy.CONVERT in reader.policies and _convertible(file, reasons):
         target = conversion_target(slot, reader, position)
         if target.mime_types:
@@ -144,6 +144,12 @@ def _otherwise(
 
 SAME_FOR_EVERYONE = frozenset({ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY})
 """Reasons that no other candidate could do better about, so that skipping one for them would help nobody."""
+
+
+def _decisive(reader: Reader, reasons: list[Reason]) -> Reason:
+    """The first reason; under `native_only` before it one that every other candidate would meet as well."""
+    hopeless = [reason for reason in reasons if reason.code in SAME_FOR_EVERYONE]
+    return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 
 
 def without_the_file(reader: Reader, reason: Reason) -> Outcome:

@@ -245,9 +245,12 @@ def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: Fi
 @pytest.mark.parametrize(
     ("file", "role"), [(PNG, Role.ASSISTANT), (PNG, Role.SYSTEM), (replace(PNG, size=0), Role.USER)]
 )
-def test_native_only_skips_nobody_for_what_nobody_could_take(file: FilePart, role: Role) -> None:
-    """A file in an assistant's message, or an empty one, is described for every candidate."""
-    strict = reader("openai", "vision", policies=policies_of("native_only"))
+@pytest.mark.parametrize("capabilities", [("vision",), ()], ids=["vision", "text"])
+def test_native_only_skips_nobody_for_what_nobody_could_take(
+    capabilities: tuple[str, ...], file: FilePart, role: Role
+) -> None:
+    """A file in an assistant's message, or an empty one, is described for every candidate, a text model included."""
+    strict = reader("openai", *capabilities, policies=policies_of("native_only"))
     assert decide(file, strict, Position(role)).outcome is Outcome.DESCRIBED
 
 
