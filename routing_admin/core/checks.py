@@ -31,7 +31,9 @@ def names(configuration: Configuration) -> Iterator[Problem]:
     yield from repeated("routing", [route.task_type for route in configuration.routes])
     for index, provider in enumerate(configuration.providers):
         if "/" in provider.name:
-            yield Problem(f"providers[{index}].providerName", "A provider's name holds no slash.", "range")
+            where = f"providers[{index}].providerName"
+            words = f"The name “{provider.name}” holds a slash, which chains write between provider and model."
+            yield Problem(where, f"{words} Rename the provider and what refers to it.", "range")
 
 
 def repeated(path: str, found: Sequence[str]) -> Iterator[Problem]:

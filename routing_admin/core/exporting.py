@@ -22,6 +22,7 @@ from routing_admin.core.configuration import (
 from routing_admin.core.file_form import without_absent
 from routing_admin.core.importing import FileFormat
 from routing_admin.core.json_path import write_document
+from routing_admin.core.planning import is_taken
 from routing_admin.core.routing_file import key_text, write_provider, write_route
 from routing_admin.core.seed_export import OURS_UNSAID, seed_routing, seed_services
 from routing_admin.core.services_file import write_service
@@ -90,7 +91,7 @@ def _pointing_at_us(configuration: Configuration, base: str) -> Configuration:
     routes = (
         RouteSpec(route.task_type, (CandidateSpec(GATEWAY, f"task:{route.task_type}"),), extra=route.extra)
         for route in configuration.routes
-        if route.enabled
+        if is_taken(route)
     )
     services = (
         replace(service, provider=GATEWAY, base_url=base, model=service.id, routed=False, **OURS_UNSAID)

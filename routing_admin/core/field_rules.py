@@ -10,13 +10,18 @@ from urllib.parse import urlsplit
 
 from capabilities.core.env import KeyForm, form_of
 from capabilities.core.problems import Problem
+from capabilities.core.quirks import check_quirks
+from routing_admin.core.fault_table import Action
 from routing_admin.core.json_path import child, storable
 from routing_admin.core.problems_text import bad_key, missing, not_one_of, out_of_range, unreadable_text, wrong_type
+from routing_admin.core.verdicts import word_problem
 
 Check = Callable[[str, Any], Iterator[Problem]]
 
 PROTOCOLS = ("openai", "anthropic", "gemini", "echo")
 PRESETS = ("seed", "resilient", "strict")
+ACTIONS = tuple(Action)
+TIMES = ("connect", "firstContent", "between", "total")
 SCHEMES = ("http", "https", "echo")
 
 
@@ -107,10 +112,13 @@ seconds = number(math.ulp(0.0), 86_400, "a number of seconds above 0, at most a 
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
-    """An object whose values are seconds."""
+    """An object whose values are seconds; a time that nobody measures is a warning."""
     yield from mapping(path, value)
     for key, item in value.items() if isinstance(value, Mapping) else ():
-        yield from seconds(child(path, key), item)
+        where = child(path, key)
+        yield from seconds(where, item)
+        if key not in TIMES:
+            yield _no_effect(where, f"the times are {', '.join(TIMES)}.")
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
@@ -125,8 +133,34 @@ def on_error(path: str, value: Any) -> Iterator[Problem]:
     """A preset's name, or a table of error → action."""
     if isinstance(value, str):
         yield from one_of(PRESETS)(path, value)
+        return
+    yield from mapping(path, value)
+    for word, said in value.items() if isinstance(value, Mapping) else ():
+        yield from _error_rule(child(path, word), word, said)
+
+
+def _error_rule(path: str, word: str, said: Any) -> Iterator[Problem]:
+    """One entry of the table: `preset`, `fallbackOn`, or an error and its action. An error nobody knows is harmless."""
+    if word == "preset":
+        yield from one_of(PRESETS)(path, said)
+    elif word == "fallbackOn":
+        yield from listing(path, said)
+        known = [item for item in said if isinstance(item, str)] if isinstance(said, list) else []
+        yield from (_no_effect(path, sentence) for sentence in map(word_problem, known) if sentence)
     else:
-        yield from mapping(path, value)
+        yield from one_of(ACTIONS)(path, said)
+        sentence = word_problem(word)
+        if sentence:
+            yield _no_effect(path, sentence)
+
+
+def _no_effect(path: str, sentence: str) -> Problem:
+    return Problem(path, f"{path} has no effect: {sentence}", "enum", "warning")
+
+
+def quirks(path: str, value: Any) -> Iterator[Problem]:
+    """Compatibility options; one that is not known is a warning."""
+    yield from check_quirks(value, path)
 
 
 def url(path: str, value: Any) -> Iterator[Problem]:

@@ -38,6 +38,11 @@ class Asked:
     params: Params = field(default_factory=Params)
 
 
+def is_taken(route: RouteSpec) -> bool:
+    """Whether requests can come to the route: a disabled one counts as not configured, but `default` always stands."""
+    return route.enabled or route.task_type == DEFAULT_ROUTE
+
+
 def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[RouteSpec, bool]:
     """The route a task type takes, and whether it is the one asked for (MMR-P5, MMR-P6).
 
@@ -45,7 +50,7 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
     """
     asked = task_type or DEFAULT_ROUTE
     route = configuration.route(asked)
-    if route is not None and (route.enabled or asked == DEFAULT_ROUTE):
+    if route is not None and is_taken(route):
         return route, True
     default = configuration.route(DEFAULT_ROUTE)
     if default is None:

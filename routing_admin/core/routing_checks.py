@@ -35,7 +35,7 @@ PROVIDER_RULES = (
     Rule("protocol", rule.one_of(rule.PROTOCOLS)),
     Rule("enabled", rule.flag),
     Rule("envName", rule.text),
-    Rule("quirks", rule.mapping),
+    Rule("quirks", rule.quirks),
     Rule("timeouts", rule.seconds_table),
     Rule("proxy", rule.proxy),
 )
@@ -117,7 +117,9 @@ def _routing(value: Mapping[str, Any], names: Collection[str]) -> Iterator[Probl
         yield missing("routing.default")
     for task_type, entry in routing.items():
         path = child("routing", task_type)
-        if not storable(task_type):
+        if not task_type.strip():
+            yield missing(path)
+        elif not storable(task_type):
             yield unreadable_text(path)
         if isinstance(entry, Mapping):
             yield from _route(path, entry, names)

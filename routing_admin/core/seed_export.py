@@ -15,6 +15,7 @@ from capabilities.core.env import NOT_IN_NAME
 from routing_admin.core.configuration import CandidateSpec, Configuration, ProviderSpec, RouteSpec
 from routing_admin.core.endpoints import base_of, call_of
 from routing_admin.core.file_form import plain_number, without_absent
+from routing_admin.core.planning import is_taken
 from routing_admin.core.routing_file import PROVIDER_KEYS, ROUTE_KEYS, key_text
 from routing_admin.core.services_file import SERVICE_KEYS, write_service
 
@@ -33,7 +34,7 @@ def seed_routing(configuration: Configuration) -> Written:
     chains = {
         route.task_type: [item for item in _distinct(route.candidates) if item.provider in providers]
         for route in configuration.routes
-        if route.enabled
+        if is_taken(route)
     }
     entries = _entries(configuration, providers, chains)
     value = {
@@ -152,7 +153,7 @@ def _unsaid(
 
 def _unsaid_of_route(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator[str]:
     if not chain:
-        why = "it is disabled" if not route.enabled else "none of its candidates can be said"
+        why = "it is disabled" if not is_taken(route) else "none of its candidates can be said"
         yield f"Route “{route.task_type}” is left out: {why}."
         return
     if chain[0] != route.primary:

@@ -264,3 +264,47 @@ def test_a_providers_key_is_in_no_repr() -> None:
     value = example()
     value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
     assert "very-secret" not in repr(parsed(value))
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"404": "next", "5xx": "retry", "http_429_quota": "raise", "preset": "strict", "fallbackOn": ["quota"]}, []),
+        ({"404": "nxt"}, [('["404"]', "enum", "error")]),
+        ({"preset": "seedy"}, [(".preset", "enum", "error")]),
+        ({"fallbackOn": "quota"}, [(".fallbackOn", "type", "error")]),
+        ({"no_such_error": "next"}, [(".no_such_error", "enum", "warning")]),
+        ({"fallbackOn": ["no_such_error"]}, [(".fallbackOn", "enum", "warning")]),
+    ],
+)
+def test_each_word_of_an_error_table_is_judged(table: dict[str, Any], told: list[tuple[str, str, str]]) -> None:
+    """A wrong action is an error; an error that nobody knows does nothing, and a warning says so."""
+    value = example()
+    value["routing"]["default"]["onError"] = table
+    path = "routing.default.onError"
+    found = ConfigLoader.validate(value)
+    assert [(item.field, item.constraint, item.severity) for item in found] == [
+        (path + field, constraint, severity) for field, constraint, severity in told
+    ]
+
+
+def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_error() -> None:
+    """Nobody is left to believe that a misspelt setting holds."""
+    value = example()
+    value["providers"][0] |= {"quirks": {"sistem_role": "developer"}, "timeouts": {"conect": 5}}
+    value["providers"][1] |= {"quirks": {"system_role": "boss"}, "timeouts": {"connect": 0}}
+    assert [(item.field, item.constraint, item.severity) for item in ConfigLoader.validate(value)] == [
+        ("providers[0].quirks.sistem_role", "enum", "warning"),
+        ("providers[0].timeouts.conect", "enum", "warning"),
+        ("providers[1].quirks.system_role", "enum", "error"),
+        ("providers[1].timeouts.connect", "range", "error"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_task_type_without_a_name_is_told_when_the_file_is_read(name: str) -> None:
+    """No request can ask for it; every other name is a task type."""
+    value = example()
+    value["routing"][name] = {"provider": "openai"}
+    (problem,) = ConfigLoader.validate(value)
+    assert (problem.field, problem.constraint) == (f'routing["{name}"]', "required")

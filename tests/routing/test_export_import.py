@@ -343,3 +343,12 @@ def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
     assert first.configuration.services[0].provider == "openai"
     again = import_values(first.configuration, [services, routing], fingerprint_at=at)
     assert (again.configuration, again.keys) == (first.configuration, {})
+
+
+@pytest.mark.parametrize("mode", [Mode.SEED, Mode.GATEWAY])
+def test_a_switched_off_default_route_still_stands_in_exports_for_others(mode: Mode) -> None:
+    """Requests fall to `default` whatever its switch says, and a file without it is no file."""
+    value = example("llm-routing.json")
+    value["routing"]["default"]["enabled"] = False
+    routing, _ = texts(imported(value).configuration, mode)
+    assert validate(json.loads(routing)) == []
