@@ -10,8 +10,9 @@ from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
+from artifacts.views.words import KINDS
 from capabilities.core.delivery import Shown
 from capabilities.core.reasons import SENTENCES, ReasonCode
 from capabilities.core.wire import Fault
@@ -35,14 +36,14 @@ SKIPS: Mapping[str, Text] = {
 }
 """What an outcome that is no fault means."""
 
-KINDS: Mapping[str, Text] = {
-    "image": pgettext_lazy("what was described", "image"),
-    "audio": pgettext_lazy("what was described", "audio"),
-    "video": pgettext_lazy("what was described", "video"),
-    "document": pgettext_lazy("what was described", "document"),
-    "text": pgettext_lazy("what was described", "text"),
-    "other": pgettext_lazy("what was described", "file"),
+LOST: Mapping[str, Text] = {
+    "image": gettext_lazy("the image"),
+    "audio": gettext_lazy("the sound"),
+    "video": gettext_lazy("the video"),
+    "document": gettext_lazy("the document"),
+    "text": gettext_lazy("the text"),
 }
+"""What a model did not get, in a sentence."""
 
 SHOWN_BADGES = {Shown.AS_IS.value: "native", Shown.CONVERTED.value: "converted", Shown.DESCRIBED.value: "described"}
 NOT_SENT = "omitted"
@@ -64,6 +65,11 @@ class File:
     badge: str
     reason: str
     artifact: str
+
+    @property
+    def kind_name(self) -> str:
+        """Its kind in the reader's language."""
+        return str(KINDS.get(self.kind, self.kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +135,7 @@ def chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _file(said: Mapping[str, Any]) -> File:
     return File(
         name=said.get("filename") or said.get("artifactId") or "",
-        kind=str(KINDS.get(said.get("kind", ""), said.get("kind", ""))),
+        kind=said.get("kind", ""),
         badge=SHOWN_BADGES.get(said.get("shown", ""), NOT_SENT),
         reason=translated(said.get("reason", ""), said.get("sentence", "")),
         artifact=said.get("artifactId") or "",
@@ -173,9 +179,9 @@ def story(row: RequestLog, walked: Sequence[Step]) -> Story:
 def _answered(row: RequestLog, walked: Sequence[Step], lost: Sequence[File]) -> str:
     names = {"task": row.task_type or _("The request"), "model": row.model or row.provider}
     if lost and len(lost) == 1:
-        return _("%(task)s was answered by %(model)s, which did not see the %(kind)s") % {**names, "kind": lost[0].kind}
+        return _("%(task)s was answered by %(model)s, which did not get %(what)s") % {**names, "what": _lost(lost[0])}
     if lost:
-        return _("%(task)s was answered by %(model)s, which did not see %(count)s files") % {
+        return _("%(task)s was answered by %(model)s, which did not get %(count)s files") % {
             **names,
             "count": len(lost),
         }
@@ -203,9 +209,13 @@ def _why(step: Step) -> str:
 def _loss(walked: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
     return tuple(
         _("%(file)s became a description for %(name)s: %(reason)s")
-        % {"file": each.name or each.kind, "name": walked[-1].name, "reason": each.reason}
+        % {"file": each.name or _lost(each), "name": walked[-1].name, "reason": each.reason}
         for each in lost[:3]
     )
+
+
+def _lost(file: File) -> str:
+    return str(LOST.get(file.kind, _("the file")))
 
 
 def tracks(walked: Sequence[Step]) -> tuple[Track, ...]:

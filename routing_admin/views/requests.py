@@ -11,11 +11,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
+from artifacts.views.words import KINDS
 from routing_admin import request_search, snapshot
 from routing_admin.core.chain import OK
 from routing_admin.models import Installation, RequestLog
 from routing_admin.request_search import Search
-from routing_admin.request_story import KINDS, chips, meaning, steps, story, tracks
+from routing_admin.request_story import chips, meaning, steps, story, tracks
 
 QUICK = (
     ("status", "error", gettext_lazy("Failed"), "stop"),

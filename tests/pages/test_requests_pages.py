@@ -201,7 +201,7 @@ def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: s
 def test_a_request_page_opens_with_what_happened_and_what_was_lost(client: Client) -> None:
     """One sentence, the attempts, the file with its three words and reason, what was left out."""
     text = client.get(reverse("request", args=[design().pk])).content.decode()
-    assert "design was answered by deepseek-chat, which did not see the image" in text
+    assert "design was answered by deepseek-chat, which did not get the image" in text
     assert "qwen-vl: The provider limits our rate (429, 2 tries)." in text
     assert "shot.png became a description for deepseek-chat" in text
     assert "Described only" in text
@@ -273,9 +273,9 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
     ("adaptation", "badge", "kind"),
     [
         ("", "", ""),
-        ("image=native", "native", "image"),
-        ("image=native;file=described:2", "described", "document"),
-        ("file=extracted", "converted", "document"),
+        ("image=native", "native", "Image"),
+        ("image=native;file=described:2", "described", "Document"),
+        ("file=extracted", "converted", "Document"),
     ],
 )
 def test_the_worst_that_became_of_a_file_is_what_the_list_shows(adaptation: str, badge: str, kind: str) -> None:

@@ -114,7 +114,7 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     page.get_by_role("link", name="Fell back").click()
     page.wait_for_url("**fallback**")
     page.get_by_role("link", name="design").click()
-    assert "did not see the image" in page.locator("h1").inner_text()
+    assert "did not get the image" in page.locator("h1").inner_text()
 
 
 def test_the_demo_goes_with_one_click_and_comes_back_with_another(admin_page: Any, demo: str) -> None:
