@@ -14,12 +14,12 @@ REF_PREFIX = "artifact:"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
-def artifact_id(ref: str) -> str | None:
+def artifact_id(ref: object) -> str | None:
     """The id in a reference, `artifact:<id>` or bare; None when it cannot be one (decision 14).
 
     Ids are 1 to 128 of A-Z a-z 0-9 _ -, so nothing that passes here can name a path.
     """
-    bare = ref.removeprefix(REF_PREFIX)
+    bare = ref.removeprefix(REF_PREFIX) if isinstance(ref, str) else ""
     return bare if _ID.fullmatch(bare) else None
 
 

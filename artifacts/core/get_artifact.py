@@ -116,7 +116,9 @@ def _part(
         return None
     filename = filename or _word(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
-    kind = Kind.IMAGE if result["routing"] == "image_url" else kind_of(mime_type or OCTET_STREAM)
+    named = kind_of(mime_type or OCTET_STREAM)
+    # A drawing in words (SVG) is text to a model, whichever slot a tool put it in.
+    kind = Kind.IMAGE if result["routing"] == "image_url" and named is not Kind.TEXT else named
     size = _count(metadata.get("size")) if data is None else len(data)
     return FilePart(
         kind,

@@ -124,6 +124,21 @@ def test_a_result_in_a_tool_message_is_read_as_its_file(
     assert list(part.content.blob().blocks()) == list(artifact.content.blob().blocks())
 
 
+def test_a_drawing_in_words_is_text_even_in_the_image_slot() -> None:
+    """SVG is text to a model (decision 3), so that it is read instead of described as a type no slot takes."""
+    url = "data:image/svg+xml;base64," + base64.b64encode(b"<svg/>").decode()
+    result = {"contentType": "image", "routing": "image_url", "imageUrl": {"image_url": {"url": url}}}
+    part = read_tool_result(json.dumps(result))
+    assert part is not None
+    assert (part.kind, part.mime_type) == (Kind.TEXT, "image/svg+xml")
+
+
+@pytest.mark.parametrize("ref", [None, 7, ["a"]])
+def test_what_is_no_reference_at_all_is_no_id(ref: object) -> None:
+    """A model may call the tool with any JSON value."""
+    assert artifact_id(ref) is None
+
+
 def test_the_seeds_short_form_is_read_by_its_id() -> None:
     """Without data the part has the reference and no content; whoever holds the store fills it in."""
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
