@@ -1,20 +1,21 @@
-"""One switch of the capability matrix; drawn in Python, since a page has thousands of them."""
+"""The rows and switches of the capability matrix; drawn in Python, since a page has thousands of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from urllib.parse import quote
 
 from django import template
 from django.urls import reverse
 from django.utils.functional import Promise
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.models import Service
 from capabilities.queries_matrix import MatrixRow, Square
-from capabilities.templatetags.ui import capability_label
+from capabilities.templatetags.ui import capability_label, icon
 
 register = template.Library()
 
@@ -28,47 +29,87 @@ LABELS: Mapping[str, str | Promise] = {
     "input": gettext_lazy("%(service)s reads %(capability)s, %(source)s"),
     "output": gettext_lazy("%(service)s writes %(capability)s, %(source)s"),
 }
+CELL = (
+    '<input class="cell" type="checkbox" role="switch" name="on" value="1" id="c-{pk}-{side}-{name}"'
+    ' data-source="{source}" title="{title}" aria-label="{label}"{checked}{act}>'
+)
+ROW = (
+    '<tr><th scope="row" class="name"><a href="{href}">{id}</a><span class="sub">{sub}</span></th>{cells}{menu}</tr>\n'
+)
+MENU = (
+    '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
+    ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
+)
+
+
+class Pen:
+    """Draws cells and rows; every word is translated and escaped once, not once a cell."""
+
+    def __init__(self, can_edit: bool) -> None:
+        self.can_edit = can_edit
+        self.sources = {word: escape(str(label)) for word, label in SOURCES.items()}
+        self.labels = {side: escape(str(label)) for side, label in LABELS.items()}
+        self.names: dict[str, tuple[str, str, str]] = {}
+        self.cell_url = reverse("matrix_cell", args=[0])
+        self.menu_url = reverse("matrix_row", args=[0])
+        self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
+        self.disabled = escape(_("disabled"))
+
+    def name(self, name: str) -> tuple[str, str, str]:
+        """A capability's id and its label, both escaped, and its id as part of an address."""
+        if name not in self.names:
+            self.names[name] = (escape(name), escape(capability_label(name)), quote(name, safe=""))
+        return self.names[name]
+
+    def cell(self, pk: int, service_id: str, square: Square) -> str:
+        """One switch, `service_id` being escaped; without the right to edit it shows its state and is disabled."""
+        name, label, quoted = self.name(square.name)
+        source = self.sources.get(square.source, "")
+        url = self.cell_url.replace("/0/", f"/{pk}/")
+        act = f' hx-post="{url}?side={square.side}&amp;name={quoted}" hx-swap="outerHTML"'
+        return CELL.format(
+            pk=pk,
+            side=square.side,
+            name=name,
+            source=square.source,
+            title=source,
+            label=self.labels[square.side] % {"service": service_id, "capability": label, "source": source},
+            checked=" checked" if square.on else "",
+            act=act if self.can_edit else " disabled",
+        )
+
+    def row(self, row: MatrixRow, query: str) -> str:
+        """One row: the service's name, its cells, and the button of its acts; `query` is escaped."""
+        service, own = row.service, escape(row.service.service_id)
+        sub = escape(service.provider.name) + ("" if service.enabled else f" · {self.disabled}")
+        url = self.menu_url.replace("/0/", f"/{service.pk}/")
+        said = self.menu_label % {"name": own}
+        menu = MENU.format(url=url, query=query, label=said, icon=self.dots) if self.can_edit else ""
+        href = escape(reverse("service", args=[service.service_id]))
+        return ROW.format(href=href, id=own, sub=sub, cells=self.cells(row, own), menu=menu)
+
+    def cells(self, row: MatrixRow, own: str) -> str:
+        """A row's cells, the first of each group with the group's edge."""
+        drawn, last = [], ""
+        for square in row.cells:
+            group = "g-in" if square.side == "input" else "g-out"
+            edge = "" if square.side == last else " edge"
+            last = square.side
+            drawn.append(f'<td class="{group}{edge}">{self.cell(row.service.pk, own, square)}</td>')
+        return "".join(drawn)
 
 
 @register.simple_tag
 def cell(service: Service, square: Square, can_edit: bool) -> SafeString:
     """The switch of one cell; it saves itself at once."""
-    return draw(service, square, can_edit, reverse("matrix_cell", args=[service.pk]))
-
-
-def draw(service: Service, square: Square, can_edit: bool, url: str) -> SafeString:
-    """The switch; without the right to edit it shows its state and is disabled."""
-    said = {
-        "service": service.service_id,
-        "capability": capability_label(square.name),
-        "source": SOURCES.get(square.source, square.source),
-    }
-    act = format_html(' hx-post="{}?side={}&amp;name={}" hx-swap="outerHTML"', url, square.side, square.name)
-    return format_html(
-        '<input class="cell" type="checkbox" role="switch" name="on" value="1" id="c-{}-{}-{}" data-source="{}"'
-        ' title="{}" aria-label="{}"{}{}>',
-        service.pk,
-        square.side,
-        square.name,
-        square.source,
-        said["source"],
-        str(LABELS[square.side]) % said,
-        " checked" if square.on else "",
-        act if can_edit else " disabled",
-    )
+    return mark_safe(Pen(can_edit).cell(service.pk, escape(service.service_id), square))  # noqa: S308
 
 
 @register.simple_tag
-def cells(row: MatrixRow, can_edit: bool) -> SafeString:
-    """All cells of a row, the first of each group with the group's edge."""
-    url = reverse("matrix_cell", args=[row.service.pk])
-    places, last = [], ""
-    for square in row.cells:
-        group = "g-in" if square.side == "input" else "g-out"
-        edge = "" if square.side == last else " edge"
-        last = square.side
-        places.append((group, edge, draw(row.service, square, can_edit, url)))
-    return format_html_join("", '<td class="{}{}">{}</td>', places)
+def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str) -> SafeString:
+    """All rows of the matrix; everything that is not ours is escaped where it comes in."""
+    pen, asked = Pen(can_edit), escape(query)
+    return mark_safe("".join(pen.row(row, asked) for row in rows))  # noqa: S308
 
 
 @register.filter

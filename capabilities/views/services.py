@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -25,6 +26,7 @@ from capabilities.views import dialling
 from capabilities.views.common import UNPROCESSABLE, differences, into_form, refuse, say, say_done, take_version
 
 PLACES = {"serviceId": "service_id"}
+PER_PAGE = 50
 
 
 def services(request: HttpRequest) -> HttpResponse:
@@ -33,9 +35,10 @@ def services(request: HttpRequest) -> HttpResponse:
     rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
     if q:
         rows = rows.filter(service_id__icontains=q)
-    lines = [(row, *lists_of(row)) for row in rows]
+    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    lines = [(row, *lists_of(row)) for row in page]
     template = "capabilities/services.html#rows" if request.htmx else "capabilities/services.html"  # type: ignore[attr-defined]
-    return render(request, template, {"lines": lines, "q": q})
+    return render(request, template, {"lines": lines, "q": q, "page": page})
 
 
 def lists_of(row: Service) -> tuple[list[str], list[str]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 from django.test import Client
 from visitors import HTMX, client_of, demo, queries_of, text_of
@@ -157,3 +160,17 @@ def test_a_cell_that_cannot_be_is_refused(admin: Client, wrong: str) -> None:
     before = Revision.objects.count()
     assert admin.post(f"/matrix/cell/{row.pk}/?{wrong}", {"on": "1"}).status_code == 400
     assert Revision.objects.count() == before
+
+
+def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
+    """Markup in an id or a capability stays text, and the address of its switch leads back to the same cell."""
+    row = new_service('<b>"x"</b>', "m")
+    odd = 'a&b <i>"c"</i> +#'
+    actions.set_cell(SYSTEM, row, ("input", odd), supported=True)
+    page = text_of(admin.get("/matrix/?provider=echo"))
+    assert "<b>" not in page.split("<tbody>")[1].split("</tbody>")[0]
+    assert "<i>" not in page
+    address = re.search(rf'hx-post="(/matrix/cell/{row.pk}/\?side=input&amp;name=a%26b[^"]+)"', page)
+    assert address is not None
+    admin.post(html.unescape(address[1]), headers=HTMX)
+    assert not row.capabilities.get(side="input", name=odd).supported
