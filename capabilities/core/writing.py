@@ -69,7 +69,7 @@ def description(file: FilePart, reason: Reason, words: Words) -> str:
         reference_of(file.artifact_id) if file.artifact_id else None,
         file.filename,
         file.size,
-        file.mime_type,
+        None if file.mime_type.endswith("/*") else file.mime_type,
         words.language,
         words.agents_for(file),
         words.has_send_message,

@@ -295,6 +295,14 @@ def test_a_remote_file_is_described_with_its_url() -> None:
     assert native == NativePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
 
 
+def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
+    """Behind a URL without an extension anything may stand; `image/*` is no MIME type (MCR-3: if known)."""
+    remote = FilePart(Kind.IMAGE, "image/*", url="https://example.org/a")
+    described = parse(adapted(ask(remote), reader("openai")).deliveries[0].text or "")
+    assert described is not None
+    assert (described.url, described.mime_type) == ("https://example.org/a", None)
+
+
 def test_the_header_counts_outcomes_by_kind() -> None:
     """kind=outcome[:count] joined by semicolons; documents and others say file (CONTRACT §6)."""
     other = replace(PDF, kind=Kind.OTHER, mime_type="application/zip")
