@@ -1,0 +1,1 @@
+"""Well-known hosts, by where they are; `presets.py` puts them together."""
