@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,42 +84,52 @@ def manage(environment: dict[str, str], *words: str) -> str:
 def served(directory: Path) -> Iterator[Server]:
     """The demo, the lab's providers beside it, and a server that listens."""
     with Lab() as lab:
-        port = free_port()
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("ROUTING_ADMIN_", "LLM_", "DJANGO"))
-        }
-        environment |= {
-            "ROUTING_ADMIN_DATA_DIR": str(directory),
-            "ROUTING_ADMIN_PORT": str(port),
-            "ROUTING_ADMIN_ALLOWED_ORIGINS": lab.url("openai").split("/lab")[0],
-        }
+        environment = environment_of(directory, lab)
         manage(environment, "bootstrap")
         file = directory / "lab.json"
         file.write_text(json.dumps(routing(lab)))
         manage(environment, "import_config", str(file))
-        key = manage(environment, "issue_agent_key", "text-agent")
-        process = subprocess.Popen([sys.executable, "manage.py", "serve"], cwd=ROOT, env=environment)
+        server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory)
         try:
-            wait_for(port, process)
-            yield Server(port, key, lab, directory, process)
+            yield server
         finally:
-            process.terminate()
-            process.wait(timeout=40)
+            server.process.terminate()
+            server.process.wait(timeout=40)
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Returns when the server listens."""
+def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
+    """The settings: a data directory of its own, and the lab as the only private address that may be called."""
+    ours = ("ROUTING_ADMIN_", "LLM_", "DJANGO")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    origin = lab.url("openai").split("/lab")[0]
+    return inherited | {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
+
+
+def listening(environment: dict[str, str], key: str, lab: Lab, directory: Path, tries: int = 5) -> Server:
+    """The server once it answers to its own key; another port when somebody else took the one that was free."""
+    for _ in range(tries):
+        port = free_port()
+        words = [sys.executable, "manage.py", "serve", "--port", str(port)]
+        process = subprocess.Popen(words, cwd=ROOT, env=environment)
+        server = Server(port, key, lab, directory, process)
+        if answers(server):
+            return server
+        process.terminate()
+        process.wait(timeout=40)
+    raise AssertionError("the server does not answer")
+
+
+def answers(server: Server) -> bool:
+    """Whether it is this server that listens there, within half a minute."""
     until = time.monotonic() + 30
-    while time.monotonic() < until:
-        assert process.poll() is None, "the server ended"
+    while time.monotonic() < until and server.process.poll() is None:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
+            return bool(server.get("/v1/models"))
+        except urllib.error.HTTPError:
+            return False
         except OSError:
             time.sleep(0.05)
-    raise AssertionError("the server does not listen")
+    return False
 
 
 def free_port() -> int:
