@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,18 @@ LARGEST = 150_000
 """Bytes of a picture; colours are reduced until it fits."""
 
 SECONDS_TO_START = 60
+KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
+CALLS = (
+    ("task:planning", "Plan the week of the release."),
+    ("task:chapter_generation", "Write the first chapter."),
+    ("task:design", "What is wrong with this layout?"),
+    ("task:planning", "And the week after it."),
+    ("echo/echo-503", "Are you there?"),
+    ("task:optimization", "Make this shorter."),
+    ("task:one_shot_generation", "A haiku on routing."),
+    ("task:design", "Is the second draft better?"),
+)
+"""Model and message of the requests that the log of the pictures shows, besides the demo's own."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,7 @@ ALL = (
     Picture("artifact.zh", "artifact", 1250, "dark", "zh-Hans"),
     Picture("route", "route", 1100),
     Picture("requests", "requests"),
+    Picture("request", "request", 1000),
     Picture("matrix", "matrix"),
 )
 
@@ -66,14 +81,26 @@ def product() -> Iterator[str]:
             "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
         }
         command = [sys.executable, str(ROOT / "manage.py")]
-        subprocess.run([*command, "bootstrap"], check=True, capture_output=True)
+        said = subprocess.run([*command, "bootstrap"], check=True, capture_output=True, text=True).stdout
         port = free_port()
         server = subprocess.Popen([*command, "serve", "--port", str(port)], stderr=subprocess.DEVNULL)
         try:
-            yield answering(f"http://127.0.0.1:{port}")
+            url = answering(f"http://127.0.0.1:{port}")
+            call(url, KEY.findall(said)[0])
+            yield url
         finally:
             server.terminate()
             server.wait(timeout=40)
+
+
+def call(url: str, key: str) -> None:
+    """Some requests of an agent, so that the log has something to show."""
+    for model, text in CALLS:
+        body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        with suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(urllib.request.Request(f"{url}/v1/chat/completions", body, headers)).close()
+    time.sleep(1)  # the log is written behind the answers
 
 
 def free_port() -> int:
@@ -111,7 +138,7 @@ def addresses() -> dict[str, str]:
     picture = Artifact.objects.living().filter(kind="image").first()
     if picture:
         found["artifact"] = reverse("artifact", args=[picture.pk])
-    request = RequestLog.objects.first()
+    request = RequestLog.objects.exclude(adaptation="").first() or RequestLog.objects.first()
     if request:
         found["request"] = reverse("request", args=[request.pk])
     return found
@@ -161,7 +188,9 @@ def take(url: str, pictures: list[Picture], goal: Path) -> None:
         browser = playwright.chromium.launch(executable_path=executable, args=arguments)
         for picture in pictures:
             page = browse(browser, url, picture)
-            page.goto(places[picture.place])
+            answer = page.goto(places[picture.place])
+            if answer is None or answer.status != 200:
+                raise SystemExit(f"{picture.place}: the page answered {answer.status if answer else 'nothing'}")
             page.wait_for_load_state("networkidle")
             data = small(page.screenshot())
             (goal / f"{picture.name}.png").write_bytes(data)
