@@ -26,6 +26,9 @@ QUICK = (
 )
 """Filters one click away: key, value, label, icon."""
 
+EXAMPLE = "status:error task:planning provider:openai since:1h"
+"""What the empty search box shows; keys are never translated."""
+
 BADGE_ORDER = (
     ("described", "described"),
     ("refused", "described"),
@@ -50,6 +53,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "older": _address(typed, before=found.older) if found.older else "",
         "newer": _address(typed, after=found.newer) if found.newer else "",
         "keys": request_search.KEYS,
+        "example": EXAMPLE,
     }
     return render(request, "requests/requests.html", context)
 
