@@ -13,6 +13,7 @@ from capabilities.core.protocols.stream import (
     EXPLAINS_SILENCE,
     MalformedEventError,
     count,
+    filled,
     json_event,
     merged_usage,
     total_of,
@@ -59,7 +60,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     finish = "tool_calls" if calls and finish == "stop" else finish
     usage = usage_of(value.get("usage"))
     model, identity = value.get("model"), value.get("id")
-    return Answer(text, calls, thoughts or None, None, finish, usage, _word(model), _word(identity))
+    return Answer(text, calls, thoughts or None, None, finish, usage, filled(model), filled(identity))
 
 
 def _words(block: Mapping[str, Any], kind: str, name: str) -> str:
@@ -79,7 +80,7 @@ def _calls(blocks: list[dict[str, Any]], signature: str | None) -> tuple[ToolCal
     for block in blocks:
         if block.get("type") == "tool_use" and isinstance(block.get("name"), str):
             arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
-            identity = _word(block.get("id")) or f"call_{len(calls)}"
+            identity = filled(block.get("id")) or f"call_{len(calls)}"
             calls.append(ToolCall(identity, block["name"], arguments, None if calls else signature))
     return tuple(calls)
 
@@ -93,10 +94,6 @@ def usage_of(value: Any) -> Usage:
     completion = count(value, "output_tokens")
     total = total_of(prompt, completion) if prompt is not None and completion is not None else None
     return Usage(prompt, completion, total, read, count(value, "output_tokens_details", "thinking_tokens"))
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 class BlockReader:
@@ -135,7 +132,7 @@ class BlockReader:
 
     def _start(self, message: Mapping[str, Any]) -> None:
         self._usage = usage_of(message.get("usage"))
-        self._id, self._model = _word(message.get("id")), _word(message.get("model"))
+        self._id, self._model = filled(message.get("id")), filled(message.get("model"))
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
         if block.get("type") != "tool_use":
@@ -144,8 +141,8 @@ class BlockReader:
         signature, self._signature = self._signature, None
         whole = block.get("input")
         self._inputs[place] = json.dumps(whole, ensure_ascii=False) if whole else "{}"
-        identity = _word(block.get("id")) or f"call_{place}"
-        call = ToolCallDelta(place, identity, _word(block.get("name")) or "", "", signature)
+        identity = filled(block.get("id")) or f"call_{place}"
+        call = ToolCallDelta(place, identity, filled(block.get("name")) or "", "", signature)
         return Delta(tool_calls=(call,))
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:

@@ -13,6 +13,7 @@ from capabilities.core.protocols.stream import (
     EXPLAINS_SILENCE,
     MalformedEventError,
     count,
+    filled,
     json_event,
     merged_usage,
     total_of,
@@ -67,7 +68,7 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
         return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
     usage = usage_of(value.get("usageMetadata"))
-    model, identity = _word(value.get("modelVersion")), _word(value.get("responseId"))
+    model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
     return Answer(text, calls, thoughts or None, None, finish, usage, model, identity)
 
 
@@ -113,9 +114,9 @@ def _with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     """A function call; without an id of its own it gets one that differs from answer to answer."""
     call = part["functionCall"]
-    identity = _word(call.get("id")) or f"call_{_word(value.get('responseId')) or 'gemini'}_{index}"
+    identity = filled(call.get("id")) or f"call_{filled(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
-    return ToolCall(identity, str(call["name"]), arguments, _word(part.get("thoughtSignature")))
+    return ToolCall(identity, str(call["name"]), arguments, filled(part.get("thoughtSignature")))
 
 
 def usage_of(value: Any) -> Usage:
@@ -124,10 +125,6 @@ def usage_of(value: Any) -> Usage:
     completion = total_of(count(value, "candidatesTokenCount"), thoughts)
     prompt, total = count(value, "promptTokenCount"), count(value, "totalTokenCount")
     return Usage(prompt, completion, total, count(value, "cachedContentTokenCount"), thoughts)
-
-
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 class PartReader:
@@ -168,6 +165,6 @@ class PartReader:
     def _settle(self, reason: Any, value: Mapping[str, Any]) -> None:
         if reason:
             word = finish_of(reason, has_calls=bool(self._calls))
-            model, identity = _word(value.get("modelVersion")), _word(value.get("responseId"))
+            model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
             self.finish = Finish(word, self._usage, model, identity)
             self.finished = "usageMetadata" in value

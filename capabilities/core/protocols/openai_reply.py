@@ -9,7 +9,14 @@ from typing import Any
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, json_of
 from capabilities.core.protocols.sse import SseEvent
-from capabilities.core.protocols.stream import EXPLAINS_SILENCE, MalformedEventError, count, json_event, merged_usage
+from capabilities.core.protocols.stream import (
+    EXPLAINS_SILENCE,
+    MalformedEventError,
+    count,
+    filled,
+    json_event,
+    merged_usage,
+)
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, ToolCallDelta, Usage
 
 FINISHES = {
@@ -74,7 +81,7 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     if finish not in EXPLAINS_SILENCE and not (text or calls or reasoning or refusal):
         return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
     usage = usage_of(value.get("usage"))
-    return Answer(text, calls, reasoning, refusal, finish, usage, _word(value.get("model")), _word(value.get("id")))
+    return Answer(text, calls, reasoning, refusal, finish, usage, filled(value.get("model")), filled(value.get("id")))
 
 
 def _broken(choice: Mapping[str, Any], reason: str) -> Failure:
@@ -111,7 +118,7 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
         function = item.get("function") if isinstance(item, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
             name = function["name"]
-            calls.append(ToolCall(_word(item.get("id")) or f"call_{index}", name, _arguments(function)))
+            calls.append(ToolCall(filled(item.get("id")) or f"call_{index}", name, _arguments(function)))
     return tuple(calls)
 
 
@@ -144,10 +151,6 @@ def _reasoning(message: Mapping[str, Any]) -> str:
     return ""
 
 
-def _word(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
 class ChunkReader:
     """Reads chunks; the end is due when `[DONE]` or the count has come after the reason to stop."""
 
@@ -178,8 +181,8 @@ class ChunkReader:
 
     def _envelope(self, chunk: Mapping[str, Any]) -> None:
         self._usage = merged_usage(self._usage, usage_of(chunk.get("usage")))
-        self._id = self._id or _word(chunk.get("id"))
-        self._model = self._model or _word(chunk.get("model"))
+        self._id = self._id or filled(chunk.get("id"))
+        self._model = self._model or filled(chunk.get("model"))
 
     def _choice(self, choice: Mapping[str, Any]) -> list[Delta | Failure]:
         reason = choice.get("finish_reason")
@@ -208,8 +211,8 @@ class ChunkReader:
         if index in self._places:
             return ToolCallDelta(self._places[index], arguments=_arguments(function))
         place = self._places.setdefault(index, len(self._places))
-        name = _word(function.get("name")) or ""
-        return ToolCallDelta(place, _word(item.get("id")) or f"call_{place}", name, _arguments(function))
+        name = filled(function.get("name")) or ""
+        return ToolCallDelta(place, filled(item.get("id")) or f"call_{place}", name, _arguments(function))
 
     def _settle(self, *, counted: bool) -> None:
         if self.finish is None:

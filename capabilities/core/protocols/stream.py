@@ -169,6 +169,11 @@ def count(value: Any, *path: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def filled(value: Any) -> str | None:
+    """The text where it is one and says something; None otherwise."""
+    return value if isinstance(value, str) and value else None
+
+
 def total_of(*numbers: int | None) -> int | None:
     """The sum of the counts that are known; None when none is."""
     known = [number for number in numbers if number is not None]
