@@ -175,7 +175,8 @@ USE_TZ = True
 TIME_ZONE = env.str(PREFIX + "TIME_ZONE", default="UTC")
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = DATA_DIR / "static"  # for whoever runs collectstatic; files are served from where they lie
+STATIC_ROOT.mkdir(exist_ok=True)
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 STORAGES = {

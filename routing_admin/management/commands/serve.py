@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import uvicorn
@@ -27,6 +28,8 @@ class Command(commands.Command):
 
     def run(self, **options: Any) -> None:
         """Runs until it is told to stop."""
+        # WhiteNoise gives small static files as a plain iterator, which costs nothing worth a line in the log.
+        warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         uvicorn.run(
             "routing_admin.asgi:application",
             host=options["host"],
