@@ -124,7 +124,7 @@ def test_a_stranger_uploads_previews_edits_a_chain_and_exports(visitor: Any, tmp
 
 
 def test_an_existing_program_needs_only_another_address(product: Product, visitor: Any) -> None:
-    """Law: the official SDK answers, uploads, asks about the file; the request's page tells how each candidate got it."""
+    """Law: the official SDK answers, uploads and asks about the file; the log tells how each candidate got it."""
     from openai import OpenAI
 
     client = OpenAI(base_url=f"{product.url}/v1", api_key=product.key)
@@ -147,7 +147,7 @@ def test_an_existing_program_needs_only_another_address(product: Product, visito
 
 @pytest.mark.requirement("ABR-2.1", "MCR-4.4")
 def test_one_agent_hands_a_file_to_another_that_can_see_it(product: Product) -> None:
-    """Law: the text agent gets a description and learns who can look; that agent, given the reference, gets the image."""
+    """Law: the text agent gets a description and learns who can look; that agent gets the image by reference."""
 
     def get(path: str) -> Any:
         call = urllib.request.Request(f"{product.url}{path}", headers={"Authorization": f"Bearer {product.key}"})
