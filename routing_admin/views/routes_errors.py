@@ -146,7 +146,7 @@ def pasted(text: str, route: RouteSpec) -> Pasted | None:
     failure = failure_in(text)
     policy = policy_of(route)
     found = explain(failure, policy)
-    return Pasted(found, failure, MEANINGS[found.fault], said(found.verdict, policy), found.words)
+    return Pasted(found, failure, MEANINGS[found.fault], said(found.verdict, policy), tuple(dict.fromkeys(found.words)))
 
 
 def failure_in(text: str) -> Failure:

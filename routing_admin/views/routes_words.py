@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext
 
 from routing_admin.core.chain_lint import Checked, Finding
 from routing_admin.core.route_changes import Did, RouteChange
@@ -34,10 +34,10 @@ HINTS: Mapping[Finding, Text] = {
     Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
 }
 KINDS: Mapping[str, Text] = {
-    "vision": pgettext_lazy("what is lost", "images"),
-    "audio": pgettext_lazy("what is lost", "audio"),
-    "video": pgettext_lazy("what is lost", "video"),
-    "file": pgettext_lazy("what is lost", "files"),
+    "vision": gettext_lazy("images"),
+    "audio": gettext_lazy("sounds"),
+    "video": gettext_lazy("videos"),
+    "file": gettext_lazy("files"),
 }
 FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),

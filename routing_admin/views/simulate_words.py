@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy
 
 from capabilities.core.adaptation import PartDelivery
 from capabilities.core.delivery import SHOWN, Shown
@@ -56,12 +56,12 @@ SKIPPED: Mapping[str, Text] = {
     NOT_REACHED: gettext_lazy("not asked"),
 }
 FILES: Mapping[Kind, Text] = {
-    Kind.TEXT: pgettext_lazy("a file", "text"),
-    Kind.IMAGE: pgettext_lazy("a file", "image"),
-    Kind.AUDIO: pgettext_lazy("a file", "audio"),
-    Kind.VIDEO: pgettext_lazy("a file", "video"),
-    Kind.DOCUMENT: pgettext_lazy("a file", "document"),
-    Kind.OTHER: pgettext_lazy("a file", "file"),
+    Kind.TEXT: gettext_lazy("a text"),
+    Kind.IMAGE: gettext_lazy("an image"),
+    Kind.AUDIO: gettext_lazy("a sound"),
+    Kind.VIDEO: gettext_lazy("a video"),
+    Kind.DOCUMENT: gettext_lazy("a document"),
+    Kind.OTHER: gettext_lazy("a file"),
 }
 WAYS: Mapping[Shown, str] = {
     Shown.AS_IS: gettext_lazy("%(file)s as it is"),  # type: ignore[dict-item]

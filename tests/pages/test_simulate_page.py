@@ -97,8 +97,8 @@ def test_each_candidate_shows_what_it_would_receive(admin_client: Client) -> Non
         admin_client, asked(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"})
     )
     vision, text = found.stops[1], found.stops[2]
-    assert "image as it is" in vision.said
-    assert "image described" in text.said
+    assert "an image as it is" in vision.said
+    assert "an image described" in text.said
     assert text.received.startswith("请使用中文回答。")
     assert "【收到附件】" in text.received
     assert f"artifact:{image.pk}" in text.received
