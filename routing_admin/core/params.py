@@ -32,11 +32,29 @@ OUR_NAMES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"), "max_tokens"),
         **dict.fromkeys(("top_p", "topP"), "top_p"),
         **dict.fromkeys(("stop", "stop_sequences", "stopSequences"), "stop"),
-        **dict.fromkeys(("response_format", "responseSchema", "responseMimeType", "output_format"), "response_format"),
-        **{name: name for name in ("temperature", "tools", "tool_choice", "parallel_tool_calls")},
+        **dict.fromkeys(
+            ("response_format", "responseSchema", "responseJsonSchema", "responseMimeType", "output_format", "format"),
+            "response_format",
+        ),
+        **dict.fromkeys(("tools", "functionDeclarations"), "tools"),
+        **dict.fromkeys(("tool_choice", "toolConfig", "functionCallingConfig"), "tool_choice"),
+        **{name: name for name in ("temperature", "parallel_tool_calls")},
     }
 )
 """What vendors call a parameter, and what it is here; any other name is one of the request's extras."""
+
+EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "effort": "reasoning_effort",
+        "topK": "top_k",
+        "presencePenalty": "presence_penalty",
+        "frequencyPenalty": "frequency_penalty",
+    }
+)
+"""What vendors call one of the extras that a protocol translates."""
+
+ADDED = frozenset({"stream_options"})
+"""What a protocol adds by itself: left out by being named among the extras as null."""
 
 EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
 
@@ -45,10 +63,10 @@ def without_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
     """The request without the parameters a model refused, by whatever name its vendor gave them."""
     ours = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
     emptied: dict[str, Any] = {name: EMPTY.get(name) for name in ours}
-    bare = replace(chat, **emptied)
-    if not any(name in bare.extra for name in names):
-        return bare
-    return replace(bare, extra={name: value for name, value in bare.extra.items() if name not in names})
+    refused = {EXTRA_NAMES.get(name, name) for name in names}
+    kept = {name: value for name, value in chat.extra.items() if name not in refused}
+    extra = kept | dict.fromkeys(refused & ADDED)
+    return replace(chat, **emptied) if extra == chat.extra else replace(chat, **emptied, extra=extra)
 
 
 def for_candidate(chat: ChatRequest, call: Call) -> ChatRequest:

@@ -36,6 +36,7 @@ def gemini(code: int, message: str, status: str, details: Any = ()) -> Any:
 CASES: list[tuple[int, Any, Fault]] = [
     (400, openai("Expected a data URL but got unsupported MIME type 'audio/flac'."), Fault.CAPABILITY_MISMATCH),
     (400, openai("Unknown option PerDay in your prompt"), Fault.HTTP_400),
+    (400, openai("Unsupported value", code="unsupported_value", param="messages"), Fault.HTTP_400),
     (400, openai("This model does not support image_url content."), Fault.CAPABILITY_MISMATCH),
     (403, {"error": {"code": "multimodal_not_enabled", "message": "no"}}, Fault.CAPABILITY_MISMATCH),
     (404, openai("No endpoints found that support image input"), Fault.CAPABILITY_MISMATCH),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
+from capabilities.core.protocols.openai import OpenAI
+from capabilities.core.wire import Target
 from routing_admin.core.chain import Call, Candidate, Timeouts
 from routing_admin.core.params import OUR_NAMES, Params, for_candidate, in_effect, without_params
 from tests.routing.walking import temperatures, token_limits
@@ -50,6 +54,23 @@ def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(na
         value = getattr(bare, field)
         assert value in (None, ()) if field == ours else value == getattr(FULL, field)
     assert dict(bare.extra) == ({"n": 1} if name == "seed" else FULL.extra)
+
+
+@pytest.mark.parametrize(("vendors", "ours"), [("effort", "reasoning_effort"), ("topK", "top_k"), ("seed", "seed")])
+def test_a_refused_extra_is_left_out_by_its_vendor_s_name_too(vendors, ours):
+    """Anthropic complains of `effort` and means what callers call `reasoning_effort`."""
+    chat = replace(FULL, extra={ours: 1, "n": 1})
+    assert dict(without_params(chat, {vendors}).extra) == {"n": 1}
+
+
+def test_what_a_protocol_adds_by_itself_can_be_refused_too():
+    """A host that knows no `stream_options` is asked again without them."""
+    target = Target("old", "https://old.example/v1", "m")
+    asked = OpenAI().encode(FULL, target, stream=True)
+    again = OpenAI().encode(without_params(FULL, {"stream_options"}), target, stream=True)
+    assert "stream_options" in asked.payload
+    assert "stream_options" not in again.payload
+    assert again.payload == {name: value for name, value in asked.payload.items() if name != "stream_options"}
 
 
 def test_a_candidate_gets_the_parameters_in_effect_for_it():

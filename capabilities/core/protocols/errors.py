@@ -79,6 +79,8 @@ _NAMED = re.compile(
     r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter",
     re.IGNORECASE | re.MULTILINE,
 )
+NEEDED = frozenset({"model", "messages", "contents", "system", "stream"})
+"""Parameters without which there is no request: leaving them out is no way to try again."""
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
 REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
 """Statuses in which providers wrap what is really wrong with the request."""
@@ -201,9 +203,10 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
     if fault is not Fault.UNSUPPORTED_PARAMETER:
         return brief(error.param, limit=200) if error.param else None
     if error.param and PARAM.match(error.param):
-        return error.param
+        return error.param if error.param not in NEEDED else None
     found = _NAMED.search(error.message)
-    return next((name for name in found.groups() if name), None) if found else None
+    name = next((name for name in found.groups() if name), None) if found else None
+    return name if name not in NEEDED else None
 
 
 def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:

@@ -85,7 +85,8 @@ def _parameters(chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool) -> 
     kept, dropped = without(given, refused)
     if stream:
         kept["stream"] = True
-        if quirk(ways, "stream_usage") and "stream_options" not in refused:
+        unwanted = chat.extra.get("stream_options", True) is None or "stream_options" in refused
+        if quirk(ways, "stream_usage") and not unwanted:
             kept["stream_options"] = {"include_usage": True}
     return kept, dropped
 
