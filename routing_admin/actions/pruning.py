@@ -1,0 +1,98 @@
+"""What the retention settings mean when they are carried out: old requests, expired artifacts, ended sessions go.
+
+Work goes in small transactions, so that nobody waits for it, and what was begun and not finished is begun again the
+next time. The audit log and the history stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from artifacts.content import byte_store
+from artifacts.models import Artifact
+from capabilities.models import Agent
+from capabilities.ports import Act, Actor, ports
+from routing_admin.actions.installation import keeping
+from routing_admin.databases import LOGS
+from routing_admin.models import AttemptLog, RequestLog, SignInAttempt
+from routing_admin.throttle import ADDRESS
+
+BATCH = 500
+UNDO = timedelta(days=1)
+"""How long a deleted artifact's bytes stay, so that its deletion can be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How much went; `bytes` are of files that no artifact needs any more."""
+
+    requests: int = 0
+    artifacts: int = 0
+    bytes: int = 0
+    agents: int = 0
+    sessions: int = 0
+    leftovers: int = 0
+
+
+def prune(actor: Actor, now: datetime) -> Pruned:
+    """Removes what is past its time, and says how much it was; audited when it was anything."""
+    SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
+    requests = prune_requests(now - timedelta(days=keeping().request_days))
+    artifacts, size = prune_artifacts(now)
+    agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)
+    gone = agents.count()
+    done = Pruned(requests, artifacts, size, gone, prune_sessions(now), byte_store().sweep())
+    if done != Pruned():
+        with ports.ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):
+            agents.delete()
+    return done
+
+
+def prune_requests(before: datetime) -> int:
+    """Removes requests that began before that moment, with their attempts and bodies; how many."""
+    total = 0
+    old = RequestLog.objects.using(LOGS).filter(started_at__lt=before).order_by("started_at")
+    for ids in batches(old):
+        with transaction.atomic(using=LOGS):
+            AttemptLog.objects.using(LOGS).filter(request_id__in=ids).delete()
+            RequestLog.objects.using(LOGS).filter(pk__in=ids).delete()
+        total += len(ids)
+    return total
+
+
+def prune_artifacts(now: datetime) -> tuple[int, int]:
+    """Removes artifacts that have expired, or were deleted a day ago, and their bytes; (how many, bytes)."""
+    total, size = 0, 0
+    past = Artifact.objects.filter(Q(expires_at__lte=now) | Q(deleted_at__lte=now - UNDO)).order_by("created_at")
+    for ids in batches(past):
+        with transaction.atomic():
+            found = dict(Artifact.objects.filter(pk__in=ids).values_list("sha256", "size"))
+            Artifact.objects.filter(pk__in=ids).delete()
+        total += len(ids)
+        size += sum(drop_bytes(sha256, found[sha256]) for sha256 in found)
+    return total, size
+
+
+def drop_bytes(sha256: str, size: int) -> int:
+    """Removes stored bytes unless an artifact needs them; how many went. Rows go first: bytes may outlive them."""
+    with transaction.atomic():
+        if Artifact.objects.select_for_update().filter(sha256=sha256).exists():
+            return 0
+        return size if byte_store().delete(sha256) else 0
+
+
+def prune_sessions(now: datetime) -> int:
+    """Removes sessions that have ended; how many."""
+    return Session.objects.filter(expire_date__lt=now).delete()[0]
+
+
+def batches(rows: QuerySet[RequestLog] | QuerySet[Artifact]) -> Iterator[list[str]]:
+    """The keys of these rows, some at a time, until there are none; each batch is gone before the next is asked for."""
+    while ids := list(rows.values_list("pk", flat=True)[:BATCH]):
+        yield ids

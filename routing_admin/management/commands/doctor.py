@@ -1,0 +1,34 @@
+"""Says whether the installation is whole."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.db import DatabaseError
+
+from artifacts import sniffer
+from routing_admin import commands, integrity
+
+
+class Command(commands.Command):
+    """The examination."""
+
+    help = "Check databases, configuration, history, keys and every artifact's bytes. Exit status 1 when one is not ok."
+
+    def run(self, **options: Any) -> None:
+        """A line per check, a line per problem; changes nothing."""
+        bad = 0
+        for name, check in integrity.CHECKS.items():
+            try:
+                problems = check()
+            except DatabaseError as problem:
+                problems = [f"cannot be checked: {problem}"]
+            self.stdout.write(f"{'bad' if problems else 'ok ':<4} {name}")
+            for problem in problems:
+                self.stderr.write(f"     {name}: {problem}")
+            bad += bool(problems)
+        self.stdout.write(f"ok   file types: {sniffer.in_use()}")
+        if bad:
+            self.stderr.write(f"{bad} of {len(integrity.CHECKS)} checks failed.")
+            sys.exit(1)
