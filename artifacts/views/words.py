@@ -77,7 +77,8 @@ def reason_sentence(reason: Reason) -> str:
     capability = str(facts.get("capability", ""))
     if capability in CAPABILITY_LABELS:
         label = str(CAPABILITY_LABELS[capability])
-        facts["capability"] = capability if label == capability else f"{label} ({capability})"
+        both = {"label": label, "id": capability}
+        facts["capability"] = capability if label == capability else _("%(label)s (%(id)s)") % both
     if "kind" in facts:
         facts["kind"] = str(KINDS.get(str(facts["kind"]), facts["kind"]))
     return _(SENTENCES[reason.code]) % facts

@@ -183,7 +183,8 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     if not troubled:
         return first
     second = ngettext("%(names)s is in trouble.", "%(names)s are in trouble.", len(troubled))
-    return f"{first} {second % {'names': _(', ').join(troubled)}}"
+    both = {"first": first, "second": second % {"names": _(", ").join(troubled)}}
+    return _("%(first)s %(second)s") % both
 
 
 def figures_of(today: Day, yesterday: Day) -> list[dict[str, Any]]:
