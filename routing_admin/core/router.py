@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.presets import protocol_of
 from capabilities.core.wire import Answer, Failure
 from routing_admin.core.chain import Attempt, Call, Done, Plan
 from routing_admin.core.configuration import CandidateSpec, Configuration, KeyKind, KeySpec, ProviderSpec, RouteSpec
@@ -112,11 +113,12 @@ def configuration_from_env(env: Mapping[str, str]) -> Configuration:
             "No routing configuration was found and LLM_API_KEY is not set. "
             "Set LLM_ROUTING_CONFIG to a llm-routing.json, or LLM_API_KEY (and LLM_PROVIDER, LLM_ENDPOINT, LLM_MODEL)."
         )
-    name = env.get("LLM_PROVIDER") or "openai"
+    name, endpoint = env.get("LLM_PROVIDER") or "openai", env.get("LLM_ENDPOINT") or OPENAI_URL
     provider = ProviderSpec(
         name,
-        env.get("LLM_ENDPOINT") or OPENAI_URL,
+        endpoint,
         env.get("LLM_MODEL") or "gpt-4",
+        protocol_of(endpoint),
         key=KeySpec(KeyKind.ENV, variable="LLM_API_KEY"),
     )
     return Configuration((provider,), routes=(RouteSpec(DEFAULT_ROUTE, (CandidateSpec(name),)),))

@@ -253,3 +253,18 @@ def test_a_script_word_means_what_it_says():
     """The fake is a script: a status is its failure, a text an answer."""
     assert outcome(503).fault is Fault.HTTP_503
     assert outcome("hi") == Answer("hi")
+
+
+@pytest.mark.requirement("MMR-E2")
+@pytest.mark.parametrize(
+    ("endpoint", "protocol"),
+    [
+        ("", "openai"),
+        ("https://api.anthropic.com/v1/messages", "anthropic"),
+        ("https://generativelanguage.googleapis.com/v1beta", "gemini"),
+    ],
+)
+def test_the_environments_provider_speaks_the_protocol_of_its_endpoint(endpoint, protocol):
+    """As in a file that names none (decision 11)."""
+    configuration = configuration_from_env({"LLM_API_KEY": "sk-1", "LLM_ENDPOINT": endpoint})
+    assert configuration.providers[0].protocol == protocol
