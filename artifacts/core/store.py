@@ -73,6 +73,9 @@ class ByteStore(Protocol):
     def delete(self, sha256: str) -> bool:
         """Removes the bytes; whether there were any."""
 
+    def sweep(self) -> int:
+        """Removes what uploads left behind that were never finished; how many there were."""
+
     def digests(self) -> Iterator[str]:
         """Every hash something is kept under, for the integrity report and for pruning."""
 

@@ -22,8 +22,8 @@ class Command(commands.Command):
         for name, check in integrity.CHECKS.items():
             try:
                 problems = check()
-            except DatabaseError as problem:
-                problems = [f"cannot be checked: {problem}"]
+            except DatabaseError as failure:
+                problems = [f"cannot be checked: {failure}"]
             self.stdout.write(f"{'bad' if problems else 'ok ':<4} {name}")
             for problem in problems:
                 self.stderr.write(f"     {name}: {problem}")
