@@ -28,7 +28,7 @@ from routing_admin.demo import load
 from routing_admin.dispatch import surroundings
 from routing_admin.health import Day, Health
 from routing_admin.job import unusable_of
-from routing_admin.models import Installation, RequestLog, Revision
+from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
 from routing_admin.request_story import chips
 from routing_admin.snapshot import KeyFrom, Snapshot
 from routing_admin.views.requests import content_of
@@ -81,6 +81,12 @@ class Task:
 
 TASKS = (
     Task(
+        "password",
+        gettext_lazy("A password of your own"),
+        gettext_lazy("The first one was printed in a terminal."),
+        *("lock", "password_change", gettext_lazy("Change password")),
+    ),
+    Task(
         "key",
         gettext_lazy("Provider with a key"),
         gettext_lazy("Until then only the embedded echo answers."),
@@ -128,9 +134,10 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "figures": figures_of(today, yesterday),
         "troubled": _troubled(now),
         "revision": Revision.objects.only("number", "created_at", "actor", "message").first(),
-        **_checklist(state, standings),
+        **_checklist(state, standings, request.user.get_username()),
     }
-    return render(request, "dashboard/dashboard.html", context)
+    refreshed = request.headers.get("HX-Target") == "live"
+    return render(request, "dashboard/dashboard.html#live" if refreshed else "dashboard/dashboard.html", context)
 
 
 def standings_of(state: Snapshot) -> tuple[Standing, ...]:
@@ -209,11 +216,13 @@ def _troubled(now: datetime) -> list[dict[str, Any]]:
     return [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found]
 
 
-def _checklist(state: Snapshot, standings: Sequence[Standing]) -> dict[str, Any]:
+def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:
     """What is done and what is left on a new installation, read from the rows; it goes once all is done."""
     has_demo = Installation.current().has_demo
     keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
+    chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
     is_done = {
+        "password": chosen.exists(),
         "key": any(key.source in keyed for key in state.keys.values()),
         "route": any(each.ready and not each.is_echo_only for each in standings),
         "agent": AgentKey.objects.filter(last_used_at__isnull=False).exists(),

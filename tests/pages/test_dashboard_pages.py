@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.models import Provider
+from capabilities.ports import SYSTEM
 from routing_admin import health, snapshot
+from routing_admin.actions.people import choose_password
 from routing_admin.demo import load
 from routing_admin.health import Sample, judged, quantile
 from routing_admin.models import AttemptLog, RequestLog
@@ -121,10 +123,23 @@ def test_an_empty_installation_is_told_what_is_missing(client: Client) -> None:
 
 
 def test_the_checklist_counts_what_the_rows_say(client: Client, demo: None) -> None:
-    """Nothing is done at first; a request that was answered crosses one line off."""
-    assert "0 of 6 done" in client.get(reverse("dashboard")).content.decode()
+    """Nothing is done at first; an answered request and a password of one's own cross their lines off."""
+    assert "0 of 7 done" in client.get(reverse("dashboard")).content.decode()
     logged("r1", 0.1)
-    assert "1 of 6 done" in client.get(reverse("dashboard")).content.decode()
+    assert "1 of 7 done" in client.get(reverse("dashboard")).content.decode()
+    user = get_user_model().objects.get(username="ada")
+    choose_password(SYSTEM, user, "another horse battery staple")
+    client.force_login(user)
+    assert "2 of 7 done" in client.get(reverse("dashboard")).content.decode()
+
+
+def test_the_living_part_alone_comes_when_it_asks_for_itself(client: Client, demo: None) -> None:
+    """The refresh gets the fragment without the frame; a boosted link gets the page."""
+    text = client.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
+    assert text.startswith('<div id="live"')
+    assert "<html" not in text
+    boosted = client.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "main"}).content.decode()
+    assert "<html" in boosted
 
 
 def test_removing_the_demo_can_be_undone(client: Client, demo: None) -> None:
