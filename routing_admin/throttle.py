@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv6Address, IPv6Network, ip_address
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -59,6 +60,14 @@ def enter(name: str, address: str, now: datetime | None = None) -> int:
 def leave(name: str, address: str) -> None:
     """The password was right: this name's failures from this address are forgotten."""
     SignInAttempt.objects.filter(name=digest_of(name), address=place_of(address)).delete()
+
+
+def address_in(meta: Mapping[str, Any], proxies: int) -> str:
+    """Where a request comes from: its peer, or with so many trusted proxies in front what the outermost of them saw."""
+    seen = [part.strip() for part in str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",") if part.strip()]
+    if 0 < proxies <= len(seen):
+        return seen[-proxies]
+    return str(meta.get("REMOTE_ADDR", ""))
 
 
 def digest_of(name: str) -> str:

@@ -42,7 +42,7 @@ class SignInForm(AuthenticationForm):
     @property
     def address(self) -> str:
         """Where the person signs in from."""
-        return str(self.request.META.get("REMOTE_ADDR", "")) if self.request else ""
+        return throttle.address_in(self.request.META if self.request else {}, settings.TRUSTED_PROXIES)
 
 
 def too_many(seconds: int) -> str:

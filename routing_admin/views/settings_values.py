@@ -10,6 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from routing_admin.core.router import OPENAI_URL
 from routing_admin.environment import BASE_DIR, SETTINGS, Setting
 
 ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*$", re.MULTILINE)
@@ -80,7 +81,11 @@ def unset(setting: Setting, data_dir: Path) -> Shown:
     """A setting nobody set: what holds instead."""
     if setting.name in KEPT:
         return Shown(setting, "", "generated", is_set=(data_dir / KEPT[setting.name]).exists())
-    in_force = {"ROUTING_ADMIN_DATA_DIR": str(data_dir), "ROUTING_ADMIN_PUBLIC_URL": settings.PUBLIC_URL}
+    in_force = {
+        "ROUTING_ADMIN_DATA_DIR": str(data_dir),
+        "ROUTING_ADMIN_PUBLIC_URL": settings.PUBLIC_URL,
+        "LLM_ENDPOINT": OPENAI_URL,
+    }
     value = in_force.get(setting.name, setting.default)
     return Shown(setting, "" if setting.secret else value, "default", is_set=False)
 

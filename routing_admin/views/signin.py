@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
@@ -48,5 +49,5 @@ def somebody(request: HttpRequest) -> Actor:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from; proxies that may be believed have been looked through by the server."""
-    return str(request.META.get("REMOTE_ADDR", ""))
+    """Where a request comes from, as the throttle counts it."""
+    return throttle.address_in(request.META, settings.TRUSTED_PROXIES)

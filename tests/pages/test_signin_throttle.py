@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from routing_admin import throttle
 from routing_admin.models import AuditEvent, SignInAttempt
-from routing_admin.throttle import ADDRESS, NAME_AND_ADDRESS, Limit, digest_of, place_of, seconds_to_wait
+from routing_admin.throttle import ADDRESS, NAME_AND_ADDRESS, Limit, address_in, digest_of, place_of, seconds_to_wait
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PASSWORD = "correct horse battery staple"
@@ -188,6 +188,36 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
 def test_an_address_is_counted_by_whom_it_belongs_to(one: str, other: str, same: bool) -> None:
     """One IPv6 subscriber has a whole /64; changing the address inside it is no way round the limit."""
     assert (place_of(one) == place_of(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "proxies", "address"),
+    [
+        ("", 0, "192.0.2.1"),
+        ("203.0.113.9", 0, "192.0.2.1"),
+        ("203.0.113.9", 1, "203.0.113.9"),
+        ("10.9.9.9, 203.0.113.9", 1, "203.0.113.9"),
+        ("10.9.9.9, 203.0.113.9, 198.51.100.2", 2, "203.0.113.9"),
+        ("203.0.113.9", 2, "192.0.2.1"),
+    ],
+)
+def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
+    forwarded: str, proxies: int, address: str
+) -> None:
+    """Anybody can write the header; what stands before the trusted proxies' own entries is nobody's word."""
+    assert address_in({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}, proxies) == address
+
+
+@pytest.mark.usefixtures("alice")
+def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
+    """One of them failing does not keep the others waiting, though all come through one machine."""
+    settings.TRUSTED_PROXIES = 1
+    form = {"username": "alice", "password": "wrong", "next": "/users/"}
+    for _ in range(6):
+        last = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.9").post("/login/", form)
+    assert last.status_code == 429
+    other = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.10")
+    assert other.post("/login/", {**form, "password": PASSWORD}).status_code == 302
 
 
 @pytest.mark.parametrize("written", ["Alice", "ALICE", "ａｌｉｃｅ"])
