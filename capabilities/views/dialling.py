@@ -46,6 +46,7 @@ class Outcome:
     status: int | None = None
     advice: str = ""
     models: tuple[str, ...] = ()
+    took: str = ""
 
     @property
     def tone(self) -> str:
@@ -74,10 +75,12 @@ def outcome_of(name: str, result: Dialled) -> Outcome:
     """The result of a call to a provider in words."""
     took = duration_text(result.ms)
     if not result.fault:
-        return Outcome(True, _("%(name)s answered in %(time)s.") % {"name": name, "time": took}, models=result.models)
+        return Outcome(
+            True, _("%(name)s answered in %(time)s.") % {"name": name, "time": took}, models=result.models, took=took
+        )
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
     advice = " ".join(part for part in (brief(result.message), advice_for(result.fault)) if part)
-    return Outcome(False, sentence, result.fault, result.status, advice)
+    return Outcome(False, sentence, result.fault, result.status, advice, took=took)
 
 
 def advice_for(fault: str) -> str:

@@ -138,5 +138,6 @@ def provider_test(request: HttpRequest, name: str) -> HttpResponse:
     row = get_object_or_404(Provider, name=name)
     result = dialling.test(row)
     if request.htmx:  # type: ignore[attr-defined]
-        return render(request, "capabilities/dialled.html", {"result": result, "row": row})
+        template = "capabilities/dialled_short.html" if "short" in request.GET else "capabilities/dialled.html"
+        return render(request, template, {"result": result, "row": row})
     return provider_page(request, row, ProviderForm(instance=row), result=result)
