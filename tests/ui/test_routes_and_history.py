@@ -1,0 +1,214 @@
+"""Task routes, configuration and history in a browser: drag, keyboard, draft, both versions, without scripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capabilities.ports import Actor
+from routing_admin import actions
+from routing_admin.core.configuration import CandidateSpec
+from routing_admin.demo import load as demo
+from routing_admin.models import Installation, Revision, TaskRoute
+
+pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"], transaction=True)]
+ADA = Actor("person", "ada")
+DESIGN = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
+NAMES = "#chain [data-item]"
+FILE = json.dumps(
+    {
+        "providers": [
+            {"providerName": "echo", "apiKey": "NOT_NEEDED", "endpoint": "echo://local", "defaultModel": "echo-text"}
+        ],
+        "routing": {"default": {"provider": "echo"}, "review": {"provider": "echo", "fallback": ["echo"]}},
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _demo() -> None:
+    """An installation as after the first start."""
+    Installation.objects.get_or_create(id=1)
+    demo.load()
+
+
+def expect(target: Any) -> Any:
+    from playwright.sync_api import expect as playwright_expect
+
+    return playwright_expect(target)
+
+
+def shown(page: Any) -> list[str]:
+    """The candidates in the order of the page."""
+    return [str(card.get_attribute("data-name")) for card in page.locator(NAMES).all()]
+
+
+def stored(task_type: str = "design") -> list[str]:
+    return [str(item) for item in TaskRoute.objects.get(task_type=task_type).candidates.all()]
+
+
+def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_page: Any) -> None:
+    """Focus stays with the moved card, the save bar names the change, Save is one revision, Undo takes it back."""
+    admin_page.goto("/routes/design/")
+    admin_page.locator("#up-3").focus()
+    admin_page.keyboard.press("Enter")
+    expect(admin_page.locator("#savebar")).to_contain_text("echo/echo-text moved from 3 to 2")
+    expect(admin_page.locator("#up-3")).to_be_focused()
+    expect(admin_page.locator("#announce")).to_have_text("echo/echo-text, now 2 of 3")
+    expect(admin_page.locator(".hop").first).to_contain_text("From here on images become descriptions")
+    assert stored() == DESIGN
+    admin_page.locator("#id_c-3-temperature").fill("0.3")
+    admin_page.locator("#id_c-3-temperature").blur()
+    expect(admin_page.locator("#savebar")).to_contain_text("temperature of echo/echo-text set to 0.3")
+    before = Revision.objects.count()
+    admin_page.click("#save")
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Saved design.")
+    assert (stored(), Revision.objects.count()) == ([DESIGN[0], DESIGN[2], DESIGN[1]], before + 1)
+    admin_page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Undone")
+    assert stored() == DESIGN
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 2), (2, 0), (1, 2)])
+def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -> None:
+    """From every place to another; the lines between stay where they belong, and the draft knows."""
+    admin_page.goto("/routes/design/")
+    names = shown(admin_page)
+    origin = admin_page.locator("#chain .grip").nth(start).bounding_box()
+    target = admin_page.locator(NAMES).nth(end).bounding_box()
+    aim = target["y"] + (target["height"] - 12 if end > start else 4)
+    admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8)
+    admin_page.mouse.down()
+    for step in range(1, 21):
+        admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8 + (aim - origin["y"] - 8) * step / 20)
+        admin_page.wait_for_timeout(15)
+    admin_page.mouse.up()
+    names.insert(end, names.pop(start))
+    expect(admin_page.locator("#savebar")).to_contain_text("moved from")
+    assert shown(admin_page) == names
+    assert admin_page.locator("#chain > ol > li").evaluate_all("all => all.map(li => li.matches('.hop'))") == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) -> None:
+    """A service is picked from the list; after a removal the focus goes to the card that took the place."""
+    admin_page.goto("/routes/design/")
+    admin_page.evaluate("window.sameDocument = true")
+    admin_page.select_option("#pick", "service:text-model")
+    admin_page.click("#add")
+    expect(admin_page.locator(NAMES)).to_have_count(4)
+    expect(admin_page.locator("#outcomes select")).to_have_count(4)
+    admin_page.click("#drop-1")
+    expect(admin_page.locator(NAMES)).to_have_count(3)
+    expect(admin_page.locator("#drop-2")).to_be_focused()
+    assert admin_page.evaluate("window.sameDocument") is True
+    assert stored() == DESIGN
+
+
+def test_simulate_shows_the_walk_on_the_draft(admin_page: Any) -> None:
+    """Outcomes per candidate, the chips of the walk, and what the answering model receives."""
+    admin_page.goto("/routes/design/")
+    admin_page.select_option("#out-1", "429")
+    admin_page.select_option("#out-2", "503")
+    admin_page.select_option("#sim-language", "zh")
+    admin_page.click("#simulate-now")
+    expect(admin_page.locator("#simulation b").first).to_have_text("Candidate 3, echo/echo-text, answers")
+    expect(admin_page.locator("#simulation .chain .chip")).to_have_text(["429 ×3", "503 ×3", "200"])
+    expect(admin_page.locator("#simulation .said").last).to_contain_text("请使用中文回答。")
+    admin_page.click("#send-now")
+    expect(admin_page.locator("#simulation b").first).to_have_text("Candidate 2, echo/echo-vision, answered")
+
+
+def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> None:
+    """409 with both chains; Save once more writes the draft."""
+    admin_page.expected_complaints.append("409")
+    admin_page.goto("/routes/design/")
+    actions.save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-text")])
+    admin_page.click("#up-2")
+    expect(admin_page.locator("#savebar")).to_contain_text("Draft with")
+    admin_page.click("#save")
+    expect(admin_page.get_by_role("heading", name="Both versions")).to_be_visible()
+    expect(admin_page.locator("[role=alert]")).to_contain_text("Somebody else changed this meanwhile")
+    admin_page.click("#save")
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Saved design.")
+    assert stored() == [DESIGN[1], DESIGN[0], DESIGN[2]]
+
+
+def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:
+    """At once, with Undo."""
+    admin_page.goto("/routes/")
+    admin_page.locator("#on-design").focus()
+    admin_page.keyboard.press("Space")
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("design is disabled")
+    expect(admin_page.locator("#on-design")).not_to_be_checked()
+    admin_page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
+    expect(admin_page.locator("#on-design")).to_be_checked()
+
+
+def test_without_scripts_a_chain_is_edited_simulated_and_an_import_applied(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any]
+) -> None:
+    """Buttons re-render the draft; the text of an import travels with its form; Undo is a button."""
+    page = sign_in(new_page(java_script_enabled=False))
+    page.goto("/routes/design/")
+    page.click("#down-1")
+    assert shown(page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
+    page.click("#simulate-now")
+    expect(page.locator("#simulation b").first).to_contain_text("echo-vision, answers")
+    page.click("#save")
+    assert stored() == [DESIGN[1], DESIGN[0], DESIGN[2]]
+    page.goto("/config/")
+    page.fill("#text", FILE)
+    page.get_by_role("button", name="Show the difference").click()
+    expect(page.locator("main")).to_contain_text("Applying makes revision")
+    page.get_by_role("button", name="Apply 3 changes").click()
+    assert stored("review") == ["echo/echo-text", "echo/echo-text"]
+    page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
+    assert not TaskRoute.objects.filter(task_type="review").exists()
+
+
+PAGES = (
+    "/routes/",
+    "/routes/design/",
+    "/routes/new/",
+    "/simulate/?task=design",
+    "/config/",
+    "/history/",
+    "/history/audit/",
+)
+
+
+@pytest.mark.parametrize(("width", "scheme", "language"), [(1280, "light", "en"), (390, "dark", "zh-CN")])
+def test_the_pages_pass_axe_and_fit(
+    new_page: Callable[..., Any],
+    sign_in: Callable[[Any], Any],
+    axe: Callable[[Any], list[str]],
+    width: int,
+    scheme: str,
+    language: str,
+) -> None:
+    """No violation of WCAG 2.2 AA, and no sideways scrolling."""
+    actions.save_alias(ADA, "*", "task:default")
+    page = sign_in(new_page(width=width, scheme=scheme, language=language))
+    newest = Revision.objects.latest("number").number
+    for address in (*PAGES, f"/history/{newest}/", "/history/compare/"):
+        page.goto(address)
+        assert (address, axe(page)) == (address, [])
+        assert (address, page.evaluate("document.documentElement.scrollWidth - innerWidth")) == (address, 0)
+    page.goto("/routes/design/")
+    page.click("#simulate-now")
+    page.locator("#simulation .delivery").first.wait_for()
+    assert axe(page) == []
+    page.goto("/config/")
+    page.fill("#text", FILE)
+    page.click("main form button[value=look]")
+    page.locator(".savebar").wait_for()
+    assert axe(page) == []
