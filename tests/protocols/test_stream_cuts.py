@@ -193,3 +193,45 @@ def test_events_come_out_as_they_went_in(events: list[str], places: list[int]) -
     parser = SseParser()
     found = [event for block in cut(data, places) for event in parser.feed(block)]
     assert [*found, *parser.close()] == [SseEvent(text) for text in events]
+
+
+def call_piece(index: int | None, identity: str = "", name: str = "", arguments: str = "") -> bytes:
+    """One streamed piece of a tool call, as a host writes it."""
+    place = {} if index is None else {"index": index}
+    function = {"name": name, "arguments": arguments} if name else {"arguments": arguments}
+    piece = {**place, **({"id": identity} if identity else {}), "function": function}
+    delta = {"choices": [{"index": 0, "delta": {"tool_calls": [piece]}, "finish_reason": None}]}
+    return b"data: " + json.dumps(delta).encode() + b"\n\n"
+
+
+ENDS = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}\n\ndata: [DONE]\n\n'
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [(0, "a", "f", '{"x"'), (0, "", "", ": 1}"), (1, "b", "g", "{}")],
+        [(0, "a", "f", '{"x"'), (0, "a", "f", ": 1}"), (1, "b", "g", "{}")],
+        [(None, "a", "f", '{"x"'), (None, "", "", ": 1}"), (None, "b", "g", "{}")],
+        [(0, "a", "f", '{"x": 1}'), (0, "b", "g", "{}")],
+        [(0, "a", "", ""), (0, "", "f", '{"x": 1}'), (1, "b", "g", "{}")],
+        [(0, "a", "f", '{"x"'), (1, "b", "g", ""), (0, "", "", ": 1}"), (1, "", "", "{}")],
+    ],
+    ids=["as due", "id and name repeated", "no index", "every index 0", "name late", "interleaved"],
+)
+def test_tool_calls_are_told_apart_whatever_a_host_makes_of_their_index(blocks) -> None:
+    """Two calls come out as two calls with their own arguments."""
+    answer = gathered(played("openai", [*(call_piece(*block) for block in blocks), ENDS]))
+    assert isinstance(answer, Answer)
+    assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [
+        ("a", "f", '{"x": 1}'),
+        ("b", "g", "{}"),
+    ]
+
+
+def test_a_whole_message_in_one_event_is_an_answer() -> None:
+    """Some hosts stream by sending all of it once, as `message` instead of `delta`."""
+    event = {"choices": [{"index": 0, "message": {"content": "all"}, "finish_reason": "stop"}]}
+    answer = gathered(played("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
+    assert isinstance(answer, Answer)
+    assert answer.text == "all"

@@ -15,3 +15,10 @@ def object_of(arguments: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"_raw": arguments}
+
+
+def text_of(arguments: Any) -> str:
+    """The arguments as text; an object becomes the text it should have been, nothing stays empty."""
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
+from capabilities.core.protocols.arguments import text_of
+from capabilities.core.protocols.call_pieces import CallPieces
 from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, json_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import (
@@ -17,7 +18,7 @@ from capabilities.core.protocols.stream import (
     json_event,
     merged_usage,
 )
-from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, ToolCallDelta, Usage
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Usage
 
 FINISHES = {
     "stop": "stop",
@@ -118,15 +119,8 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
         function = item.get("function") if isinstance(item, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
             name = function["name"]
-            calls.append(ToolCall(filled(item.get("id")) or f"call_{index}", name, _arguments(function)))
+            calls.append(ToolCall(filled(item.get("id")) or f"call_{index}", name, text_of(function.get("arguments"))))
     return tuple(calls)
-
-
-def _arguments(function: Mapping[str, Any]) -> str:
-    arguments = function.get("arguments")
-    if isinstance(arguments, str):
-        return arguments
-    return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
 
 
 def _text(content: Any) -> tuple[str, str]:
@@ -160,7 +154,7 @@ class ChunkReader:
         self._usage = Usage()
         self._id: str | None = None
         self._model: str | None = None
-        self._places: dict[int, int] = {}
+        self._calls = CallPieces()
 
     def read(self, event: SseEvent) -> list[Delta | Failure]:
         """What a chunk adds."""
@@ -188,31 +182,19 @@ class ChunkReader:
         reason = choice.get("finish_reason")
         if reason in BROKEN:
             return [_broken(choice, reason)]
-        delta = choice.get("delta")
+        delta = choice.get("delta", choice.get("message"))  # some send a whole message as one event
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError("delta is no object")
         found = self._delta(delta or {})
         if reason:
-            self.finish = Finish(finish_of(reason, has_calls=bool(self._places)))
+            self.finish = Finish(finish_of(reason, has_calls=self._calls.any))
         return [found] if found != Delta() else []
 
     def _delta(self, delta: Mapping[str, Any]) -> Delta:
         text, thought = _text(delta.get("content"))
         refusal = delta.get("refusal")
-        calls = tuple(self._call(item) for item in delta.get("tool_calls") or [] if isinstance(item, dict))
+        calls = tuple(self._calls.read(item) for item in delta.get("tool_calls") or [] if isinstance(item, dict))
         return Delta(text, _reasoning(delta) or thought, refusal if isinstance(refusal, str) else "", calls)
-
-    def _call(self, item: Mapping[str, Any]) -> ToolCallDelta:
-        """A piece of a call; the id and the name only with the first piece of its index."""
-        raw = item.get("index")
-        index = raw if isinstance(raw, int) else len(self._places)
-        function = item.get("function")
-        function = function if isinstance(function, dict) else {}
-        if index in self._places:
-            return ToolCallDelta(self._places[index], arguments=_arguments(function))
-        place = self._places.setdefault(index, len(self._places))
-        name = filled(function.get("name")) or ""
-        return ToolCallDelta(place, filled(item.get("id")) or f"call_{place}", name, _arguments(function))
 
     def _settle(self, *, counted: bool) -> None:
         if self.finish is None:

@@ -1,0 +1,57 @@
+"""Tool calls out of the pieces that OpenAI and its like stream them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capabilities.core.protocols.arguments import text_of
+from capabilities.core.protocols.stream import filled
+from capabilities.core.wire import ToolCallDelta
+
+
+class CallPieces:
+    """Puts pieces of tool calls in their places, whatever a host makes of `index`.
+
+    Some leave it out, and a piece without id and name goes on with the call before it; some give every call the index
+    0, and a name with another id begins a new one.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[int, int] = {}
+        self._ids: list[str] = []
+        self._named: list[bool] = []
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a call at all."""
+        return bool(self._ids)
+
+    def read(self, item: Mapping[str, Any]) -> ToolCallDelta:
+        """The piece; id and name only once for each call."""
+        function = item.get("function")
+        function = function if isinstance(function, dict) else {}
+        identity, name = filled(item.get("id")), filled(function.get("name"))
+        index = item.get("index")
+        place = self._place(index if isinstance(index, int) else None, identity, name)
+        if place is None:
+            return self._begun(index, identity, name, text_of(function.get("arguments")))
+        late = name if name and not self._named[place] else None
+        self._named[place] = self._named[place] or late is not None
+        return ToolCallDelta(place, name=late, arguments=text_of(function.get("arguments")))
+
+    def _place(self, index: int | None, identity: str | None, name: str | None) -> int | None:
+        """Where the piece goes on; None when it begins a call."""
+        if index is None:
+            return len(self._ids) - 1 if self._ids and not (identity or name) else None
+        place = self._places.get(index)
+        other = place is not None and identity is not None and name is not None and identity != self._ids[place]
+        return None if other and place is not None and self._named[place] else place
+
+    def _begun(self, index: Any, identity: str | None, name: str | None, arguments: str) -> ToolCallDelta:
+        place = len(self._ids)
+        if isinstance(index, int):
+            self._places[index] = place
+        self._ids.append(identity or f"call_{place}")
+        self._named.append(name is not None)
+        return ToolCallDelta(place, self._ids[place], name or "", arguments)
