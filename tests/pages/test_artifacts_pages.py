@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from artifacts.content import byte_store
 from artifacts.core.detector import REASONS
 from artifacts.models import Artifact
 from artifacts.preview import preview
+from artifacts.views import receiving
 from artifacts.views.words import EVIDENCE
 from capabilities.core.receiver import Prepared
 from capabilities.ports import SYSTEM
@@ -244,6 +246,19 @@ def test_one_service_comes_as_a_fragment(admin: Client, demo: None) -> None:
     assert "get_artifact" in text
     assert "<html" not in text
     assert admin.get(address, {"service": "none", "fragment": "card"}).status_code == 404
+
+
+def test_of_many_services_only_the_first_of_each_group_comes_with_its_payload(demo: None) -> None:
+    """Up to `EAGER` services all have their bodies; of more, those that are open; asking for one opens that one."""
+    shown = preview(stored())
+    first = shown.deliveries[0]
+    many = [replace(first, service_id=f"s{number}") for number in range(receiving.EAGER + 1)]
+    few = receiving.groups(shown, many[:-1], may_read=True)
+    assert all(card.has_body for group in few for card in group.cards)
+    (group,) = receiving.groups(shown, many, may_read=True)
+    assert [card.id for card in group.cards if card.has_body] == ["s0"]
+    (group,) = receiving.groups(shown, many, may_read=True, opened="s5")
+    assert [card.id for card in group.cards if card.has_body] == ["s5"]
 
 
 def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) -> None:

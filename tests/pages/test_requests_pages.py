@@ -209,6 +209,25 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(client: Clien
     assert 'class="wf"' in text
 
 
+def test_a_recorded_message_is_for_administrators(client: Client) -> None:
+    """A viewer reads the whole story and not what was written."""
+    row = logged("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
+    viewer = Client()
+    viewer.force_login(get_user_model().objects.create_user("vera", password="correct horse battery"))
+    address = reverse("request", args=[row.pk])
+    assert "meet me at noon" in client.get(address).content.decode()
+    assert "meet me at noon" not in viewer.get(address).content.decode()
+
+
+def test_what_a_provider_said_is_text_and_nothing_else(client: Client) -> None:
+    """Markup in an error is shown, not obeyed."""
+    row = logged("req_xss", outcome="http_500", error="<script>alert(1)</script>")
+    attempt(row, 0, "http_500", status=500, error="<img src=x>")
+    text = client.get(reverse("request", args=[row.pk])).content.decode()
+    assert "&lt;script&gt;alert" in text
+    assert "<img src=x>" not in text
+
+
 def test_an_unknown_request_is_a_missing_page(client: Client) -> None:
     """404, in the frame of the pages."""
     assert client.get(reverse("request", args=["req_none"])).status_code == 404

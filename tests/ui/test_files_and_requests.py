@@ -140,3 +140,33 @@ def test_files_are_uploaded_and_deleted_without_scripts(
     page.get_by_text("1 artifact deleted").wait_for()
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("1 artifact is back").wait_for()
+
+
+def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: str, settings: Any) -> None:
+    """One that is too large never leaves the browser, and one the server refuses says why; nothing is stored."""
+    page, before = admin_page, Artifact.objects.count()
+    settings.MAX_UPLOAD_BYTES = 20
+    page.goto("/artifacts/")
+    page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 21})
+    page.locator("[data-upload-list]", has_text="is over the limit").wait_for()
+    settings.MAX_UPLOAD_BYTES = 10
+    page.expected_complaints.append("413")
+    page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 15})
+    page.locator("[data-upload-list]", has_text="larger than the limit of").wait_for()
+    assert Artifact.objects.count() == before
+
+
+def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
+    """Typing Chinese asks the server once the word is chosen, not for every letter on the way to it."""
+    page = admin_page
+    page.goto("/artifacts/")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "?q=" in request.url else None)
+    page.locator("#artifact-q").focus()
+    session = page.context.new_cdp_session(page)
+    session.send("Input.imeSetComposition", {"text": "ni", "selectionStart": 2, "selectionEnd": 2})
+    page.wait_for_timeout(600)
+    assert asked == []
+    session.send("Input.insertText", {"text": "你"})
+    page.locator("h3", has_text="No artifact matches").wait_for()
+    assert len(asked) == 1
