@@ -18,7 +18,7 @@ from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.agents import AgentForm, KeyForm
 from capabilities.models import Agent, AgentKey
 from capabilities.ports import ports
-from capabilities.views.common import UNPROCESSABLE, differences, into_form, refuse, say_done, take_version
+from capabilities.views.common import UNPROCESSABLE, differences, into_form, narrowed, refuse, say_done, take_version
 
 PLACES = {"serviceId": "service", "taskType": "task_type"}
 
@@ -27,7 +27,7 @@ def agents(request: HttpRequest) -> HttpResponse:
     """Every living agent with what it reads and whom it hands over to."""
     q = request.GET.get("q", "").strip()
     lines = queries_agents.agent_lines(q)
-    template = "capabilities/agents.html#rows" if request.htmx else "capabilities/agents.html"  # type: ignore[attr-defined]
+    template = "capabilities/agents.html#rows" if narrowed(request) else "capabilities/agents.html"
     return render(request, template, {"lines": lines, "q": q, "sentence": sentence(lines)})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,12 @@ from capabilities.models import Recorded
 
 UNPROCESSABLE = 422
 CONFLICT = 409
+
+
+def narrowed(request: HttpRequest) -> bool:
+    """Whether a script asks for a fragment alone; a boosted link asks for the whole page."""
+    htmx = request.htmx  # type: ignore[attr-defined]
+    return bool(htmx) and not htmx.boosted
 
 
 def say(request: HttpRequest, text: str, revision: int | None = None) -> None:
@@ -80,8 +86,3 @@ def take_version(form: forms.BaseForm, version: int) -> None:
     data.update(form.data)
     data["version"] = str(version)
     form.data = data
-
-
-def first(items: Iterable[str], limit: int = 5) -> str:
-    """The first few names, joined."""
-    return ", ".join(list(items)[:limit])

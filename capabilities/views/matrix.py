@@ -19,7 +19,7 @@ from capabilities.models import Provider, Service, ServiceCapability
 from capabilities.queries_matrix import Wanted, columns, matrix, one_square
 from capabilities.templatetags.cells import cell as cell_tag
 from capabilities.templatetags.ui import capability_label
-from capabilities.views.common import refuse, say
+from capabilities.views.common import narrowed, refuse, say
 
 SIDES = ServiceCapability.Side.values
 SHOWS = ("routed", "unknown")
@@ -47,7 +47,7 @@ def matrix_page(request: HttpRequest) -> HttpResponse:
         "query": without(request.GET, "show"),
         "ids": [row.service.pk for row in found.rows],
     }
-    template = "capabilities/matrix.html#grid" if request.htmx else "capabilities/matrix.html"  # type: ignore[attr-defined]
+    template = "capabilities/matrix.html#grid" if narrowed(request) else "capabilities/matrix.html"
     return render(request, template, context)
 
 

@@ -19,7 +19,7 @@ from capabilities.models import Provider
 from capabilities.ports import ports
 from capabilities.queries_pages import ProviderLine, provider_line, provider_lines
 from capabilities.views import dialling
-from capabilities.views.common import differences, into_form, refuse, say, say_done, take_version
+from capabilities.views.common import differences, into_form, narrowed, refuse, say, say_done, take_version
 
 STATES = ("usable", "stopped", "disabled")
 PLACES = {"apiKey": "key"}
@@ -38,7 +38,7 @@ def providers(request: HttpRequest) -> HttpResponse:
         "sentence": sentence(lines) if not any(query.values()) else "",
         "testing": "test" in request.GET and can_edit(request.user),
     }
-    template = "capabilities/providers.html#rows" if request.htmx else "capabilities/providers.html"  # type: ignore[attr-defined]
+    template = "capabilities/providers.html#rows" if narrowed(request) else "capabilities/providers.html"
     return render(request, template, context)
 
 

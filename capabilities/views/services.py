@@ -23,7 +23,16 @@ from capabilities.models import Provider, Service
 from capabilities.queries_matrix import MatrixRow, Square, columns, row_of
 from capabilities.templatetags.ui import capability_label
 from capabilities.views import dialling
-from capabilities.views.common import UNPROCESSABLE, differences, into_form, refuse, say, say_done, take_version
+from capabilities.views.common import (
+    UNPROCESSABLE,
+    differences,
+    into_form,
+    narrowed,
+    refuse,
+    say,
+    say_done,
+    take_version,
+)
 
 PLACES = {"serviceId": "service_id"}
 PER_PAGE = 50
@@ -37,7 +46,7 @@ def services(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(service_id__icontains=q)
     page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
     lines = [(row, *lists_of(row)) for row in page]
-    template = "capabilities/services.html#rows" if request.htmx else "capabilities/services.html"  # type: ignore[attr-defined]
+    template = "capabilities/services.html#rows" if narrowed(request) else "capabilities/services.html"
     return render(request, template, {"lines": lines, "q": q, "page": page})
 
 

@@ -202,3 +202,10 @@ def test_a_viewer_reads_providers_and_changes_nothing(admin: Client) -> None:
     for address in ("/providers/echo/", "/providers/echo/test/", "/providers/echo/delete/", "/switch/providers/"):
         assert viewer.post(address).status_code == 403
     assert viewer.get("/new/provider/").status_code == 403
+
+
+@pytest.mark.parametrize("address", ["/providers/", "/matrix/", "/services/", "/agents/"])
+def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Client, address: str) -> None:
+    """The navigation swaps `#main`, so it must be there; a search swaps the list alone."""
+    assert 'id="main"' in text_of(admin.get(address, headers={**HTMX, "HX-Boosted": "true"}))
+    assert 'id="main"' not in text_of(admin.get(address, headers=HTMX))
