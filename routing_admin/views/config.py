@@ -35,6 +35,11 @@ class Offered:
     size: int
     left_out: tuple[str, ...]
 
+    @property
+    def filename(self) -> str:
+        """What the download is called."""
+        return f"{self.name}.json"
+
 
 @require_GET
 def config(request: HttpRequest) -> HttpResponse:

@@ -216,6 +216,7 @@ def context(page: Page) -> dict[str, Any]:
         "policy": errors.table(spec),
         "own_words": len(draft.on_error),
         "actions": errors.ACTIONS.items(),
+        "error_example": errors.EXAMPLE,
         "pasted_text": page.data.get("error", ""),
         "pasted": errors.pasted(str(page.data.get("error", "")), spec),
         "services": picks(state.configuration),

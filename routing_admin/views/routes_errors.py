@@ -58,6 +58,9 @@ ROWS: tuple[Row, ...] = (
 )
 """The error classes of the table: the word a route uses, its label, and failures that stand for it."""
 
+EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
+"""What can be pasted, as an example."""
+
 SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
 """The classes that are always in sight."""
 
