@@ -15,6 +15,7 @@ from routing_admin import snapshot
 
 THEME_COOKIE = "theme"
 THEMES = ("auto", "light", "dark")
+SETTINGS_PAGES = ("users", "user", "user_invite", "user_role", "user_active", "user_link", "password_change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ PLACES: tuple[tuple[Any, tuple[Place, ...]], ...] = (
         (
             Place("config", gettext_lazy("Import, export"), "swapbox", "c", within=("config_import",)),
             Place("history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")),
-            Place("settings", gettext_lazy("Settings"), "gear", "s", within=("users", "user")),
+            Place("settings", gettext_lazy("Settings"), "gear", "s", within=SETTINGS_PAGES),
         ),
     ),
 )
