@@ -102,9 +102,7 @@ class Service(Recorded, models.Model):
     @property
     def knows_the_rest(self) -> bool:
         """Whether a capability without a cell is declared absent; not where nothing, or only text by default, is."""
-        return self.declares_capabilities and not any(
-            cell.source == Source.UNKNOWN for cell in self.capabilities.all()
-        )
+        return self.declares_capabilities and not any(cell.source == Source.UNKNOWN for cell in self.capabilities.all())
 
 
 class ServiceCapability(models.Model):

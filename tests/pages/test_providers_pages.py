@@ -209,3 +209,11 @@ def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Cli
     """The navigation swaps `#main`, so it must be there; a search swaps the list alone."""
     assert 'id="main"' in text_of(admin.get(address, headers={**HTMX, "HX-Boosted": "true"}))
     assert 'id="main"' not in text_of(admin.get(address, headers=HTMX))
+
+
+def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) -> None:
+    """Ollama on this machine: the key field stays empty and the provider needs none."""
+    assert "This host usually needs none" in text_of(admin.get("/new/provider/?preset=ollama"))
+    new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
+    admin.post("/new/provider/?preset=ollama", new)
+    assert Provider.objects.get(name="ollama").key_source == Provider.KeySource.NONE
