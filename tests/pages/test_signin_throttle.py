@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,6 +153,21 @@ def test_a_place_is_taken_before_the_password_is_looked_at() -> None:
     assert throttle.enter("alice", HERE, NOW) == 900
     throttle.leave("alice", HERE)
     assert throttle.enter("alice", HERE, NOW) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
+    """Each thread has a connection of its own, as another process would: the count is the database's."""
+
+    def enter(_: int) -> int:
+        try:
+            return throttle.enter("alice", HERE, NOW)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(12) as pool:
+        waits = list(pool.map(enter, range(12)))
+    assert waits.count(0) == NAME_AND_ADDRESS.failures
 
 
 def test_what_is_older_than_every_window_is_thrown_away() -> None:
