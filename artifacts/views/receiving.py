@@ -46,6 +46,11 @@ class Card:
     tone: str
 
     @property
+    def tokens(self) -> str:
+        """The estimate with its thousands set apart; empty when nobody knows."""
+        return f"{self.preview.estimate.tokens:,}" if self.preview.estimate else ""
+
+    @property
     def result(self) -> dict[str, Any]:
         """get_artifact's answer as JSON."""
         return self.preview.result.as_json()

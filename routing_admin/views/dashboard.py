@@ -201,7 +201,7 @@ def figures_of(today: Day, yesterday: Day) -> list[dict[str, Any]]:
     fell_back = (today.share(today.fell_back), yesterday.share(yesterday.fell_back), today.fell_back)
     failed = (today.share(today.failed), yesterday.share(yesterday.failed), today.failed)
     figures = (
-        ("count", _("Requests, 24 h"), today.total, yesterday.total, today.requests, ""),
+        ("count", _("Requests, 24 h"), f"{today.total:,}", f"{yesterday.total:,}", today.requests, ""),
         ("percent", _("Answered by a fallback"), *fell_back, "warn" if any(today.fell_back) else ""),
         ("percent", _("Failed for good"), *failed, "bad" if any(today.failed) else ""),
         ("time", _("First content, mean"), today.mean_first_content, yesterday.mean_first_content, first, ""),
