@@ -128,8 +128,8 @@ def apply(request: HttpRequest, form: ImportForm, sent: list[Sent]) -> HttpRespo
         )
     except ConflictError as refusal:
         return show(request, form, sent, status=409, note=str(refusal))
-    except InvalidError:
-        return show(request, form, sent, status=422)
+    except InvalidError as refusal:
+        return show(request, form, sent, status=422, note=str(refusal))
     count = len(made.preview.changes)
     if made.revision is None:
         messages.info(request, _("Nothing changed: the files say what is configured already."))
@@ -164,7 +164,7 @@ def show(
         "sent": [(one, recognised(one)) for one in sent],
         "mode": mode,
         "message": form.cleaned_data.get("message", ""),
-        "note": note,
+        "note": note if good else "",
         "accepted": good,
         "errors": told(preview, sent, "error"),
         "warnings": told(preview, sent, "warning"),

@@ -210,3 +210,13 @@ def test_nothing_sent_says_what_to_do(admin_client: Client) -> None:
     """Back to the page with a sentence."""
     answer = admin_client.post(reverse("config_import"), {"text": "  "}, follow=True)
     assert "Choose a file, or paste its text" in answer.content.decode()
+
+
+def test_what_only_the_whole_configuration_shows_is_told_too(admin_client: Client, demo_loaded: None) -> None:
+    """Files that are right in themselves and would take away a service that an agent uses: 422 with the sentence."""
+    before = newest()
+    answer = send(admin_client, '{"services": []}', mode="replace", act="apply", expected=before)
+    assert answer.status_code == 422
+    assert all("which would not be there" in one.message for one in answer.context["errors"])
+    assert len(answer.context["errors"]) == 3
+    assert newest() == before
