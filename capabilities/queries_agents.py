@@ -108,8 +108,17 @@ def model_name(row: Agent) -> str:
     return row.service.service_id if row.service else "auto"
 
 
-def snippets(row: Agent) -> dict[str, str]:
-    """Ready calls with the real address, by the name of the tool they are for."""
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A ready call: the tool it is for, the language it is written in, the text."""
+
+    name: str
+    language: str
+    text: str
+
+
+def snippets(row: Agent) -> tuple[Snippet, ...]:
+    """Ready calls with the real address."""
     base, model = settings.PUBLIC_URL.rstrip("/"), model_name(row)
     curl = (
         f"curl {base}/v1/chat/completions \\\n"
@@ -124,4 +133,4 @@ def snippets(row: Agent) -> dict[str, str]:
         f'    model="{model}", messages=[{{"role": "user", "content": "Hello"}}]\n)\n'
         "print(answer.choices[0].message.content)"
     )
-    return {"curl": curl, "sdk": sdk}
+    return Snippet("curl", "shell", curl), Snippet("OpenAI SDK", "python", sdk)
