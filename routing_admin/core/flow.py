@@ -32,10 +32,11 @@ from routing_admin.core.chain import (
     cut_short,
     skipped,
 )
-from routing_admin.core.cooldown import Cooldowns, Cooling
+from routing_admin.core.cooldown import Cooldowns
 from routing_admin.core.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fault_table import EMPTY_PURSE, Action
 from routing_admin.core.memory import Memory
+from routing_admin.core.trial import Trial, cooling_attempt
 from routing_admin.core.verdicts import Preset
 from routing_admin.core.waits import pause, refined
 
@@ -56,24 +57,6 @@ class Surroundings:
     cooldowns: Cooldowns
     memory: Memory = field(default_factory=Memory)
     budget: RetryBudget = field(default_factory=RetryBudget)
-
-
-@dataclass(slots=True)
-class _Trial:
-    """One candidate while it is being asked."""
-
-    candidate: Candidate
-    began: float
-    retries: int
-    without_params: frozenset[str]
-    without_capabilities: frozenset[str] = frozenset()
-    retried: int = 0
-    adjusted: set[Fault] = field(default_factory=set)
-    tries: list[Try] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
-    adaptation: str = ""
-    dropped: tuple[str, ...] = ()
-    stripped: tuple[str, ...] = ()
 
 
 class Walk(Generic[T]):
@@ -124,7 +107,7 @@ class Walk(Generic[T]):
         if candidate == last_resort:
             return None
         cooling = self._world.cooldowns.enter(*place)
-        return None if cooling is None else _cooling_attempt(candidate, cooling, now)
+        return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
     def _last_resort(self) -> Candidate | None:
         """When all that could be called are cooling: the one that wakes first, unless it only waits for its quota."""
@@ -142,7 +125,7 @@ class Walk(Generic[T]):
     def _ask(self, candidate: Candidate, retries: int) -> Generator[Step, Any, Done[T] | None]:
         """Call one candidate until it answers or is left; None when the chain goes on."""
         world, place = self._world, (candidate.provider, candidate.model)
-        trial = _Trial(candidate, world.clock(), retries, world.memory.refused_params(*place))
+        trial = Trial(candidate, world.clock(), retries, world.memory.refused_params(*place))
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:
@@ -160,7 +143,7 @@ class Walk(Generic[T]):
         self.attempts.append(self._attempt(trial, OK))
         return Done(outcome, call, tuple(self.attempts))
 
-    def _tries(self, trial: _Trial) -> Generator[Step, Any, tuple[Call, T | Failure]]:
+    def _tries(self, trial: Trial) -> Generator[Step, Any, tuple[Call, T | Failure]]:
         while True:
             call = self._call(trial)
             if call.timeouts.total <= 0:
@@ -180,14 +163,14 @@ class Walk(Generic[T]):
                 trial.waits.append(waiting)
                 yield Wait(waiting, failure.fault.value)
 
-    def _call(self, trial: _Trial) -> Call:
+    def _call(self, trial: Trial) -> Call:
         own = trial.candidate.timeouts or self.plan.timeouts
         total = min(own.total, self._time_left())
         timeouts = Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total)
         number = len(trial.tries) + 1
         return Call(trial.candidate, number, timeouts, trial.without_params, trial.without_capabilities)
 
-    def _tried(self, trial: _Trial, began: float, sent: Any) -> T | Failure:
+    def _tried(self, trial: Trial, began: float, sent: Any) -> T | Failure:
         """Write down what came of a call."""
         reply: Reply[T] = sent if isinstance(sent, Reply) else Reply(sent)
         outcome = reply.outcome
@@ -204,7 +187,7 @@ class Walk(Generic[T]):
             return replace(failure, fault=Fault.READ_TIMEOUT)
         return failure
 
-    def _adjusted(self, trial: _Trial, failure: Failure) -> bool:
+    def _adjusted(self, trial: Trial, failure: Failure) -> bool:
         """Whether the candidate is asked once more with less: without a parameter, or with content described."""
         if failure.fault in trial.adjusted or self.plan.policy.preset is Preset.STRICT:
             return False
@@ -219,7 +202,7 @@ class Walk(Generic[T]):
         trial.adjusted.add(failure.fault)
         return True
 
-    def _pause(self, trial: _Trial, failure: Failure) -> float | None:
+    def _pause(self, trial: Trial, failure: Failure) -> float | None:
         """Seconds before the same candidate is asked again; None when it is left."""
         policy = self.plan.policy
         if policy.verdict(failure).action is not Action.RETRY or trial.retried >= trial.retries:
@@ -230,7 +213,7 @@ class Walk(Generic[T]):
         logger.info("provider %s: its retries are used up; the next candidate is asked", trial.candidate.provider)
         return None
 
-    def _leave(self, trial: _Trial, failure: Failure) -> None:
+    def _leave(self, trial: Trial, failure: Failure) -> None:
         """Record the failed attempt and its cooldown; raise when nobody else is to be asked."""
         candidate, verdict = trial.candidate, self.plan.policy.verdict(failure)
         self._world.cooldowns.failed(candidate.provider, candidate.model, failure, verdict)
@@ -253,7 +236,7 @@ class Walk(Generic[T]):
             f"going on to {following[0].name}" if following else "no candidate is left",
         )
 
-    def _attempt(self, trial: _Trial, outcome: str, failure: Failure | None = None, alert: bool = False) -> Attempt:
+    def _attempt(self, trial: Trial, outcome: str, failure: Failure | None = None, alert: bool = False) -> Attempt:
         began = trial.tries[0].started_ms if trial.tries else self._ms(trial.began)
         said = (failure.message or failure.fault.value) if failure is not None else None
         return Attempt(
@@ -295,11 +278,3 @@ def stream_ended(
     else:
         surroundings.cooldowns.failed(*place, failure, plan.policy.verdict(failure))
     return (*before, cut_short(last, failure, duration_ms))
-
-
-def _cooling_attempt(candidate: Candidate, cooling: Cooling, at_ms: float) -> Attempt:
-    cause = cooling.failure
-    sentence = f"Left alone for {cooling.seconds:.0f} s more after {cause.fault.value}: {cause.message}".rstrip(": ")
-    return replace(
-        skipped(candidate, SkipReason.COOLING, at_ms, sentence), cause=cause.fault, retry_after=cooling.seconds
-    )

@@ -113,10 +113,8 @@ async def events_of(
     content, alive = False, clock()
     try:
         while True:
-            patience = timeouts.between if content else timeouts.first_content
-            limit = alive + (min(patience, FAREWELL_SECONDS) if decoder.due else patience)
-            late = Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT
-            found = await _in_time(blocks, min(limit, deadline), Fault.DEADLINE if deadline <= limit else late)
+            limit = alive + _patience(timeouts, content=content, due=decoder.due)
+            found = await _in_time(blocks, min(limit, deadline), _lateness(content, over=deadline <= limit))
             events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
             if events or (not content and isinstance(found, bytes) and b"\n" in found):
                 alive = clock()
@@ -131,6 +129,19 @@ async def events_of(
     finally:
         await blocks.aclose()
         await head.close()
+
+
+def _patience(timeouts: Timeouts, *, content: bool, due: bool) -> float:
+    """Seconds that may pass before the next sign of life."""
+    usual = timeouts.between if content else timeouts.first_content
+    return min(usual, FAREWELL_SECONDS) if due else usual
+
+
+def _lateness(content: bool, *, over: bool) -> Fault:
+    """What it is when nothing comes in time; `over` when the whole request's time is up."""
+    if over:
+        return Fault.DEADLINE
+    return Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT
 
 
 async def _in_time(blocks: AsyncGenerator[bytes | Failure, None], until: float, late: Fault) -> bytes | Failure | None:
