@@ -144,23 +144,32 @@ def addresses() -> dict[str, str]:
     return found
 
 
-def browse(browser: Any, url: str, picture: Picture) -> Any:
-    """A page of a new window as the picture wants it, signed in."""
-    context = browser.new_context(
-        base_url=url,
-        viewport={"width": picture.width, "height": picture.height},
-        color_scheme=picture.scheme,
-        reduced_motion="reduce",
-    )
-    language = "zh-hans" if picture.language.startswith("zh") else picture.language
-    context.add_cookies([{"name": "django_language", "value": language, "url": url}])
+def signed_in(browser: Any, url: str) -> Any:
+    """The cookies of an administrator's session."""
+    context = browser.new_context(base_url=url)
     page = context.new_page()
     page.goto("/login/?next=/settings/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", PASSWORD)
     page.press("#id_password", "Enter")
     page.wait_for_selector("#main h1")
-    return page
+    state = context.storage_state()
+    context.close()
+    return state
+
+
+def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
+    """A page of a new window as the picture wants it, with that session."""
+    context = browser.new_context(
+        base_url=url,
+        viewport={"width": picture.width, "height": picture.height},
+        color_scheme=picture.scheme,
+        reduced_motion="reduce",
+        storage_state=state,
+    )
+    language = "zh-hans" if picture.language.startswith("zh") else picture.language
+    context.add_cookies([{"name": "django_language", "value": language, "url": url}])
+    return context.new_page()
 
 
 def small(data: bytes) -> bytes:
@@ -186,8 +195,9 @@ def take(url: str, pictures: list[Picture], goal: Path) -> None:
     arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=arguments)
+        state = signed_in(browser, url)
         for picture in pictures:
-            page = browse(browser, url, picture)
+            page = browse(browser, url, picture, state)
             answer = page.goto(places[picture.place])
             if answer is None or answer.status != 200:
                 raise SystemExit(f"{picture.place}: the page answered {answer.status if answer else 'nothing'}")
