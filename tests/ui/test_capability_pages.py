@@ -25,7 +25,7 @@ ADDRESSES = (
     "/agents/vision-agent/",
     "/new/agent/",
 )
-VARIANTS = [(1280, "light", "en"), (390, "dark", "en")]
+VARIANTS = [(1280, "light", "en"), (390, "dark", "en"), (1280, "dark", "zh-Hans"), (390, "light", "zh-Hans")]
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
