@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from django.utils import timezone
 
 from capabilities.core.redact import redact
-from routing_admin.core.chain import Attempt
+from capabilities.core.wire import Answer
+from routing_admin.core.chain import Attempt, Done
+from routing_admin.core.errors import RouterError
 from routing_admin.dispatch import Dispatch
 from routing_admin.job import Job
 from routing_admin.journal import Journal, Seen, entry_of
 from routing_admin.journal import journal as this_process
+from routing_admin.upstream import Stream, run_sync
 
+T = TypeVar("T")
+
+BROKEN = "internal_error"
 LEFT = "client_cancelled"
 LEFT_STATUS = 499
 """What the log says of a caller that went away before its answer; nobody receives this status."""
@@ -60,3 +67,37 @@ class Telling:
         facts = {**facts, "error": redact(facts.get("error", ""))}
         self.knows(duration_ms=self.elapsed_ms(), **facts)
         self._journal.record(entry_of(self._seen, attempts, dispatch.prepared if dispatch else None))
+
+
+async def answer_told(dispatch: Dispatch, telling: Telling) -> Done[Answer]:
+    """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; told too."""
+    done = await _walk_told(dispatch.answer(), dispatch, telling)
+    telling.end(done.attempts, dispatch, usage=done.answer.usage)
+    return done
+
+
+async def stream_told(dispatch: Dispatch, telling: Telling) -> Done[Stream]:
+    """The stream at its first content; its end is the caller's to tell. Raises `RouterError`, which is told."""
+    done = await _walk_told(dispatch.open(), dispatch, telling)
+    telling.first_content()
+    return done
+
+
+def answer_told_sync(dispatch: Dispatch, telling: Telling) -> Done[Answer]:
+    """`answer_told` for a thread without an event loop."""
+    return run_sync(answer_told(dispatch, telling))
+
+
+async def _walk_told(work: Awaitable[T], dispatch: Dispatch, telling: Telling) -> T:
+    """What a walk gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
+    try:
+        return await work
+    except RouterError as error:
+        telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
+        raise
+    except asyncio.CancelledError:
+        telling.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
+        raise
+    except Exception as error:
+        telling.end(dispatch.attempts, dispatch, outcome=BROKEN, status=500, error=type(error).__name__)
+        raise

@@ -6,6 +6,7 @@ import secrets
 import struct
 import time
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 
 from artifacts.actions import store_bytes
@@ -24,7 +25,7 @@ from routing_admin.core.planning import resolve_route
 from routing_admin.dispatch import Dispatch
 from routing_admin.job import Job, job_for
 from routing_admin.journal import journal
-from routing_admin.telling import Telling
+from routing_admin.telling import Telling, answer_told_sync
 from routing_admin.way import Outside
 
 TASK_TYPE, AGENT, DOWN = "design", "text-agent", "echo-vision"
@@ -69,12 +70,8 @@ def _walked(job: Job) -> str:
     telling.job(job, TASK_TYPE)
     world = Surroundings(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic))
     dispatch = Dispatch(job, OneDown(DOWN), world)
-    try:
-        done = dispatch.answer_sync()
-    except RouterError as error:
-        telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
-    else:
-        telling.end(done.attempts, dispatch, usage=done.answer.usage)
+    with suppress(RouterError):  # the log says that nobody answered
+        answer_told_sync(dispatch, telling)
     journal.flush()
     return request_id
 

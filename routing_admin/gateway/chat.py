@@ -31,7 +31,7 @@ from routing_admin.gateway.media import finder, keeper
 from routing_admin.gateway.parsing import parse
 from routing_admin.gateway.rendering import Chunks, completion, event
 from routing_admin.job import job_for
-from routing_admin.telling import LEFT, LEFT_STATUS, Telling
+from routing_admin.telling import BROKEN, LEFT, LEFT_STATUS, Telling, answer_told, stream_told
 from routing_admin.upstream import Stream
 
 SAFE = " !#$&'()*+,/:;=?@[]~"
@@ -60,7 +60,7 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
     except GatewayError:
         raise
     except Exception as error:
-        telling.end(outcome="internal_error", status=500, error=type(error).__name__)
+        telling.end(outcome=BROKEN, status=500, error=type(error).__name__)
         raise
 
 
@@ -103,39 +103,23 @@ def _named(state: snapshot.Snapshot, model: str, task_type: str | None) -> namin
         raise GatewayError(503, "no_route", str(error)) from None
 
 
-def refused(error: RouterError, dispatch: Dispatch, telling: Telling) -> GatewayError:
-    """The error of a walk without an answer, told to the log."""
-    telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
-    return of_router(error)
-
-
 async def _whole(request: HttpRequest, ready: Ready, telling: Telling) -> HttpResponse:
-    dispatch = ready.dispatch
     try:
-        done = await dispatch.answer()
+        done = await answer_told(ready.dispatch, telling)
     except RouterError as error:
-        raise refused(error, dispatch, telling) from None
-    except asyncio.CancelledError:
-        telling.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
-        raise
+        raise of_router(error) from None
     response = json_response(completion(done.answer, done.candidate.model))
     _say_route(response, request, done)
-    telling.end(done.attempts, dispatch, usage=done.answer.usage)
     return response
 
 
 async def _stream(request: HttpRequest, ready: Ready, telling: Telling) -> StreamingHttpResponse:
-    dispatch = ready.dispatch
     try:
-        done = await dispatch.open()
+        done = await stream_told(ready.dispatch, telling)
     except RouterError as error:
-        raise refused(error, dispatch, telling) from None
-    except asyncio.CancelledError:
-        telling.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
-        raise
-    telling.first_content()
+        raise of_router(error) from None
     chunks = Chunks(done.candidate.model, ready.include_usage)
-    body = Flow(done, dispatch, telling, chunks, request_id_of(request)).events()
+    body = Flow(done, ready.dispatch, telling, chunks, request_id_of(request)).events()
     response = StreamingHttpResponse(body, content_type="text/event-stream", headers=STREAM_HEADERS)
     _say_route(response, request, done)
     return response

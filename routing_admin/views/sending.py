@@ -21,7 +21,7 @@ from routing_admin.dispatch import Dispatch
 from routing_admin.entrance import request_id_of
 from routing_admin.job import Job, job_for
 from routing_admin.journal import journal
-from routing_admin.telling import Telling
+from routing_admin.telling import Telling, answer_told_sync
 
 SURFACE = "page"
 """What the log calls a request that somebody sent from a page."""
@@ -55,12 +55,10 @@ def sent(job: Job, request_id: str) -> dict[str, Any]:
     telling.knows(asked_model=job.route.task_type)
     telling.job(job, "")
     try:
-        done = dispatch.answer_sync()
+        done = answer_told_sync(dispatch, telling)
     except RouterError as error:
-        telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
         said: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
-        telling.end(done.attempts, dispatch, usage=done.answer.usage)
         said = {"answer": done.answer, "usage": done.answer.usage}
     journal.flush()
     return {**said, "request_id": request_id, "ms": telling.elapsed_ms()}
