@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
@@ -21,10 +22,11 @@ from routing_admin.core.planning import NoRouteError, resolve_route
 from routing_admin.core.resolution import plan_as_json
 from routing_admin.dispatch import Dispatch, surroundings
 from routing_admin.entrance import request_id_of
+from routing_admin.gateway.errors import retry_headers
 from routing_admin.job import Job, job_for
 from routing_admin.journal import journal
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.telling import Telling
+from routing_admin.telling import Telling, answer_told
 
 router = Router()
 route = needs("route")
@@ -48,24 +50,33 @@ class SendIn(ResolveIn):
     prompt: str
 
 
-@router.post("/llm/send", auth=route, tags=["llm"], openapi_extra=takes(SendIn))
-def send(request: HttpRequest) -> HttpResponse:
-    """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way."""
+@router.post("/llm/send", auth=needs("route", in_async=True), tags=["llm"], openapi_extra=takes(SendIn))
+async def send(request: HttpRequest) -> HttpResponse:
+    """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
+
+    A caller that goes away ends the walk.
+    """
+    telling, job = await sync_to_async(decided)(request)
+    try:
+        return answer(answered(job, await answer_told(Dispatch(job), telling)))
+    except RouterError as error:
+        attempts = [attempt.as_json() for attempt in error.attempts]
+        told = {"error": error.code, "message": error.message, "requestId": request_id_of(request)}
+        response = answer({**told, "attempts": attempts}, error.status)
+        for name, value in retry_headers(error).items():
+            response.headers[name] = value
+        return response
+
+
+def decided(request: HttpRequest) -> tuple[Telling, Job]:
+    """The request with everything that reads rows done. Raises `CallError` and `InvalidError`."""
     principal = principal_of(request)
     body = read_as(request, SendIn)
     telling = Telling(request_id_of(request), "api")
     telling.knows(agent=principal.agent, key=principal.key, asked_model=f"task:{body.taskType or 'default'}")
     job = job_of(body, principal.agent)
     telling.job(job, job.plan.task_type)
-    dispatch = Dispatch(job)
-    try:
-        done = dispatch.answer_sync()
-    except RouterError as error:
-        telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
-        attempts = [attempt.as_json() for attempt in error.attempts]
-        raise CallError(error.status, error.code, error.message, attempts=attempts) from None
-    telling.end(done.attempts, dispatch, usage=done.answer.usage)
-    return answer(answered(job, done))
+    return telling, job
 
 
 @router.post("/llm/resolve", auth=route, tags=["llm"], openapi_extra=takes(ResolveIn))

@@ -73,14 +73,21 @@ def response_of(error: GatewayError, request_id: str) -> HttpResponse:
     """The whole response; `x-should-retry` is false where all was tried that can help, or the request is wrong."""
     response = json_response(body_of(error, request_id), error.status)
     response.headers["x-request-id"] = request_id
-    response.headers["x-should-retry"] = "true" if error.should_retry else "false"
+    for name, value in retry_headers(error).items():
+        response.headers[name] = value
     if error.attempts:
         response.headers["x-routing-attempts"] = str(len(error.attempts))
     if error.status == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
-    if error.status in (429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
-        response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     return response
+
+
+def retry_headers(error: GatewayError | RouterError) -> dict[str, str]:
+    """Whether a client should try again by itself, and after how many whole seconds where that is known."""
+    told = {"x-should-retry": "true" if error.should_retry else "false"}
+    if error.status in (429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
+        told["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    return told
 
 
 def json_response(value: Any, status: int = 200) -> HttpResponse:

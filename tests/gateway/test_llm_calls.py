@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
-from django.http import HttpRequest
+from asgiref.sync import async_to_sync
+from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
 from capabilities.access import Principal, authenticate
 from capabilities.agent_calls import CallError
+from capabilities.core.wire import Failure, Fault
 from capabilities.models import Provider
-from routing_admin import llm_api, snapshot
+from routing_admin import dispatch, llm_api, snapshot
+from routing_admin.core.verdicts import Policy
 from routing_admin.demo.requests import record_demo_request
 from routing_admin.models import RequestLog
 from tests.gateway.plane import PNG, install, logged, post
@@ -32,7 +35,11 @@ def request(key: str, body: object = None) -> HttpRequest:
 
 
 def send(key: str, **body: object) -> dict:
-    return json.loads(llm_api.send(request(key, body)).content)
+    return json.loads(answer_to(request(key, body)).content)
+
+
+def answer_to(made: HttpRequest) -> HttpResponse:
+    return async_to_sync(llm_api.send)(made)
 
 
 @pytest.mark.requirement("MMR-P6", "MMR-P11")
@@ -59,15 +66,25 @@ def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
     made = request(key, {"prompt": "Hello", "taskType": "planning"})
-    with pytest.raises(CallError) as caught:
-        llm_api.send(made)
-    assert (caught.value.status, caught.value.code) == (502, "all_providers_failed")
-    assert [one["outcome"] for one in caught.value.more["attempts"]] == [
+    response = answer_to(made)
+    told = json.loads(response.content)
+    assert (response.status_code, told["error"]) == (502, "all_providers_failed")
+    assert [one["outcome"] for one in told["attempts"]] == [
         *("key_missing", "key_missing"),
         "skipped_disabled",
     ]
     row = logged(made.request_id)
     assert (row.outcome, row.status, row.surface) == ("all_providers_failed", 502, "api")
+
+
+def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
+    """As on the data plane: not by itself, and where all were rate limited after the shortest of the waits."""
+    busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
+    dispatch.surroundings().cooldowns.failed("echo", "echo-text", busy, Policy().verdict(busy))
+    response = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
+    assert response.status_code == 429
+    assert response.headers["x-should-retry"] == "false"
+    assert 1 <= int(response.headers["Retry-After"]) <= 30
 
 
 def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
@@ -96,7 +113,7 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
 def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
     """By the request id; another agent's request is not there for it."""
     made = request(key, {"prompt": "Hello"})
-    llm_api.send(made)
+    answer_to(made)
     told = json.loads(llm_api.one_request(request(key), made.request_id).content)
     assert (told["outcome"], told["attempts"][0]["statusCode"]) == ("ok", 200)
     logged(made.request_id).delete()

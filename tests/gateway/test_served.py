@@ -232,12 +232,27 @@ def test_a_tool_call_goes_out_and_its_result_comes_back(client, server, provider
     assert b"found" in server.lab.requests[-1].body
 
 
-def ask(server: Server, body: object, request_id: str = "") -> http.client.HTTPConnection:
+def test_a_caller_of_the_agents_api_that_goes_away_ends_its_walk_too(server):
+    """`/llm/send` is the same walk: the upstream is closed within a second and the log says who left."""
+    play(server, one="silent")
+    body = {"prompt": "hello", "taskType": "chain"}
+    connection = ask(server, body, "left-send", "/api/v1/llm/send")
+    assert server.lab.wait_until(lambda: bool(server.lab.requests))
+    gone = time.monotonic()
+    connection.close()
+    assert server.lab.wait_until(lambda: server.lab.requests[0].closed_at is not None, 5)
+    assert server.lab.requests[0].closed_at - gone < 1
+    assert server.timeline("left-send")["outcome"] == "client_cancelled"
+
+
+def ask(
+    server: Server, body: object, request_id: str = "", path: str = "/v1/chat/completions"
+) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     if request_id:
         headers["x-request-id"] = request_id
-    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    connection.request("POST", path, json.dumps(body), headers)
     return connection
 
 
