@@ -1,7 +1,7 @@
 """The request log: written behind the answers, in batches, by a thread of its own; it never fails or delays a request.
 
-Entries are values without content: names, ids, times, outcomes. `record` only queues; the writer is started with the
-server (routing_admin/asgi.py) and whoever wants to read what was just recorded calls `flush` first.
+Entries are values without content (unless recording is on): names, ids, times, outcomes. `record` only queues; the
+writer is started with the server (routing_admin/asgi.py) and whoever wants to read what was just recorded calls `flush` first.
 """
 
 from __future__ import annotations
@@ -141,6 +141,7 @@ class Seen:
     duration_ms: float = 0.0
     first_content_ms: float | None = None
     usage: Usage = field(default_factory=Usage)
+    body: Mapping[str, Any] | None = None
 
 
 def entry_of(seen: Seen, attempts: Sequence[Attempt] = (), prepared: Mapping[int, Prepared] | None = None) -> Entry:
@@ -172,6 +173,7 @@ def entry_of(seen: Seen, attempts: Sequence[Attempt] = (), prepared: Mapping[int
         "completion_tokens": seen.usage.completion_tokens,
         "adaptation": answered.adaptation[:200] if answered else "",
         "revision": seen.revision,
+        "body": seen.body,
     }
     rows = tuple(_attempt(seen, at, attempt, sent.get(at)) for at, attempt in enumerate(attempts))
     if answered is not None and rows and seen.first_content_ms is not None:

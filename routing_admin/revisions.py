@@ -26,8 +26,8 @@ from routing_admin.core.configuration_json import from_json, to_json
 from routing_admin.core.diff import diff
 from routing_admin.models import AuditEvent, Installation, Revision
 
-IN_SNAPSHOT = frozenset({"agent"})
-"""Kinds of things that the snapshot holds although they are not all in the configuration: run-time agents."""
+IN_SNAPSHOT = frozenset({"agent", "installation"})
+"""Kinds of things that the snapshot holds although not all are in the configuration: run-time agents, recording."""
 
 _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
 

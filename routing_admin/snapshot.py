@@ -67,6 +67,7 @@ class Snapshot:
     configuration: Configuration
     keys: Mapping[str, KeyState] = field(repr=False)
     agents: tuple[AgentProfile, ...]
+    record_bodies: bool = False
 
     @cached_property
     def directory(self) -> AgentDirectory:
@@ -109,11 +110,12 @@ def forget() -> None:
 
 def build() -> Snapshot:
     """A snapshot of the rows as they are now."""
-    stamp = Installation.current().version
+    installation = Installation.current()
     configuration = rows.read()
     newest = Revision.objects.values_list("number", flat=True).first()
     keys = key_states(configuration)
-    return Snapshot(stamp, newest, configuration, keys, agent_profiles(configuration, keys))
+    agents = agent_profiles(configuration, keys)
+    return Snapshot(installation.version, newest, configuration, keys, agents, installation.record_bodies)
 
 
 def key_states(configuration: Configuration) -> dict[str, KeyState]:

@@ -18,6 +18,7 @@ from routing_admin.dispatch import Dispatch
 from routing_admin.job import Job
 from routing_admin.journal import Journal, Seen, entry_of
 from routing_admin.journal import journal as this_process
+from routing_admin.recording import body_of
 from routing_admin.upstream import Stream, run_sync
 
 T = TypeVar("T")
@@ -36,6 +37,7 @@ class Telling:
         self._began = time.monotonic()
         self._journal = journal
         self._told = False
+        self._job: Job | None = None
 
     def knows(self, **facts: Any) -> None:
         """Further facts, by the names of `Seen`."""
@@ -43,6 +45,7 @@ class Telling:
 
     def job(self, job: Job, task_type: str) -> None:
         """What was decided about it."""
+        self._job = job
         self.knows(
             task_type=task_type,
             matched=job.plan.matched,
@@ -59,12 +62,20 @@ class Telling:
         """Milliseconds since the request came in."""
         return (time.monotonic() - self._began) * 1000
 
-    def end(self, attempts: Sequence[Attempt] = (), dispatch: Dispatch | None = None, **facts: Any) -> None:
-        """Queues the entry; the first end is the one that counts."""
+    def end(
+        self,
+        attempts: Sequence[Attempt] = (),
+        dispatch: Dispatch | None = None,
+        answer: Answer | None = None,
+        **facts: Any,
+    ) -> None:
+        """Queues the entry; the first end is the one that counts. The words go in only where they are recorded."""
         if self._told:
             return
         self._told = True
         facts = {**facts, "error": redact(facts.get("error", ""))}
+        if self._job is not None and self._job.state.record_bodies:
+            facts["body"] = body_of(self._job.chat, answer)
         self.knows(duration_ms=self.elapsed_ms(), **facts)
         self._journal.record(entry_of(self._seen, attempts, dispatch.prepared if dispatch else None))
 
@@ -72,7 +83,7 @@ class Telling:
 async def answer_told(dispatch: Dispatch, telling: Telling) -> Done[Answer]:
     """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; told too."""
     done = await _walk_told(dispatch.answer(), dispatch, telling)
-    telling.end(done.attempts, dispatch, usage=done.answer.usage)
+    telling.end(done.attempts, dispatch, done.answer, usage=done.answer.usage)
     return done
 
 

@@ -151,6 +151,7 @@ class Flow:
     usage: Usage = field(default_factory=Usage)
     failure: Failure | None = None
     finished: bool = False
+    heard: list[str] = field(default_factory=list)
 
     async def events(self) -> AsyncIterator[bytes]:
         """Server-sent events; a break is an error event, and it is the last: no reason to stop, no `[DONE]`."""
@@ -165,6 +166,8 @@ class Flow:
 
     def _event(self, each: StreamEvent) -> bytes:
         if isinstance(each, Delta):
+            if self.dispatch.job.state.record_bodies:
+                self.heard.append(each.text)
             return self.chunks.delta(each)
         self.finished = True
         if isinstance(each, Finish):
@@ -185,10 +188,11 @@ class Flow:
     def _tell(self) -> None:
         job, took = self.dispatch.job, self.telling.elapsed_ms() - self.done.attempts[-1].started_ms
         attempts = stream_ended(self.done, self.failure, took, job.plan, self.dispatch.world)
+        answer = Answer("".join(self.heard))
         if self.failure is not None:
             code = caller_of(self.failure)[1]
-            self.telling.end(attempts, self.dispatch, outcome=code, status=200, error=self.failure.message)
+            self.telling.end(attempts, self.dispatch, answer, outcome=code, status=200, error=self.failure.message)
         elif self.finished:
-            self.telling.end(attempts, self.dispatch, outcome=OK, usage=self.usage)
+            self.telling.end(attempts, self.dispatch, answer, outcome=OK, usage=self.usage)
         else:
-            self.telling.end(attempts, self.dispatch, outcome=LEFT, status=LEFT_STATUS)
+            self.telling.end(attempts, self.dispatch, answer, outcome=LEFT, status=LEFT_STATUS)

@@ -1,4 +1,7 @@
-"""The request log: one row per request, one per candidate reached. It holds names and ids, never content or keys."""
+"""The request log: one row per request, one per candidate reached. It holds names and ids, never keys or bytes.
+
+Words stand in it only while the installation records bodies (recording.py).
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,84 @@
+"""Recording of bodies: nothing unless an administrator asked for it, and then words, never keys or bytes."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer
+from capabilities.ports import SYSTEM
+from routing_admin.actions import installation
+from routing_admin.models import RequestLog
+from routing_admin.recording import BODY_BYTES, body_of, question_of
+from tests.gateway.plane import PNG, image, install, logged, post, said
+
+SECRET = "sk-" + "abcdefgh12345678"
+
+
+@pytest.fixture
+def key(db) -> str:
+    return install()
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+@pytest.mark.parametrize("stream", [False, True])
+def test_words_are_in_the_log_only_while_they_are_recorded(key, stream):
+    """Off from the start; on at once, off at once; the answer's text with it, whole or streamed."""
+    ask = said({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
+    send = lambda: logged(_drained(post(key, ask)).headers["x-request-id"])  # noqa: E731
+    assert send().body is None
+    installation.record_bodies(SYSTEM, True)
+    body = send().body
+    told = json.dumps(body)
+    assert "Meet at noon" in told
+    assert "Meet at noon" in body["answer"]["text"]
+    assert SECRET not in told
+    assert base64.b64encode(PNG).decode() not in told
+    installation.record_bodies(SYSTEM, False)
+    assert send().body is None
+    assert RequestLog.objects.exclude(body=None).count() == 1
+
+
+def _drained(response):
+    """The response, with its stream read to its end."""
+    if response.streaming:
+        b"".join(response)
+    return response
+
+
+def test_a_file_is_kept_as_facts_and_its_reference():
+    """Kind, type, name, size, reference; a data URL in the words is no way around it."""
+    file = FilePart(Kind.IMAGE, "image/png", "dot.png", 70, "abc")
+    data = "see data:image/png;base64," + base64.b64encode(bytes(900)).decode()
+    calls = (ToolCall("1", "look", '{"at": "noon"}'),)
+    chat = ChatRequest(
+        (Message(Role.USER, (TextPart(data), file)), Message(Role.ASSISTANT, tool_calls=calls)), max_tokens=5
+    )
+    body = body_of(chat, Answer("fine"))
+    facts = {"type": "file", "kind": "image", "mimeType": "image/png", "filename": "dot.png", "size": 70}
+    assert body["messages"][0]["content"][1] == {**facts, "artifactRef": "artifact:abc"}
+    assert body["messages"][0]["content"][0]["text"] == "see data:image/png;base64,<1200 characters>"
+    assert body["messages"][1]["toolCalls"] == [{"id": "1", "name": "look", "arguments": '{"at": "noon"}'}]
+    assert (body["maxTokens"], body["answer"]) == (5, {"text": "fine"})
+    assert question_of(body) == ("see data:image/png;base64,<1200 characters>", ["abc"])
+
+
+def test_a_body_is_cut_from_its_oldest_end_and_says_so():
+    """At most so many bytes, in any alphabet; the newest words and the answer stay."""
+    long = tuple(Message(Role.USER, (TextPart(f"{at} " + "字 " * 4000),)) for at in range(60))
+    body = body_of(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer"))
+    assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES
+    assert body["messages"][-1]["content"] == [{"type": "text", "text": "last"}]
+    assert body["answer"]["text"] == "answer"
+    assert "earlier messages were left out" in body["note"]
+
+
+@pytest.mark.parametrize("body", [None, {}, [], {"messages": []}, {"messages": [{"role": "assistant"}]}])
+def test_a_body_without_a_question_asks_nothing(body):
+    """Nothing is assumed of what is stored."""
+    assert question_of(body) == ("", [])
