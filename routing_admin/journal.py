@@ -1,7 +1,7 @@
 """The request log: written behind the answers, in batches, by a thread of its own; it never fails or delays a request.
 
 Entries are values without content (unless recording is on): names, ids, times, outcomes. `record` only queues; the
-writer is started with the server (routing_admin/asgi.py) and whoever wants to read what was just recorded calls `flush` first.
+writer is started with the server (routing_admin/asgi.py). Whoever wants to read what was just recorded flushes first.
 """
 
 from __future__ import annotations
