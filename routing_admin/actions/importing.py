@@ -14,6 +14,7 @@ from capabilities.errors import ConflictError, InvalidError
 from capabilities.ports import Act, Actor, ports
 from capabilities.secrets import fingerprint_of, origin_of, store_key
 from routing_admin import rows
+from routing_admin.core.checks import check
 from routing_admin.core.configuration import Configuration, KeyKind, KeySpec
 from routing_admin.core.diff import Change, diff
 from routing_admin.core.importing import Imported, import_files
@@ -49,6 +50,8 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Prev
     """What importing these files would change, and every problem in them."""
     before = rows.read()
     imported = import_files(before, files, prune=prune, around=surroundings(), fingerprint_at=fingerprint)
+    if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
+        imported = replace(imported, problems=(*imported.problems, *check(imported.configuration)))
     newest = Revision.objects.values_list("number", flat=True).first()
     return Preview(imported, before, diff(before, imported.configuration), newest)
 

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin import snapshot
+from routing_admin.core.planning import is_taken
 from routing_admin.gateway.admission import admitted, endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
 from routing_admin.gateway.naming import TASK, UnknownModelError, resolve
@@ -35,7 +36,7 @@ def listed(state: Snapshot) -> Iterator[dict[str, Any]]:
     """Task routes first, then services, each as OpenAI's model object."""
     configuration = state.configuration
     for route in configuration.routes:
-        if route.enabled:
+        if is_taken(route):
             service = first_service(configuration, state.keys, route.task_type)
             reads = service.effective_capabilities if service else TEXT_ONLY
             yield shown(TASK + route.task_type, reads, "routing_admin")

@@ -244,7 +244,7 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo_loaded: N
 
 
 def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo_loaded: None) -> None:
-    """Law: only what is exactly as the demo brought it goes; a route of one's own keeps its provider and the default."""
+    """Law: only what is as the demo brought it goes; a route of one's own keeps its provider and the default."""
     mine = TaskRoute(task_type="mine")
     actions.save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
     demo.remove(ADA)
@@ -252,3 +252,16 @@ def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo_load
     assert [route.task_type for route in left.routes] == ["default", "mine"]
     assert [provider.name for provider in left.providers] == ["echo"]
     assert (left.agents, left.services) == ((), ())
+
+
+def test_a_dry_run_refuses_what_applying_would_refuse() -> None:
+    """Law: the preview of an import has the ledger's last word, too; a slash in a provider's name is told at once."""
+    files = [
+        b'{"providers": [{"providerName": "a/b", "apiKey": "", "endpoint": "https://x.example/v1",'
+        b' "defaultModel": "m"}],'
+        b' "routing": {"default": {"provider": "a/b"}}}'
+    ]
+    preview = actions.preview_import(files)
+    assert not preview.imported.accepted
+    with pytest.raises(InvalidError):
+        actions.import_configuration(ADA, files)
