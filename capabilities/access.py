@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import wraps
 from typing import Any
+from urllib.parse import unquote
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
@@ -54,6 +55,12 @@ NO_KEY = Refusal(401, "key_missing", "Send the agent key as 'Authorization: Bear
 BAD_KEY = Refusal(
     401, "key_invalid", "This agent key is unknown, revoked or expired. An administrator can issue another."
 )
+KEY_IN_ADDRESS = Refusal(
+    400,
+    "key_in_url",
+    "An agent key stands in the URL, which servers on the way write down. Send it as 'Authorization: Bearer ra_…', "
+    "and have an administrator replace this key: it counts as known to others.",
+)
 NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id names no agent that this key may act for.")
 
 
@@ -73,6 +80,11 @@ def key_in(headers: Mapping[str, str]) -> str:
     """The key a caller sent, in either header; empty when none."""
     kind, _, value = headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
+
+
+def refused_query(query: str) -> Refusal | None:
+    """Why a call with that query string is not looked at: there is an agent key in it (security.md §2.2)."""
+    return KEY_IN_ADDRESS if KEY.search(unquote(query)) else None
 
 
 def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:

@@ -14,7 +14,7 @@ from ninja import Schema
 from ninja.security.base import AuthBase
 from pydantic import ValidationError
 
-from capabilities.access import Principal, Refusal, authenticate
+from capabilities.access import Principal, Refusal, authenticate, refused_query
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
 from capabilities.ports import Actor
@@ -49,8 +49,8 @@ class Needs(AuthBase):
         return sync_to_async(self.principal)(request) if self.is_async else self.principal(request)
 
     def principal(self, request: HttpRequest) -> Principal:
-        """Who calls. Raises `CallError` with 401 or 403."""
-        found = authenticate(request.headers)
+        """Who calls. Raises `CallError` with 401 or 403, and 400 for a key in the address."""
+        found = refused_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
         if isinstance(found, Refusal):
             raise CallError(found.status, found.code, found.message)
         if not found.may(self.scope):

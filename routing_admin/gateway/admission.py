@@ -11,10 +11,10 @@ from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from capabilities.access import Principal, Refusal, authenticate
+from capabilities.access import Principal, Refusal, authenticate, refused_query
 from capabilities.ports import Actor
 from routing_admin.entrance import request_id_of
-from routing_admin.gateway.errors import GatewayError, response_of
+from routing_admin.gateway.errors import GatewayError, MethodError, response_of
 
 log = logging.getLogger(__name__)
 BUSY_SECONDS = 2.0
@@ -24,8 +24,11 @@ AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
 def admitted(request: HttpRequest, scope: str) -> Principal:
-    """The agent that calls. Raises `GatewayError` 401 without a good key, 403 without the scope. Queries rows."""
-    found = authenticate(request.headers)
+    """The agent that calls. Raises `GatewayError` 401 without a good key, 403 without the scope.
+
+    400 for a key in the address. Queries rows.
+    """
+    found = refused_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
     if isinstance(found, Refusal):
         raise GatewayError(found.status, found.code, found.message)
     if not found.may(scope):
@@ -43,7 +46,7 @@ def allowed(request: HttpRequest, *methods: str) -> None:
     """Raises `GatewayError` 405 for another method."""
     if request.method not in methods:
         message = f"{request.path} takes {' and '.join(methods)}, not {request.method}."
-        raise GatewayError(405, "method_not_allowed", message)
+        raise MethodError(message, methods)
 
 
 def failed(error: Exception) -> GatewayError:

@@ -43,6 +43,14 @@ class BadRequestError(GatewayError):
         super().__init__(status, code, message, param)
 
 
+class MethodError(GatewayError):
+    """405: the address takes other methods."""
+
+    def __init__(self, message: str, allowed: Sequence[str]) -> None:
+        super().__init__(405, "method_not_allowed", message)
+        self.allowed = tuple(allowed)
+
+
 def of_router(error: RouterError) -> GatewayError:
     """The same error for a caller of this plane."""
     made = GatewayError(error.status, error.code, error.message, attempts=error.attempts)
@@ -77,6 +85,8 @@ def response_of(error: GatewayError, request_id: str) -> HttpResponse:
         response.headers[name] = value
     if error.attempts:
         response.headers["x-routing-attempts"] = str(len(error.attempts))
+    if isinstance(error, MethodError):
+        response.headers["Allow"] = ", ".join(error.allowed)
     if error.status == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
     return response
