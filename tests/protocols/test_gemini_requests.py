@@ -171,6 +171,12 @@ def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
     assert linked == [{"fileData": {"mimeType": mime, "fileUri": "https://h/x"}}]
 
 
+def test_an_address_whose_type_nobody_knows_goes_without_one() -> None:
+    """Gemini finds the type out itself; `image/*` is none of its types and would be refused."""
+    linked = contents(say(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
+    assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
+
+
 def decode(body: str) -> Answer | Failure:
     return PROTOCOLS["gemini"].decode(200, {}, body.encode())
 

@@ -228,5 +228,7 @@ def _parts(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
 
 def _native(part: NativePart) -> dict[str, Any]:
     if part.blob is None:
-        return {"fileData": {"mimeType": part.mime_type, "fileUri": part.url or ""}}
+        # An address without an extension has no type that we know; `image/*` is not one that Gemini takes.
+        known = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
+        return {"fileData": {**known, "fileUri": part.url or ""}}
     return {"inlineData": {"mimeType": part.mime_type, "data": bare(part)}}
