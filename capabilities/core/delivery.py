@@ -95,7 +95,7 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
         return Delivery(Outcome.DESCRIBED, because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
     slot = reader.slots.get(file.kind)
     if file.kind is Kind.TEXT and slot is None and file.content is not None:
-        return Delivery(Outcome.INLINED, because(ReasonCode.READABLE_TEXT), mime_type="text/plain")
+        return Delivery(_as_words(file, reader), because(ReasonCode.READABLE_TEXT), mime_type="text/plain")
     reasons = [reason for obstacle in OBSTACLES if (reason := obstacle(file, reader, slot, position))]
     if reasons or slot is None:
         return _otherwise(file, reader, position, slot, reasons)
@@ -103,6 +103,16 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     hoist = _hoists(slot, reader, position)
     fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
+
+
+MARKED_UP = frozenset({"text/html", "application/xhtml+xml"})
+"""Text whose words stand between markup, which the policy `extract` leaves out: it can cost more than the words."""
+
+
+def _as_words(file: FilePart, reader: Reader) -> Outcome:
+    """Text as it is written, or under `extract` a web page as it is read."""
+    seen = ContentPolicy.EXTRACT in reader.policies and file.mime_type in MARKED_UP
+    return Outcome.EXTRACTED if seen else Outcome.INLINED
 
 
 def can_read(file: FilePart, reader: Reader) -> bool:

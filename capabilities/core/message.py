@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from capabilities.core.vocabulary import Kind
 
@@ -86,6 +86,14 @@ class Content(Protocol):
 
     def converted(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies `target`; None when no decoder is there or it fails."""
+
+
+@runtime_checkable
+class Rendered(Protocol):
+    """Content that knows what a reader would see of text that is marked up, beside the text as it is written."""
+
+    def rendered(self) -> Text | None:
+        """The words of a web page without its markup; None when there are none."""
 
 
 @dataclass(frozen=True, slots=True)

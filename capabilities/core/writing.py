@@ -13,8 +13,9 @@ from types import MappingProxyType
 from capabilities.core.delivery import Delivery, Outcome, Position, Reader, decide, without_the_file
 from capabilities.core.description import artifact_lead, attachment_block, failed_block, reference_of
 from capabilities.core.excerpt import head_and_tail
-from capabilities.core.message import ChatRequest, FilePart, NativePart, Text, UnreadableError
+from capabilities.core.message import ChatRequest, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.reasons import Reason, ReasonCode, because
+from capabilities.core.vocabulary import Kind
 
 
 def nobody(_: FilePart) -> Sequence[str]:
@@ -104,8 +105,8 @@ def _converted(file: FilePart, delivery: Delivery, reader: Reader, position: Pos
 
 
 def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, words: Words) -> Written:
-    found: Text | None = file.content.text() if file.content else None
-    if found is None or (delivery.outcome is Outcome.EXTRACTED and not found.text.strip()):
+    found, delivery = _found(file, delivery)
+    if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
         return _instead(file, reader, words, reason)
     shown = head_and_tail(
@@ -121,6 +122,21 @@ def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, wo
         delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=shown.total_chars, limit=limit))
     lines = [artifact_lead(name_of(file), words.language), *([found.note] if found.note else []), shown.text]
     return Written(delivery, "\n".join(lines))
+
+
+def _found(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
+    """The text and how it was had; a web page whose words cannot be told apart is inlined as it is written."""
+    content = file.content
+    if content is None:
+        return None, delivery
+    marked_up = file.kind is Kind.TEXT
+    if delivery.outcome is Outcome.EXTRACTED:
+        seen = (
+            content.rendered() if marked_up and isinstance(content, Rendered) else None if marked_up else content.text()
+        )
+        if seen is not None and seen.text.strip():
+            return seen, delivery
+    return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 
 def _described(file: FilePart, delivery: Delivery, _: Reader, __: Position, words: Words) -> Written:

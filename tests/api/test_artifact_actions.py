@@ -130,6 +130,28 @@ def test_a_service_that_would_be_skipped_says_so(installation: None) -> None:
     assert shown["vision-model"].payload is not None
 
 
+PAGE = b"<!doctype html><html><head><title>Sum</title></head><body><p>42</p><script>hide()</script></body></html>"
+
+
+def test_a_web_page_is_extracted_where_the_policy_says_so(installation: None) -> None:
+    """Under `extract` its words arrive without markup, in the preview as in the dispatch; elsewhere its source."""
+    row = Service.objects.get(service_id="text-model")
+    row.content = {"policy": "extract"}
+    save_service(SYSTEM, row)
+    page = actions.store_bytes(SYSTEM, PAGE, filename="page.html", declared="text/html")
+    shown = {each.service_id: each for each in preview(page).deliveries}
+    read, source = shown["text-model"], shown["vision-model"]
+    assert (read.outcome, source.outcome) == (Outcome.EXTRACTED, Outcome.INLINED)
+    assert (read.text or "").splitlines()[1:] == ["Sum", "42"]
+    assert "hide()" in (source.text or "")
+    receiver = ports.installed.receiver("text-model")
+    assert receiver is not None
+    chat = request_for(stored(page))
+    sent = prepare(chat, receiver, words_for(chat, ports.routes.default_language(), ports.installed.agents_for))
+    assert not isinstance(sent, CannotRead)
+    assert read.payload == sent.request.elided()
+
+
 class ForAnyText(TestCase):
     """Laws over all texts, each example in its own transaction."""
 

@@ -32,3 +32,14 @@ class FakeContent:
     def converted(self, target: ConvertTo) -> Converted | None:
         self._check()
         return self.image
+
+
+@dataclass(frozen=True)
+class FakePage(FakeContent):
+    """A web page: `words` is what is written, `seen` what a browser would show of it."""
+
+    seen: str | None = None
+
+    def rendered(self) -> Text | None:
+        self._check()
+        return None if self.seen is None else Text(self.seen, "html")

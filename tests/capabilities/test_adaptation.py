@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from fake_content import FakeContent
+from fake_content import FakeContent, FakePage
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -242,6 +242,28 @@ def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
     for words in (None, "  \n"):
         bad = adapted(ask(replace(PDF, content=FakeContent(words=words))), who).deliveries[0]
         assert (bad.delivery.outcome, bad.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.NO_TEXT_FOUND)
+
+
+SOURCE = "<h1>Sum</h1><p>42"
+HTML = replace(CSV, mime_type="text/html", filename="page.html")
+
+
+@pytest.mark.parametrize(
+    ("content", "outcome", "text"),
+    [
+        (FakePage(words=SOURCE, seen="Sum\n42"), Outcome.EXTRACTED, "Sum\n42"),
+        (FakePage(words=SOURCE, seen=" \n"), Outcome.INLINED, SOURCE),
+        (FakePage(words=SOURCE), Outcome.INLINED, SOURCE),
+        (FakeContent(words=SOURCE), Outcome.INLINED, SOURCE),
+    ],
+)
+def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome: Outcome, text: str) -> None:
+    """extract leaves its markup out; a page that shows no words, or cannot be rendered, stands as it is written."""
+    page = replace(HTML, content=content)
+    done = adapted(ask(page), reader("openai", policy="extract")).deliveries[0]
+    assert (done.delivery.outcome, done.text) == (outcome, f"Artifact content (page.html):\n{text}")
+    plain = adapted(ask(page), reader("openai")).deliveries[0]
+    assert (plain.delivery.outcome, plain.text) == (Outcome.INLINED, f"Artifact content (page.html):\n{SOURCE}")
 
 
 def test_what_the_extraction_noted_stands_before_the_text() -> None:

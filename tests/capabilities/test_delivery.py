@@ -41,6 +41,8 @@ DOCX = FilePart(
 )
 ZIP = FilePart(Kind.OTHER, "application/zip", "all.zip", 44, "a6", content=FakeContent())
 CSV = FilePart(Kind.TEXT, "text/csv", "table.csv", 44, "a7", content=FakeContent(b"a,b", "a,b"))
+HTML = replace(CSV, mime_type="text/html", filename="page.html")
+XHTML = replace(CSV, mime_type="application/xhtml+xml", filename="page.xhtml")
 TIFF = replace(PNG, mime_type="image/tiff", filename="scan.tiff")
 
 EVERYTHING = Capabilities(("text", "vision", "audio", "video", "file"))
@@ -281,6 +283,10 @@ POLICIES = [
     ("extract", PNG, (), Outcome.DESCRIBED),
     ("extract", WAV, (), Outcome.DESCRIBED),
     ("extract", ZIP, (), Outcome.DESCRIBED),
+    ("describe", HTML, (), Outcome.INLINED),
+    ("extract", HTML, (), Outcome.EXTRACTED),
+    ("extract", XHTML, ("file",), Outcome.EXTRACTED),
+    ("extract", CSV, (), Outcome.INLINED),
     ("convert", TIFF, ("vision",), Outcome.CONVERTED),
     ("convert", TIFF, (), Outcome.DESCRIBED),
     ("convert", PNG, ("vision",), Outcome.NATIVE),
@@ -299,7 +305,7 @@ POLICIES = [
 def test_a_policy_finds_another_form_for_what_does_not_fit(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
-    """extract reads documents as text, convert re-encodes images the model could see, native_only refuses the rest."""
+    """extract reads documents and pages as text, convert re-encodes visible images, native_only refuses the rest."""
     assert decide(file, reader("openai", *capabilities, policies=policies_of(policy))).outcome is outcome
 
 
