@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from capabilities.core.wire import Answer, Failure, Fault, Finish
-from routing_admin.core.chain import Candidate, Done
+from routing_admin.core.chain import Candidate, Done, Timeouts
 from routing_admin.core.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fault_table import AFTER_CONTENT, Action
 from routing_admin.core.verdicts import Policy, caller_of
@@ -42,6 +42,12 @@ def lab() -> Iterator[Lab]:
         yield lab
 
 
+TIMED = frozenset({Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.STREAM_STALL, Fault.SLOW_BODY})
+"""Faults that are a matter of time: only they are waited for with short patience, so that a busy machine adds none."""
+
+PATIENT = Timeouts(connect=10, first_content=20, between=20, total=60)
+
+
 def expected_fault(play_name: str, stream: bool) -> Fault | None:
     play = PLAYS[play_name]
     if play_name == COMMENTS and stream:
@@ -64,7 +70,7 @@ async def test_every_fault_has_one_outcome(lab, name, play, stream):
     fault = expected_fault(play.name, stream)
     urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
     journey = Journey(urls, protocol(name), stream)
-    timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK
+    timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK if fault in TIMED else PATIENT
     end = await journey.walk(
         Candidate(0, "bad", f"fault:{play.name}"), Candidate(1, "good", "lab-model"), timeouts=timeouts
     )
