@@ -112,7 +112,7 @@ def _candidate(
 ) -> Candidate:
     provider = configuration.provider(spec.provider)
     model = spec.model or (provider.default_model if provider else "")
-    skip, detail = _skip(provider, unusable)
+    skip, detail = _skip(configuration, provider, model, unusable)
     if skip is None and cannot_read is not None:
         detail = cannot_read(spec.provider, model) or ""
         skip = SkipReason.CANNOT_READ if detail else None
@@ -123,12 +123,22 @@ def _candidate(
     return Candidate(index, spec.provider, model, params.temperature, params.max_tokens, skip, detail, timeouts)
 
 
-def _skip(provider: ProviderSpec | None, unusable: Mapping[str, Unusable]) -> tuple[SkipReason | None, str]:
+def _skip(
+    configuration: Configuration, provider: ProviderSpec | None, model: str, unusable: Mapping[str, Unusable]
+) -> tuple[SkipReason | None, str]:
     if provider is None:
         return SkipReason.MISSING, ""
     if not provider.enabled:
         return SkipReason.DISABLED, ""
+    if (service := _all_disabled(configuration, provider.name, model)) is not None:
+        return SkipReason.DISABLED, f"The model service {service} is disabled. Enable it, or ask another model."
     return unusable.get(provider.name, (None, ""))
+
+
+def _all_disabled(configuration: Configuration, provider: str, model: str) -> str | None:
+    """The first service's id where every service at that provider and model is disabled; None where there is none."""
+    there = [each for each in configuration.services if (each.provider, each.model) == (provider, model)]
+    return None if any(each.enabled for each in there) or not there else there[0].id
 
 
 def unusable_of(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:

@@ -1,0 +1,31 @@
+"""A model service that is disabled is not called, by whatever name it is reached."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from routing_admin.core.chain import SkipReason
+from routing_admin.core.configuration import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
+from routing_admin.core.planning import Asked, make_plan
+
+ONE = ServiceSpec("one", "One", "p", "m", "https://p.example/v1", enabled=False)
+CONFIGURATION = Configuration(
+    providers=(ProviderSpec("p", "https://p.example/v1", "m"),),
+    services=(ONE,),
+    routes=(RouteSpec("default", (CandidateSpec("p"), CandidateSpec("p", "m"), CandidateSpec("p", "other"))),),
+)
+
+
+def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
+    """By the model's name or as the provider's default; a model without a service of its own is called."""
+    first, second, other = make_plan(CONFIGURATION, Asked()).candidates
+    for candidate in (first, second):
+        assert candidate.skip is SkipReason.DISABLED
+        assert "one" in candidate.skip_detail
+    assert other.skip is None
+
+
+def test_one_enabled_service_at_the_same_model_is_enough():
+    """Two services may share provider and model; the model is out only when all of them are."""
+    both = replace(CONFIGURATION, services=(ONE, replace(ONE, id="two", enabled=True)))
+    assert [candidate.skip for candidate in make_plan(both, Asked()).candidates] == [None, None, None]
