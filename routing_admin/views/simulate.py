@@ -28,9 +28,10 @@ from routing_admin.dispatch import Dispatch
 from routing_admin.entrance import request_id_of
 from routing_admin.job import job_for
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.recording import question_of
 from routing_admin.simulation import NOT_REACHED, WORDS, Simulated, simulate
 from routing_admin.snapshot import Snapshot
-from routing_admin.telling import Telling
+from routing_admin.telling import Telling, answer_told_sync
 from routing_admin.views import simulate_words as words
 from routing_admin.views.simulate_words import OUTCOMES, StopView
 
@@ -208,13 +209,11 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     with ports.ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
         pass
     try:
-        done = dispatch.answer_sync()
+        done = answer_told_sync(dispatch, telling)
     except RouterError as error:
-        telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
         said = _("Nobody answers: the caller gets %(status)s %(code)s") % {"status": error.status, "code": error.code}
         panel.walked = _sent(request, said, "bad", error.attempts, dispatch, error.message)
         return
-    telling.end(done.attempts, dispatch, usage=done.answer.usage)
     named = {"place": done.candidate.index + 1, "name": done.candidate.name}
     said = _("Candidate %(place)s, %(name)s, answered") % named
     panel.walked = _sent(request, said, "ok", done.attempts, dispatch, done.answer.text)
@@ -257,12 +256,23 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
         with_outcomes(panel, replayed(data, logged, route), places)
         if logged and "sim-message" not in data:
             panel.language = logged.language
+            if editor:
+                ask_again(panel, logged)
         if data.get("act") == "send" and request.method == "POST" and editor:
             send(request, panel, state, route)
         elif data.get("act") == "simulate" or logged:
             run(panel, state, route)
     context = {"panel": panel, "route": route, "routes": state.configuration.routes, "logged": logged}
     return render(request, "routes/simulate_page.html", context)
+
+
+def ask_again(panel: Panel, logged: RequestLog) -> None:
+    """Puts a recorded request's question and its living artifacts into the panel; without a record nothing."""
+    question, files = question_of(logged.body)
+    if not (question or files):
+        return
+    panel.artifacts += Artifact.objects.living().filter(pk__in=set(files) - {row.pk for row in panel.artifacts})
+    panel.message, panel.chosen = question, [row.pk for row in panel.artifacts if row.pk in files]
 
 
 def replayed(data: QueryDict, logged: RequestLog | None, route: RouteSpec) -> QueryDict:

@@ -1,0 +1,37 @@
+"""Replay in simulate: a recorded request is asked again with its own words and files."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from artifacts.actions import store_bytes
+from capabilities.ports import SYSTEM
+from routing_admin.actions import installation
+from tests.gateway.plane import PNG, install, logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def page(request_id: str, **role: bool) -> str:
+    """Simulate's page for a request of the log, as a person of that role sees it."""
+    name = "admin" if role else "viewer"
+    person = Client()
+    person.force_login(get_user_model().objects.create_user(f"replay-{name}", password="correct horse", **role))
+    return person.get("/simulate/", {"request": request_id}).content.decode()
+
+
+def test_a_recorded_request_is_asked_again_with_its_words_and_files():
+    """An administrator finds the question and the artifact in the panel; a viewer never sees the words."""
+    key = install()
+    installation.record_bodies(SYSTEM, True)
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    part = {"type": "file", "file": {"file_id": row.ref}}
+    response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
+    kept = logged(response.headers["x-request-id"])
+    assert kept.body is not None
+    seen = page(kept.pk, is_staff=True)
+    assert "Which colour is noon?" in seen
+    assert row.pk in seen
+    assert "Which colour is noon?" not in page(kept.pk)
