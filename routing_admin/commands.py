@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from capabilities.core.problems import Problem
+from capabilities.core.registry import document_path
 from capabilities.errors import ActionError, InvalidError
 from capabilities.ports import Actor
 
@@ -26,6 +29,9 @@ def command_actor() -> Actor:
         return Actor("command", "unknown")
 
 
+SERVICES_FILE = "llmservices.json"
+
+
 class Command(BaseCommand):
     """A command whose `run` may raise `ActionError`."""
 
@@ -42,6 +48,15 @@ class Command(BaseCommand):
         except OSError as problem:
             where = f"{problem.filename}: " if problem.filename else ""
             raise CommandError(f"{where}{problem.strerror or problem}") from problem
+
+    def read(self, paths: Iterable[Path]) -> list[bytes]:
+        """What stands in these files, each read once; for `llmservices.json` its local one is read (decision 5)."""
+        asked = list(paths)
+        read = [document_path(path) if path.name == SERVICES_FILE else path for path in asked]
+        for path, instead in zip(asked, read, strict=True):
+            if instead != path:
+                self.stderr.write(f"Reading {instead} instead of {path}.")
+        return [path.read_bytes() for path in dict.fromkeys(read)]
 
     def run(self, **options: Any) -> None:
         """What the command does."""

@@ -70,7 +70,7 @@ class Command(commands.Command):
             Path(os.environ[name]) for name in ("LLM_ROUTING_CONFIG", "LLM_SERVICES_CONFIG") if os.environ.get(name)
         ]
         if files:
-            actions.import_configuration(SYSTEM, [path.read_bytes() for path in files])
+            actions.import_configuration(SYSTEM, self.read(files))
             snapshot.refresh()
             return ""
         if os.environ.get("LLM_API_KEY"):

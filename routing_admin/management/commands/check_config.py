@@ -23,7 +23,7 @@ class Command(commands.Command):
 
     def run(self, **options: Any) -> None:
         """A line per problem; the number of errors decides the exit status."""
-        files = [path.read_bytes() for path in options["files"]]
+        files = self.read(options["files"])
         problems = list(actions.preview_import(files).imported.problems) if files else check(rows.read())
         for problem in problems:
             self.stderr.write(f"{problem.severity}: {commands.line_of(problem)}")

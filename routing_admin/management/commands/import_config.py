@@ -26,7 +26,7 @@ class Command(commands.Command):
 
     def run(self, **options: Any) -> None:
         """The difference in words, then the import."""
-        texts = [path.read_bytes() for path in options["files"]]
+        texts = self.read(options["files"])
         if options["dry_run"]:
             preview = actions.preview_import(texts, prune=options["prune"])
             if not preview.imported.accepted:
