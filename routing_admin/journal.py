@@ -110,14 +110,16 @@ def write(entries: Iterable[Entry]) -> None:
     with transaction.atomic(using=LOGS):
         ids = [entry.request["id"] for entry in entries]
         taken = set(RequestLog.objects.using(LOGS).filter(pk__in=ids).values_list("pk", flat=True))
+        requests, attempts = [], []
         for entry in entries:
             key = entry.request["id"]
             if key in taken:
                 key = f"{key[:55]}~{secrets.token_hex(4)}"
             taken.add(key)
-            row = RequestLog(**{**entry.request, "id": key})
-            row.save(using=LOGS, force_insert=True)
-            AttemptLog.objects.using(LOGS).bulk_create(AttemptLog(request=row, **attempt) for attempt in entry.attempts)
+            requests.append(RequestLog(**{**entry.request, "id": key}))
+            attempts += [AttemptLog(request_id=key, **attempt) for attempt in entry.attempts]
+        RequestLog.objects.using(LOGS).bulk_create(requests)
+        AttemptLog.objects.using(LOGS).bulk_create(attempts)
 
 
 @dataclass(frozen=True, slots=True)
