@@ -9,6 +9,7 @@ from capabilities.core.registry import LlmServiceConfig
 from capabilities.core.vocabulary import Direction
 from capabilities.errors import InvalidError, NotFoundError
 from capabilities.ports import ports
+from capabilities.queries_agents import guarantee
 
 
 def direction_named(word: str) -> Direction:
@@ -57,8 +58,15 @@ def agents(capability: str | None, direction: Direction) -> list[str]:
 
 
 def agent_context(agent_id: str) -> dict[str, Any]:
-    """An agent, what its model can do, and who can take the rest (MCR-4.3, 4.4). Raises `NotFoundError`."""
-    found = ports.installed.agents().context(agent_id)
-    if found is None:
+    """An agent, what its model can do, and who can take the rest (MCR-4.3, 4.4). Raises `NotFoundError`.
+
+    For an agent of a route, `capabilities` are those of its first ready candidate, and `chain` says what every
+    candidate reads and what only some do.
+    """
+    directory = ports.installed.agents()
+    profile, found = directory.get(agent_id), directory.context(agent_id)
+    if profile is None or found is None:
         raise NotFoundError("There is no agent with this id. GET /api/v1/agents lists them.")
-    return found
+    chain = guarantee(profile.task_type) if profile.task_type else None
+    whole = {"chain": {"all": list(chain.all), "some": list(chain.some)}} if chain else {}
+    return {**found, "taskType": profile.task_type, **whole}

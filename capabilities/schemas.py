@@ -44,6 +44,13 @@ class AgentsOut(Schema):
     agents: list[str]
 
 
+class ChainOut(Schema):
+    """What the candidates of a task route read: every one of them, or only some."""
+
+    all: list[str]
+    some: list[str]
+
+
 class AgentOut(Schema):
     """An agent's context: what its model can do, and who can take the rest."""
 
@@ -51,8 +58,10 @@ class AgentOut(Schema):
     name: str
     description: str
     serviceId: str | None
+    taskType: str | None = None
     capabilities: CapabilitiesOut
     forwardTo: dict[str, list[str]]
+    chain: ChainOut | None = None
 
 
 class AgentIn(Schema):

@@ -21,15 +21,30 @@ from capabilities.core.agents import AgentDirectory, AgentProfile
 from capabilities.core.env import overrides, read
 from capabilities.core.origins import OriginPolicy, policy_of, refusal
 from capabilities.core.vocabulary import TEXT_ONLY
+from capabilities.core.worded import worded
 from capabilities.models import Agent, StoredKey
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin import rows
 from routing_admin.core.configuration import Configuration, KeyKind, ProviderSpec, ServiceSpec
+from routing_admin.core.planning import DEFAULT_ROUTE, is_taken
 from routing_admin.models import Installation, Revision
 
 POLL_SECONDS = 0.5
 ALLOWED_VARIABLES = ("LLM_API_KEY",)
 """Variables that may hold a key beside `LLM_PROVIDER_*_API_KEY` (decision 13)."""
+
+
+KEY_UNSET = worded("%(name)s has no key: set %(variable)s in the environment, or store a key.")
+NO_KEY_ANYWHERE = worded("%(name)s has no key: store a key.")
+KEY_GONE = worded("%(name)s has no key: enter it again.")
+KEY_SENTENCES = (
+    KEY_UNSET,
+    NO_KEY_ANYWHERE,
+    KEY_GONE,
+    worded("%(name)s: the stored key was encrypted with another key; enter it again."),
+    worded("%(name)s: the stored key was given for another address; enter it again."),
+)
+"""Why a provider has no key, as templates; a log holds them with their facts filled in."""
 
 
 class KeyFrom(StrEnum):
@@ -69,9 +84,14 @@ class Snapshot:
     agents: tuple[AgentProfile, ...]
     record_bodies: bool = False
 
-    @cached_property
+    @property
     def directory(self) -> AgentDirectory:
-        """Who can read what, among all agents."""
+        """Who can read what, among all agents that have not expired meanwhile."""
+        return self.everybody.living(time.time())
+
+    @cached_property
+    def everybody(self) -> AgentDirectory:
+        """Every agent there was when the snapshot was taken."""
         return AgentDirectory(self.agents)
 
 
@@ -145,18 +165,22 @@ def key_state(
     value = read(variable, os.environ, allowed=ALLOWED_VARIABLES) if variable else None
     if value:
         return KeyState(KeyFrom.ENVIRONMENT, value, variable, value[-4:], refused)
-    where = f"set {variable} in the environment, or store a key" if variable else "store a key"
-    return KeyState(KeyFrom.MISSING, None, variable, reason=f"{provider.name} has no key: {where}.")
+    return KeyState(KeyFrom.MISSING, None, variable, reason=no_key(provider.name, variable))
+
+
+def no_key(name: str, variable: str) -> str:
+    """Why a provider without a key cannot be called; `variable` is where one could stand."""
+    return worded(KEY_UNSET, name=name, variable=variable) if variable else worded(NO_KEY_ANYWHERE, name=name)
 
 
 def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str) -> KeyState:
     """The state of a key that is stored."""
     if row is None:
-        return KeyState(KeyFrom.MISSING, reason=f"{provider.name} has no key: enter it again.")
+        return KeyState(KeyFrom.MISSING, reason=worded(KEY_GONE, name=provider.name))
     try:
         value = open_key(row, provider.endpoint)
     except KeyUnreadableError as problem:
-        return KeyState(KeyFrom.MISSING, reason=f"{provider.name}: {problem}.")
+        return KeyState(KeyFrom.MISSING, reason=worded(f"%(name)s: {problem}.", name=provider.name))
     return KeyState(KeyFrom.STORED, value, "", row.last_four, refused)
 
 
@@ -172,18 +196,35 @@ def agent_profiles(configuration: Configuration, keys: Mapping[str, KeyState]) -
                 name=row.name,
                 description=row.description,
                 service_id=service.id if service else None,
-                capabilities=service.effective_capabilities if service else TEXT_ONLY,
+                capabilities=service.effective_capabilities if service and service.enabled else TEXT_ONLY,
                 task_type=row.task_type or None,
+                expires_at=row.expires_at.timestamp() if row.expires_at else None,
             )
         )
     return tuple(profiles)
 
 
 def first_service(configuration: Configuration, keys: Mapping[str, KeyState], task_type: str) -> ServiceSpec | None:
-    """The service of a route's first ready candidate: enabled, with a usable key; None where it has no row."""
+    """The service of a route's first ready candidate: enabled, with a usable key; None where it has no row.
+
+    A route that is disabled counts as not configured, so its requests begin where `default` does (MMR-P5).
+    """
     route = configuration.route(task_type) if task_type else None
+    if route is not None and not is_taken(route):
+        route = configuration.route(DEFAULT_ROUTE)
     for candidate in route.candidates if route else ():
         provider = configuration.provider(candidate.provider)
-        if provider and provider.enabled and keys[provider.name].usable:
-            return configuration.service_at(provider.name, candidate.model or provider.default_model)
+        if provider is None or not provider.enabled or not keys[provider.name].usable:
+            continue
+        service = configuration.service_at(provider.name, candidate.model or provider.default_model)
+        if service is None or not disabled_there(configuration, service):
+            return service
     return None
+
+
+def disabled_there(configuration: Configuration, service: ServiceSpec) -> bool:
+    """Whether every service of that provider and model is disabled, so that a request passes them by."""
+    there = (
+        each for each in configuration.services if (each.provider, each.model) == (service.provider, service.model)
+    )
+    return not any(each.enabled for each in there)

@@ -16,7 +16,10 @@ HELPED = ("vision", "audio", "file")
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """An agent as others see it: `capabilities` are those of its service, or of its route's first ready candidate."""
+    """An agent as others see it: `capabilities` are those of its service, or of its route's first ready candidate.
+
+    `expires_at` in seconds since 1970, None for an agent that stays.
+    """
 
     id: str
     name: str = ""
@@ -24,6 +27,7 @@ class AgentProfile:
     service_id: str | None = None
     capabilities: Capabilities = TEXT_ONLY
     task_type: str | None = None
+    expires_at: float | None = None
 
 
 CanRead = Callable[[AgentProfile, FilePart], bool]
@@ -42,6 +46,11 @@ class AgentDirectory:
         self._agents: dict[str, AgentProfile] = {}
         for profile in profiles:
             self._agents.setdefault(profile.id, profile)
+
+    def living(self, now: float) -> AgentDirectory:
+        """Those that have not expired at that moment, in seconds since 1970."""
+        alive = [agent for agent in self if agent.expires_at is None or agent.expires_at > now]
+        return self if len(alive) == len(self) else AgentDirectory(alive)
 
     def get(self, agent_id: str) -> AgentProfile | None:
         """The agent with that id, or None."""

@@ -11,11 +11,16 @@ import pytest
 from api_samples import mp3, pdf, png
 from django.utils import timezone
 
+from capabilities.actions import save_service
+from capabilities.core.agents import AgentDirectory, AgentProfile
 from capabilities.core.description import parse_all
-from capabilities.models import Agent
+from capabilities.core.vocabulary import Capabilities
+from capabilities.models import Agent, Service
+from capabilities.ports import SYSTEM
 from routing_admin import snapshot
 from routing_admin.models import Revision
 
+WAYS = ("input", "output", "both")
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
@@ -122,6 +127,59 @@ def test_an_expired_agent_is_gone(text_agent: Any) -> None:
     Agent.objects.filter(agent_id="short").update(expires_at=timezone.now() - timedelta(seconds=1))
     snapshot.forget()
     assert text_agent.get("/agents/short").status_code == 404
+
+
+def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any) -> None:
+    """What is known in memory has its end with it: nobody is sent to an agent that is no more."""
+    ended = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
+    stays = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
+    directory = AgentDirectory([ended, stays])
+    assert directory.living(99.9).with_capability("vision") == ["eye"]
+    assert directory.living(100.0).forward_to("ear") == {"vision": [], "audio": [], "file": []}
+    text_agent.call("PUT", "/agents/blink", {"serviceId": "vision-model", "expiresInSeconds": 60})
+    state = snapshot.current()
+    end = next(agent.expires_at for agent in state.agents if agent.id == "blink")
+    assert end is not None
+    assert "blink" in state.directory
+    assert "blink" not in state.everybody.living(end)
+
+
+def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:
+    """direction: `output` asks what it writes, `both` for both (MCR-4.2)."""
+    asked = {
+        (word, way): text_agent.get("/agents", capability=word, direction=way).json()["agents"]
+        for word in ("structured_output", "vision")
+        for way in WAYS
+    }
+    assert "vision-agent" in asked["structured_output", "output"]
+    assert "vision-agent" not in asked["structured_output", "input"] + asked["structured_output", "both"]
+    assert "vision-agent" in asked["vision", "input"]
+    assert "vision-agent" not in asked["vision", "output"] + asked["vision", "both"]
+
+
+def test_an_agent_of_a_route_reads_what_its_first_ready_candidate_does(text_agent: Any) -> None:
+    """Beside it stands what every candidate reads and what only some do; a candidate that is off is not the first."""
+    text_agent.call("PUT", "/agents/designer", {"taskType": "design"})
+    shown = text_agent.get("/agents/designer").json()
+    first = text_agent.get(f"/services/{shown['serviceId']}/capabilities").json()
+    assert (shown["taskType"], shown["capabilities"]) == ("design", first)
+    assert shown["chain"]["all"] == ["text"]
+    assert "vision" in shown["chain"]["some"]
+    row = Service.objects.get(service_id=shown["serviceId"])
+    row.enabled = False
+    save_service(SYSTEM, row)
+    next_one = text_agent.get("/agents/designer").json()
+    assert next_one["serviceId"] not in (None, shown["serviceId"])
+    assert "chain" not in text_agent.get("/agents/text-agent").json()
+
+
+def test_an_agent_whose_service_is_off_is_nobodys_helper(text_agent: Any) -> None:
+    """Nothing reaches a disabled service, so its agent counts as text only until it is on again."""
+    row = Service.objects.get(service_id="vision-model")
+    row.enabled = False
+    save_service(SYSTEM, row)
+    assert text_agent.get("/agents", capability="vision").json() == {"agents": ["multimodal-agent"]}
+    assert text_agent.get("/agents/vision-agent").json()["capabilities"]["input"] == ["text"]
 
 
 @pytest.mark.parametrize(
