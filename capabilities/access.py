@@ -9,7 +9,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any
 from urllib.parse import unquote
@@ -30,12 +30,13 @@ LAST_USED_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An agent that came in with a valid key; `key` is the key's public part."""
+    """An agent that came in with a valid key; `key` is the key's public part, `ends_at` the moment it stops."""
 
     agent: str
     key: str
     scopes: frozenset[str]
     acts_through: str = ""
+    ends_at: datetime | None = None
 
     def may(self, scope: str) -> bool:
         """Whether the key has that scope."""
@@ -97,11 +98,12 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     if not match or not hmac.compare_digest(row.digest if row else "", digest_of(match[2])) or row is None:
         return BAD_KEY
     now = timezone.now()
-    if row.revoked_at or any(end and end <= now for end in (row.expires_at, row.agent.expires_at)):
+    ends_at = min((end for end in (row.expires_at, row.agent.expires_at) if end), default=None)
+    if row.revoked_at or (ends_at is not None and ends_at <= now):
         return BAD_KEY
     if row.last_used_at is None or now - row.last_used_at > LAST_USED_EVERY:
         AgentKey.objects.filter(pk=row.pk).update(last_used_at=now)
-    principal = Principal(row.agent.agent_id, row.public_id, frozenset(row.scopes))
+    principal = Principal(row.agent.agent_id, row.public_id, frozenset(row.scopes), ends_at=ends_at)
     return act_for(principal, headers.get("x-agent-id", "").strip())
 
 
@@ -112,7 +114,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     made = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
     if not principal.may("agents:write") or not living(made).exists():
         return NOT_YOURS
-    return Principal(agent_id, principal.key, principal.scopes, acts_through=principal.agent)
+    return Principal(agent_id, principal.key, principal.scopes, principal.agent, principal.ends_at)
 
 
 def living(agents: Any) -> Any:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
+from django.db import close_old_connections
 from django.db.models import Model
 
 LOGS = "logs"
+CONNECTION_SECONDS = 5.0
+"""How long a thread that outlives its requests keeps a connection: a restored database is found again."""
 LOG_MODELS = frozenset({"requestlog", "attemptlog"})
 
 
@@ -28,3 +33,14 @@ class LogsRouter:
     def allow_migrate(self, db: str, app_label: str, model_name: str | None = None, **hints: Any) -> bool | None:
         """Log tables are made in `logs` alone, every other table in `default` alone."""
         return (model_name in LOG_MODELS) == (db == LOGS)
+
+
+_thread = threading.local()
+
+
+def renew_connections() -> None:
+    """Lets this thread's database connections go when they are old; the next query opens others."""
+    now = time.monotonic()
+    if now - getattr(_thread, "renewed", 0.0) > CONNECTION_SECONDS:
+        _thread.renewed = now
+        close_old_connections()

@@ -11,9 +11,10 @@ from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from capabilities.access import Principal, Refusal, authenticate, refused_query
+from capabilities.access import Principal, Refusal, refused_query
 from capabilities.ports import Actor
 from routing_admin.entrance import request_id_of
+from routing_admin.gateway.door import known
 from routing_admin.gateway.errors import GatewayError, MethodError, response_of
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ def admitted(request: HttpRequest, scope: str) -> Principal:
 
     400 for a key in the address. Queries rows.
     """
-    found = refused_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
+    found = refused_query(request.META.get("QUERY_STRING", "")) or known(request.headers)
     if isinstance(found, Refusal):
         raise GatewayError(found.status, found.code, found.message)
     if not found.may(scope):

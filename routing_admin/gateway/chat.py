@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
+from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
 from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Usage
@@ -21,6 +22,7 @@ from routing_admin.core.errors import RouterError
 from routing_admin.core.flow import stream_ended
 from routing_admin.core.planning import NoRouteError
 from routing_admin.core.verdicts import caller_of
+from routing_admin.databases import renew_connections
 from routing_admin.dispatch import Dispatch
 from routing_admin.entrance import request_id_of
 from routing_admin.gateway import naming
@@ -51,7 +53,7 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
     """The answer of whichever candidate gives one."""
     telling = Telling(request_id_of(request), "v1")
     try:
-        ready = await sync_to_async(admit)(request, telling)
+        ready = await _off_the_loop(request, telling)
         work = _stream if ready.dispatch.job.stream else _whole
         return await work(request, ready, telling)
     except asyncio.CancelledError:
@@ -61,6 +63,23 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
         raise
     except Exception as error:
         telling.end(outcome=BROKEN, status=500, error=type(error).__name__)
+        raise
+
+
+async def _off_the_loop(request: HttpRequest, telling: Telling) -> Ready:
+    """`admit` in a thread: in any one where the request allows it, else in the one that Django gave the request."""
+    if not getattr(request, "in_own_threads", False):
+        return await sync_to_async(admit)(request, telling)
+    return await sync_to_async(admit_here, thread_sensitive=False)(request, telling)
+
+
+def admit_here(request: HttpRequest, telling: Telling) -> Ready:
+    """`admit` in a thread that outlives the request, whose database connections are renewed now and then."""
+    renew_connections()
+    try:
+        return admit(request, telling)
+    except DatabaseError:
+        close_old_connections()
         raise
 
 

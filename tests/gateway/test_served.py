@@ -245,6 +245,21 @@ def test_a_caller_of_the_agents_api_that_goes_away_ends_its_walk_too(server):
     assert server.timeline("left-send")["outcome"] == "client_cancelled"
 
 
+@pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("evil.example", 400)])
+def test_the_chat_call_answers_to_its_own_host_names_only(server, host, status):
+    """Past the pages' middleware it still refuses a foreign host, and says its length and that its type is meant."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    headers = {"authorization": f"Bearer {server.key}", "host": host}
+    connection.request("POST", "/v1/chat/completions", json.dumps({"model": "auto", "messages": HELLO}), headers)
+    response = connection.getresponse()
+    body = response.read()
+    assert (response.status, response.headers["x-content-type-options"]) == (status, "nosniff")
+    assert int(response.headers["content-length"]) == len(body)
+    assert response.headers["x-request-id"]
+    assert ("error" in json.loads(body)) == (status == 400)
+    connection.close()
+
+
 def ask(
     server: Server, body: object, request_id: str = "", path: str = "/v1/chat/completions"
 ) -> http.client.HTTPConnection:

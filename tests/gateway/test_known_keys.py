@@ -1,0 +1,72 @@
+"""Keys from memory: no query for a key that came in a moment ago, and none that is revoked or expired gets in."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.utils import timezone
+
+from capabilities import actions
+from capabilities.access import Principal
+from capabilities.models import AgentKey
+from capabilities.ports import SYSTEM
+from routing_admin import snapshot
+from routing_admin.gateway import door
+from routing_admin.models import Installation
+from tests.gateway.plane import install, key_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def key() -> str:
+    door.forget()
+    return install()
+
+
+def enters(key: str, **headers: str) -> bool:
+    return isinstance(door.known({"authorization": f"Bearer {key}", **headers}), Principal)
+
+
+def test_a_key_that_came_in_before_costs_no_query(key, django_assert_num_queries):
+    """Until something about keys or the configuration changes."""
+    assert enters(key)
+    with django_assert_num_queries(0):
+        assert enters(key)
+
+
+def test_a_revoked_key_stops_with_its_revocation_and_a_new_one_works_at_once(key):
+    """In the process that revokes it at the next call."""
+    assert enters(key)
+    actions.revoke_key(SYSTEM, AgentKey.objects.get(public_id=key.split("_")[1]))
+    assert not enters(key)
+    assert enters(key_of("text-agent"))
+
+
+def test_a_key_revoked_by_another_process_stops_with_the_snapshots_next_look(key):
+    """Its rows and the stamp change behind this process's back; the look that finds the stamp finds the key."""
+    assert enters(key)
+    AgentKey.objects.update(revoked_at=timezone.now())
+    Installation.objects.update(version=F("version") + 1)
+    snapshot.refresh()
+    assert not enters(key)
+
+
+def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
+    """The moment is remembered with it."""
+    assert enters(key)
+    digest, kept = next(iter(door._known.items()))
+    past = Principal(kept.principal.agent, kept.principal.key, kept.principal.scopes, ends_at=timezone.now())
+    AgentKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    door._known[digest] = door._Known(past, kept.stamp, kept.until)
+    assert not enters(key)
+
+
+def test_refusals_and_the_name_of_another_agent_are_asked_anew(key):
+    """A key does not get in under an agent it may not act for because it came in as itself."""
+    assert enters(key)
+    assert not enters(key, **{"x-agent-id": "vision-agent"})
+    assert not enters(key + "x")
+    assert len(door._known) == 1
