@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -152,12 +151,8 @@ def _told(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInfo:
 
 
 def _load(row: Artifact | None) -> Loaded:
-    """An attachment's bytes. Raises `UnreadableError`."""
+    """An attachment's bytes, not read yet. Raises `UnreadableError`."""
     artifact = stored(row) if row is not None else None
     if artifact is None or artifact.unreadable or artifact.content is None:
         raise UnreadableError((artifact.unreadable if artifact else None) or "artifact_missing")
-    return Loaded(b"".join(_blocks(artifact.content.blob())), artifact.mime_type, artifact.filename)
-
-
-def _blocks(blob: Blob) -> Iterator[bytes]:
-    return blob.blocks()
+    return Loaded(artifact.content.blob(), artifact.mime_type, artifact.filename)

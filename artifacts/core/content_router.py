@@ -18,11 +18,11 @@ from artifacts.core.kinds import OCTET_STREAM, clean_mime, kind_of, mime_of_file
 from capabilities.core.delivery import Delivery, Outcome, Reader, decide
 from capabilities.core.description import failed_block, unreadable_block
 from capabilities.core.excerpt import HEAD_CHARS, Excerpt, head_and_tail, page
-from capabilities.core.message import Blob, UnreadableError
+from capabilities.core.message import UnreadableError
 from capabilities.core.reasons import ReasonCode, because
 from capabilities.core.slots import GET_ARTIFACT_SLOTS
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
-from capabilities.core.wire import base64_blocks
+from capabilities.core.wire import base64_text
 
 log = logging.getLogger(__name__)
 
@@ -166,17 +166,14 @@ def _content_type(artifact: StoredArtifact) -> str:
 
 def _native(artifact: StoredArtifact, delivery: Delivery, _: _Ask) -> ContentRouteResult:
     assert artifact.content is not None  # noqa: S101 - `decide` gives native only to a file with content
-    data = _base64(artifact.content.blob())
+    blob = artifact.content.blob()
     kind, slot = _content_type(artifact), delivery.slot.name if delivery.slot else "file"
     if slot == "image_url":
-        url = {"type": "image_url", "image_url": {"url": f"data:{_image_type(artifact)};base64,{data}"}}
+        written = base64_text(blob, f"data:{_image_type(artifact)};base64,")
+        url = {"type": "image_url", "image_url": {"url": written}}
         return ContentRouteResult(kind, slot, artifact.metadata(), delivery, image_url=url)
-    inner = {"filename": artifact.filename or artifact.id, "mimeType": artifact.mime_type, "data": data}
+    inner = {"filename": artifact.filename or artifact.id, "mimeType": artifact.mime_type, "data": base64_text(blob)}
     return ContentRouteResult(kind, slot, artifact.metadata(), delivery, file={"type": "file", "file": inner})
-
-
-def _base64(blob: Blob) -> str:
-    return b"".join(base64_blocks(blob)).decode("ascii")
 
 
 def _image_type(artifact: StoredArtifact) -> str:

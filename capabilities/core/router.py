@@ -7,7 +7,6 @@ parts: `image_url` for images, `input_audio` for WAV and MP3, `file` with `file_
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text
 from capabilities.core.registry import LlmServiceRegistry
 from capabilities.core.slots import MESSAGE_SLOTS
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
+from capabilities.core.wire import base64_text
 
 log = logging.getLogger(__name__)
 
@@ -34,11 +34,16 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An attachment's bytes, and its type and name where the store knows better than the message."""
+    """An attachment's bytes, in memory or behind a blob, and its type and name where the store knows them better."""
 
-    data: bytes
+    data: bytes | Blob
     mime_type: str | None = None
     filename: str | None = None
+
+    @property
+    def blob(self) -> Blob:
+        """The bytes, read block by block."""
+        return blob_of(self.data) if isinstance(self.data, bytes) else self.data
 
 
 Load = Callable[[AttachmentInfo], Loaded]
@@ -121,7 +126,7 @@ class _Behind:
     load: Load
 
     def blob(self) -> Blob:
-        return blob_of(self.load(self.attachment).data)
+        return self.load(self.attachment).blob
 
     def text(self) -> Text | None:
         return None
@@ -140,12 +145,12 @@ UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "
 def _part(file: FilePart, loaded: Loaded) -> dict[str, Any]:
     known = [each for each in (loaded.mime_type, file.mime_type) if each and each != "application/octet-stream"]
     mime_type = known[0] if known else UNNAMED_TYPE.get(file.kind, "application/octet-stream")
-    data = base64.b64encode(loaded.data).decode("ascii")
-    url = f"data:{mime_type};base64,{data}"
+    if file.kind is Kind.AUDIO and mime_type in AUDIO_FORMATS:
+        heard = {"data": base64_text(loaded.blob), "format": AUDIO_FORMATS[mime_type]}
+        return {"type": "input_audio", "input_audio": heard}
+    url = base64_text(loaded.blob, f"data:{mime_type};base64,")
     if file.kind is Kind.IMAGE:
         return {"type": "image_url", "image_url": {"url": url}}
-    if file.kind is Kind.AUDIO and mime_type in AUDIO_FORMATS:
-        return {"type": "input_audio", "input_audio": {"data": data, "format": AUDIO_FORMATS[mime_type]}}
     filename = file.filename or loaded.filename or file.artifact_id or "file"
     return {"type": "file", "file": {"filename": filename, "file_data": url}}
 

@@ -177,6 +177,14 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
         yield base64.b64encode(rest)
 
 
+def base64_text(blob: Blob, lead: str = "") -> str:
+    """The blob's base64 behind `lead`, for answers that have to hold it: put together once, not joined and copied."""
+    text = bytearray(lead.encode("utf-8"))
+    for block in base64_blocks(blob):
+        text += block
+    return text.decode("utf-8")
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as the provider counted them; None where it did not say."""

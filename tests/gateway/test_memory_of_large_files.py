@@ -1,0 +1,136 @@
+"""A file of 25 MiB goes through a real server, and at no moment does the server hold it thrice (issue 4.10)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.serving import NAMES, Server, environment_of, manage, served
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="the peak of memory is read from /proc, which is Linux's"
+)
+
+MIB = 1024 * 1024
+SIZE = 25 * MIB - 64 * 1024
+"""Just below the largest upload, which counts the form around it, too."""
+
+BLOCK = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
+EDGE = "part-of-the-form"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    directory = tmp_path_factory.mktemp("large")
+    with served(directory) as server:
+        file = directory / "eyes.json"
+        file.write_text(json.dumps({"services": [eye(server, name) for name in NAMES]}))
+        manage(environment_of(directory, server.lab), "import_config", str(file))
+        yield server
+
+
+def eye(server: Server, name: str) -> dict[str, Any]:
+    return {
+        "id": f"eye-{name}",
+        "name": name,
+        "baseURL": server.lab.url("openai", name),
+        "apiKey": "",
+        "model": "lab",
+        "capabilityTags": [],
+        "capabilities": {"input": ["text", "vision", "file"], "output": ["text"]},
+        "description": "Sees.",
+        "limits": {"image": {"maxBytes": 40 * MIB}, "maxRequestBytes": 60 * MIB},
+    }
+
+
+def picture() -> Iterator[bytes]:
+    """A multipart form with an image-like file, block by block."""
+    yield (
+        f'--{EDGE}\r\nContent-Disposition: form-data; name="file"; filename="large.png"\r\n'
+        "Content-Type: image/png\r\n\r\n"
+    ).encode()
+    yield b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x04\0\0\0\x04\0\x08\2\0\0\0"
+    for _ in range(SIZE // len(BLOCK)):
+        yield BLOCK
+    yield f"\r\n--{EDGE}--\r\n".encode()
+
+
+def ask(
+    server: Server, method: str, path: str, body: Any = None, kind: str = "application/json", **more: str
+) -> tuple[int, bytes]:
+    """The status and the answer; a body that is an iterator goes in pieces."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    headers = {"authorization": f"Bearer {server.key}", "content-type": kind, **more}
+    connection.request(method, path, body, headers)
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def resident(server: Server, field: str) -> int:
+    """Of the server's process in bytes: `VmRSS` now, `VmHWM` the most since `rest`."""
+    found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def rest(server: Server) -> int:
+    """What the process has now; its peak begins here."""
+    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
+    return resident(server, "VmRSS")
+
+
+def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -> None:
+    """Upload, preview before every service, three candidates that get its bytes, download: less than one copy each."""
+    kind = f"multipart/form-data; boundary={EDGE}"
+    ask(server, "GET", "/v1/models")
+    peaks: dict[str, float] = {}
+    length = {"content-length": str(sum(map(len, picture())))}
+
+    def measured(name: str, *call: Any, **headers: str) -> bytes:
+        before = rest(server)
+        status, answer = ask(server, *call, **headers)
+        peaks[name] = (resident(server, "VmHWM") - before) / MIB
+        assert status < 300, answer[:500]
+        return answer
+
+    made = json.loads(measured("upload", "POST", "/api/v1/artifacts", picture(), kind, **length))
+    assert (made["mimeType"], made["size"] > 24 * MIB) == ("image/png", True)
+    shown = json.loads(measured("preview", "GET", f"/api/v1/artifacts/{made['ref']}/preview"))
+    native = {each["serviceId"] for each in shown["deliveries"] if each["outcome"] == "native"}
+    assert native >= {"eye-one", "eye-two", "eye-three"}
+    server.lab._queues = {name: server.lab._queue(["http_503"]) for name in ("one", "two")}
+    server.lab.requests.clear()
+    parts = [{"type": "image_url", "image_url": {"url": made["ref"]}}]
+    chat = {"model": "task:chain", "messages": [{"role": "user", "content": parts}]}
+    measured("chat", "POST", "/v1/chat/completions", json.dumps(chat))
+    assert [each.name for each in server.lab.requests] == ["one", "two", "three"]
+    assert all(len(each.body) > SIZE * 4 // 3 for each in server.lab.requests)
+    assert len(measured("download", "GET", f"/api/v1/artifacts/{made['ref']}/raw")) == made["size"]
+    assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
+
+
+def test_an_answer_that_holds_a_large_file_holds_it_twice_at_most(server: Server) -> None:
+    """get_artifact and /messages/route answer with its base64: the text and its JSON, and nothing beside them."""
+    length = {"content-length": str(sum(map(len, picture())))}
+    _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}", **length)
+    ref = json.loads(stored)["ref"]
+    message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}
+    calls = {
+        "get_artifact": ("GET", f"/api/v1/artifacts/{ref}?serviceId=eye-one"),
+        "route": ("POST", "/api/v1/messages/route", json.dumps({"message": message, "serviceId": "eye-one"})),
+    }
+    peaks = {}
+    before = rest(server)
+    for name, call in calls.items():
+        rest(server)
+        status, answer = ask(server, *call)
+        peaks[name] = (resident(server, "VmHWM") - before) / len(answer)
+        assert (status, len(answer) > SIZE * 4 // 3) == (200, True)
+    assert {name: times for name, times in peaks.items() if times > 2.3} == {}
