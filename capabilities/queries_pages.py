@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from capabilities.core.presets import Preset, preset_for_endpoint
 from capabilities.models import Provider
 from capabilities.ports import KeyNote, ports
+from capabilities.translated import told
 
 UNKNOWN_KEY = KeyNote("missing", reason="")
 
@@ -47,7 +48,7 @@ def reason_of(key: KeyNote) -> str:
     """Why a provider with this key cannot be called; empty when it can."""
     if key.source == "missing" and key.variable:
         return _("No key: set %(variable)s in the environment, or store one.") % {"variable": key.variable}
-    return key.reason
+    return told(key.reason)
 
 
 def provider_lines(q: str = "", protocol: str = "", state: str = "") -> list[ProviderLine]:

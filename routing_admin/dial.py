@@ -20,6 +20,7 @@ from routing_admin import snapshot
 from routing_admin.core.chain import Timeouts
 from routing_admin.core.configuration import ProviderSpec
 from routing_admin.core.endpoints import base_of
+from routing_admin.logged_words import recognised
 from routing_admin.receivers import receiver_at
 from routing_admin.snapshot import KeyFrom, Snapshot
 from routing_admin.upstream import configured_upstream, run_sync
@@ -122,7 +123,7 @@ def told(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) 
     """The outcome for a page; `began` by the monotonic clock."""
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
-        return Dialled(took, outcome.fault.value, outcome.status, outcome.message)
+        return Dialled(took, outcome.fault.value, outcome.status, recognised(outcome.message))
     return Dialled(took, status=200, models=models, text=outcome.text)
 
 

@@ -18,6 +18,7 @@ from capabilities.core.reasons import SENTENCES, ReasonCode
 from capabilities.core.wire import Fault
 from capabilities.templatetags.drawing import Bar, Track
 from routing_admin.core.chain import CANCELLED, OK, SkipReason
+from routing_admin.logged_words import Said, said
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.views.routes_faults import MEANINGS
 
@@ -83,6 +84,7 @@ class Step:
     meaning: str
     tries: int
     files: tuple[File, ...]
+    error: Said
 
     @property
     def badges(self) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ def _step(row: AttemptLog) -> Step:
     tone = "ok" if good else "" if quiet else tone_of(code)
     called = len(row.tries) or (0 if quiet else row.retry_attempts + 1)
     files = tuple(_file(each) for each in row.deliveries)
-    return Step(row, row.model or row.provider, code, tone, meaning(row.outcome), called, files)
+    return Step(row, row.model or row.provider, code, tone, meaning(row.outcome), called, files, said(row.error))
 
 
 def tone_of(code: str) -> str:
@@ -195,7 +197,7 @@ def _answered(row: RequestLog, walked: Sequence[Step], lost: Sequence[File]) -> 
 
 
 def _why(step: Step) -> str:
-    said = {"name": step.name, "code": step.code, "meaning": step.meaning or step.row.error or step.code}
+    said = {"name": step.name, "code": step.code, "meaning": step.meaning or str(step.error) or step.code}
     if step.tries > 1:
         text = ngettext(
             "%(name)s: %(meaning)s (%(code)s, %(count)s try).",

@@ -14,6 +14,7 @@ from capabilities.core.adaptation import CannotRead, PartDelivery, summary
 from capabilities.core.message import ChatRequest
 from capabilities.core.receiver import Prepared
 from capabilities.core.wire import Answer, Failure, Fault
+from capabilities.core.worded import worded
 from routing_admin.core.chain import OK, Attempt, Call, Candidate, Done, Reply, Timeouts, cut_short
 from routing_admin.core.configuration import RouteSpec
 from routing_admin.core.cooldown import LocalCooldowns
@@ -45,26 +46,28 @@ def _status(status: int, fault: Fault, message: str, seconds: float = 0.2, **mor
 WORDS: Mapping[str, Word] = MappingProxyType(
     {
         "200": Word(),
-        "400": _status(400, Fault.HTTP_400, "the request is not valid"),
-        "context": _status(400, Fault.CONTEXT_LENGTH, "the request is longer than the model's context"),
-        "parameter": _status(400, Fault.UNSUPPORTED_PARAMETER, "temperature is not supported", param="temperature"),
-        "cannot_read": _status(400, Fault.CAPABILITY_MISMATCH, "this model takes no images", param="vision"),
-        "401": _status(401, Fault.HTTP_401, "the key is not valid"),
-        "402": _status(402, Fault.HTTP_402, "the balance is used up"),
-        "403": _status(403, Fault.HTTP_403, "not allowed"),
-        "404": _status(404, Fault.HTTP_404, "there is no such model"),
-        "413": _status(413, Fault.HTTP_413, "the request is too large"),
-        "429": _status(429, Fault.HTTP_429, "too many requests"),
-        "429_wait": _status(429, Fault.HTTP_429, "too many requests; come back in a minute", retry_after=60.0),
-        "quota": _status(429, Fault.HTTP_429_QUOTA, "the quota is used up"),
-        "500": _status(500, Fault.HTTP_500, "an error inside"),
-        "503": _status(503, Fault.HTTP_503, "unavailable"),
-        "529": _status(529, Fault.HTTP_529, "overloaded"),
-        "timeout": Word(Failure(Fault.READ_TIMEOUT, "no answer in time"), 120.0),
-        "refused": Word(Failure(Fault.CONNECT_REFUSED, "nothing listens there"), 0.01),
-        "html": _status(200, Fault.BAD_CONTENT_TYPE, "an HTML page instead of an answer"),
-        "empty": _status(200, Fault.EMPTY_CONTENT, "an answer without a word"),
-        "cut": Word(seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, "the stream ended without saying why")),
+        "400": _status(400, Fault.HTTP_400, worded("the request is not valid")),
+        "context": _status(400, Fault.CONTEXT_LENGTH, worded("the request is longer than the model's context")),
+        "parameter": _status(
+            400, Fault.UNSUPPORTED_PARAMETER, worded("temperature is not supported"), param="temperature"
+        ),
+        "cannot_read": _status(400, Fault.CAPABILITY_MISMATCH, worded("this model takes no images"), param="vision"),
+        "401": _status(401, Fault.HTTP_401, worded("the key is not valid")),
+        "402": _status(402, Fault.HTTP_402, worded("the balance is used up")),
+        "403": _status(403, Fault.HTTP_403, worded("not allowed")),
+        "404": _status(404, Fault.HTTP_404, worded("there is no such model")),
+        "413": _status(413, Fault.HTTP_413, worded("the request is too large")),
+        "429": _status(429, Fault.HTTP_429, worded("too many requests")),
+        "429_wait": _status(429, Fault.HTTP_429, worded("too many requests; come back in a minute"), retry_after=60.0),
+        "quota": _status(429, Fault.HTTP_429_QUOTA, worded("the quota is used up")),
+        "500": _status(500, Fault.HTTP_500, worded("an error inside")),
+        "503": _status(503, Fault.HTTP_503, worded("unavailable")),
+        "529": _status(529, Fault.HTTP_529, worded("overloaded")),
+        "timeout": Word(Failure(Fault.READ_TIMEOUT, worded("no answer in time")), 120.0),
+        "refused": Word(Failure(Fault.CONNECT_REFUSED, worded("nothing listens there")), 0.01),
+        "html": _status(200, Fault.BAD_CONTENT_TYPE, worded("an HTML page instead of an answer")),
+        "empty": _status(200, Fault.EMPTY_CONTENT, worded("an answer without a word")),
+        "cut": Word(seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, worded("the stream ended without saying why"))),
     }
 )
 """Every outcome a simulation can be told to have, by the word its page uses."""

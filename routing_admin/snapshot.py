@@ -21,7 +21,7 @@ from capabilities.core.agents import AgentDirectory, AgentProfile
 from capabilities.core.env import overrides, read
 from capabilities.core.origins import OriginPolicy, policy_of, refusal
 from capabilities.core.vocabulary import TEXT_ONLY
-from capabilities.core.worded import worded
+from capabilities.core.worded import Worded, worded
 from capabilities.models import Agent, StoredKey
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin import rows
@@ -180,7 +180,7 @@ def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str
     try:
         value = open_key(row, provider.endpoint)
     except KeyUnreadableError as problem:
-        return KeyState(KeyFrom.MISSING, reason=worded(f"%(name)s: {problem}.", name=provider.name))
+        return KeyState(KeyFrom.MISSING, reason=Worded(f"%(name)s: {problem}.", {"name": provider.name}))
     return KeyState(KeyFrom.STORED, value, "", row.last_four, refused)
 
 

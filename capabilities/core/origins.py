@@ -13,9 +13,37 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
+from capabilities.core.worded import worded
+
 SETTING = "ROUTING_ADMIN_ALLOWED_ORIGINS"
 EMBEDDED = "echo://local"
 """The one origin that is not on any network: the embedded echo provider."""
+
+UNUSABLE = worded("The endpoint is not usable: %(reason)s. Write it as https://host/path.")
+NOT_ALLOWED = worded(
+    "%(origin)s may not be called: %(reason)s. "
+    "If it is meant, list %(origin)s in the setting %(setting)s (comma separated) and restart."
+)
+
+PLAIN_HTTP = worded("it is plain http")
+NO_URL = worded("it is no http or https URL")
+NO_ADDRESS = worded("its host resolves to no address")
+NOT_PUBLIC = worded("%(address)s is not a public address")
+RESOLVES = worded("its host resolves to %(address)s, which is not a public address")
+OTHER_PORT = worded("its port %(port)s is not 443 or 80")
+NUMERIC = worded("its host looks like an address but is none")
+PRIVATE = worded("its host is a private name")
+MALFORMED = {
+    "space": worded("it holds a space or a control character"),
+    "backslash": worded("it holds a backslash"),
+    "host": worded("it names no host"),
+    "user": worded("it holds a user name or password"),
+    "fragment": worded("it holds a fragment"),
+    "ascii": worded("its host is not written in plain ASCII"),
+    "port": worded("its port is not a number from 0 to 65535"),
+}
+REASONS = (PLAIN_HTTP, NO_URL, NO_ADDRESS, RESOLVES, NOT_PUBLIC, OTHER_PORT, NUMERIC, PRIVATE, *MALFORMED.values())
+"""Why a URL is refused, as templates; a log holds them with their facts filled in."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -72,10 +100,10 @@ def refusal(url: str, policy: OriginPolicy) -> str | None:
         return None
     malformed = _malformed(url)
     if malformed:
-        return f"The endpoint is not usable: {malformed}. Write it as https://host/path."
+        return worded(UNUSABLE, reason=malformed)
     origin = origin_of(url)
     if origin is None:
-        return "The endpoint is not usable: it is no http or https URL. Write it as https://host/path."
+        return worded(UNUSABLE, reason=NO_URL)
     if policy.lists(origin):
         return None
     reason = _not_public(urlsplit(url))
@@ -90,8 +118,8 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
     found = list(addresses)
     for text in found:
         if not is_public(text):
-            return _sentence(origin, f"its host resolves to {text}, which is not a public address")
-    return None if found else _sentence(origin, "its host resolves to no address")
+            return _sentence(origin, worded(RESOLVES, address=text))
+    return None if found else _sentence(origin, NO_ADDRESS)
 
 
 def is_public(text: str) -> bool:
@@ -130,43 +158,43 @@ def _split(url: str) -> SplitResult | None:
 
 def _malformed(url: str) -> str | None:
     if any(ord(char) <= 32 or ord(char) == 127 for char in url):
-        return "it holds a space or a control character"
+        return MALFORMED["space"]
     if "\\" in url:
-        return "it holds a backslash"
+        return MALFORMED["backslash"]
     parts = _split(url)
     if parts is None or not parts.netloc:
-        return "it names no host"
+        return MALFORMED["host"]
     if "@" in parts.netloc:
-        return "it holds a user name or password"
+        return MALFORMED["user"]
     if "#" in url:
-        return "it holds a fragment"
+        return MALFORMED["fragment"]
     host = parts.hostname or ""
     if not host.isascii() or "%" in host:
-        return "its host is not written in plain ASCII"
+        return MALFORMED["ascii"]
     try:
         _ = parts.port
     except ValueError:
-        return "its port is not a number from 0 to 65535"
+        return MALFORMED["port"]
     return None
 
 
 def _not_public(parts: SplitResult) -> str | None:
     if parts.scheme != "https":
-        return "it is plain http"
+        return PLAIN_HTTP
     port = parts.port or 443
     if port not in PUBLIC_PORTS:
-        return f"its port {port} is not 443 or 80"
+        return worded(OTHER_PORT, port=port)
     return _host_not_public((parts.hostname or "").rstrip(".").lower())
 
 
 def _host_not_public(host: str) -> str | None:
     address = _as_address(host)
     if address is not None:
-        return None if is_public(address) else f"{address} is not a public address"
+        return None if is_public(address) else worded(NOT_PUBLIC, address=address)
     if NUMERIC_LABEL.fullmatch(host.rsplit(".", 1)[-1]):
-        return "its host looks like an address but is none"
+        return NUMERIC
     if host == "localhost" or "." not in host or host.endswith(PRIVATE_SUFFIXES):
-        return "its host is a private name"
+        return PRIVATE
     return None
 
 
@@ -185,7 +213,4 @@ def _as_address(host: str) -> str | None:
 
 
 def _sentence(origin: str, reason: str) -> str:
-    return (
-        f"{origin} may not be called: {reason}. "
-        f"If it is meant, list {origin} in the setting {SETTING} (comma separated) and restart."
-    )
+    return worded(NOT_ALLOWED, origin=origin, reason=reason, setting=SETTING)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,10 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
     """What is wrong with options as they were written; an unknown one is a warning, since it does nothing."""
     if not isinstance(quirks, Mapping):
-        return (Problem(path, f"{path} must be an object such as {{'system_role': 'developer'}}.", "type"),)
+        message = worded(
+            "%(path)s must be an object such as %(example)s.", path=path, example="{'system_role': 'developer'}"
+        )
+        return (Problem(path, message, "type"),)
     found = [_check(f"{path}.{name}", str(name), value) for name, value in quirks.items()]
     return tuple(problem for problem in found if problem is not None)
 
@@ -112,18 +116,23 @@ def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
 def _check(here: str, name: str, value: object) -> Problem | None:
     known = QUIRKS.get(name)
     if known is None:
-        return Problem(
-            here, f"{here} is not known and has no effect; known are {', '.join(QUIRKS)}.", "enum", "warning"
+        message = worded(
+            "%(path)s is not known and has no effect; known are %(known)s.", path=here, known=tuple(QUIRKS)
         )
+        return Problem(here, message, "enum", "warning")
     if value is None or _fits(known, value):
         return None
     constraint = "enum" if known.kind == "choice" and isinstance(value, str) else "type"
-    return Problem(here, f"{here} must be {_wanted(known)}.", constraint)
+    return Problem(here, worded("%(path)s must be %(expected)s.", path=here, expected=_wanted(known)), constraint)
 
 
 def _wanted(known: Quirk) -> str:
-    words = {"flag": "true or false", "list": "a list of parameter names", "text": "a text that is not empty"}
-    return words.get(known.kind) or f"one of {', '.join(known.values)}"
+    words = {
+        "flag": worded("true or false"),
+        "list": worded("a list of parameter names"),
+        "text": worded("a text that is not empty"),
+    }
+    return words.get(known.kind) or worded("one of %(allowed)s", allowed=tuple(known.values))
 
 
 def _fits(known: Quirk, value: object) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from capabilities.core.phrases import written
 from capabilities.core.problems import Problem
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
+from capabilities.core.worded import worded
 
 NOT_NEEDED = "NOT_NEEDED"
 """The key of a provider that needs none; an empty key means the same."""
@@ -19,12 +20,12 @@ KNOWN = frozenset({*STRINGS, "capabilityTags", "capabilities"})
 SIDES = ("input", "output")
 
 TYPE_NAMES: Mapping[type, str] = {
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    str: "a string",
-    list: "a list",
-    dict: "an object",
+    bool: worded("a boolean"),
+    int: worded("a number"),
+    float: worded("a number"),
+    str: worded("a string"),
+    list: worded("a list"),
+    dict: worded("an object"),
     type(None): "null",
 }
 
@@ -67,10 +68,12 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
     if raw is None:
         return TEXT_ONLY, []
     if not isinstance(raw, Mapping):
-        return TEXT_ONLY, [_bad(path, f"must be an object with the lists input and output, not {type_name(raw)}")]
+        return TEXT_ONLY, [
+            _bad(path, worded("must be an object with the lists input and output, not %(type)s", type=type_name(raw)))
+        ]
     sides = {side: raw.get(side) for side in SIDES}
     if raw and not any(side in raw for side in SIDES):
-        return TEXT_ONLY, [_bad(path, "must hold the lists input and output, and has neither")]
+        return TEXT_ONLY, [_bad(path, worded("must hold the lists input and output, and has neither"))]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
     if problems:
         return TEXT_ONLY, problems
@@ -87,10 +90,14 @@ def _side_problems(path: str, entries: object) -> list[Problem]:
     if entries is None:
         return []
     if not isinstance(entries, list | tuple):
-        return [_bad(path, f"must be a list of capability types, not {type_name(entries)}")]
+        return [_bad(path, worded("must be a list of capability types, not %(type)s", type=type_name(entries)))]
     return [
         _bad(
-            f"{path}[{index}]", f"must be a non-empty string, not {'an empty one' if entry == '' else type_name(entry)}"
+            f"{path}[{index}]",
+            worded(
+                "must be a non-empty string, not %(type)s",
+                type=worded("an empty one") if entry == "" else type_name(entry),
+            ),
         )
         for index, entry in enumerate(entries)
         if not isinstance(entry, str) or not entry
@@ -98,13 +105,14 @@ def _side_problems(path: str, entries: object) -> list[Problem]:
 
 
 def _bad(path: str, rule: str) -> Problem:
-    return Problem(path, f"{path} {rule}; the service counts as text only until this is put right", "type", "warning")
+    message = worded("%(path)s %(rule)s; the service counts as text only until this is put right", path=path, rule=rule)
+    return Problem(path, message, "type", "warning")
 
 
 def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list[Problem]]:
     """The service, or None with every error that stops it; warnings come along with a service that loads."""
     if not isinstance(raw, Mapping):
-        return None, [Problem(path, f"{path} must be an object, not {type_name(raw)}", "type")]
+        return None, [_wrong_type(path, worded("an object"), raw)]
     errors = [problem for name in STRINGS for problem in _string_problems(raw, path, name)]
     tags, tag_problems = _tags(raw, f"{path}.capabilityTags")
     capabilities, warnings = parse_capabilities(raw.get("capabilities"), f"{path}.capabilities")
@@ -126,26 +134,37 @@ def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list
     return service, problems
 
 
+def _wrong_type(path: str, wanted: str, value: object) -> Problem:
+    message = worded("%(path)s must be %(wanted)s, not %(type)s", path=path, wanted=wanted, type=type_name(value))
+    return Problem(path, message, "type")
+
+
 def _string_problems(raw: Mapping[str, Any], path: str, name: str) -> Iterable[Problem]:
     where = f"{path}.{name}"
     if name not in raw:
-        yield Problem(where, f"{where} is missing; every model service needs it", "required")
+        yield Problem(where, worded("%(path)s is missing; every model service needs it", path=where), "required")
     elif not isinstance(raw[name], str):
-        yield Problem(where, f"{where} must be a string, not {type_name(raw[name])}", "type")
+        yield _wrong_type(where, worded("a string"), raw[name])
     elif name in FILLED and not raw[name]:
-        yield Problem(where, f"{where} is empty; every model service needs it", "required")
+        yield Problem(where, worded("%(path)s is empty; every model service needs it", path=where), "required")
 
 
 def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Problem]]:
     if "capabilityTags" not in raw:
-        return (), [Problem(path, f"{path} is missing; give a list, which may be empty", "required")]
+        return (), [
+            Problem(path, worded("%(path)s is missing; give a list, which may be empty", path=path), "required")
+        ]
     tags = raw["capabilityTags"]
     if not isinstance(tags, list | tuple):
-        return (), [Problem(path, f"{path} must be a list, not {type_name(tags)}", "type")]
+        return (), [_wrong_type(path, worded("a list"), tags)]
     problems = [
         Problem(
             f"{path}[{index}]",
-            f"{path}[{index}] must be a string, not {type_name(tag)}; it is left out",
+            worded(
+                "%(path)s must be a string, not %(type)s; it is left out",
+                path=f"{path}[{index}]",
+                type=type_name(tag),
+            ),
             "type",
             "warning",
         )
@@ -162,6 +181,11 @@ def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Prob
     for path, service in services:
         earlier = first.setdefault(service.id, path)
         if earlier != path:
-            words = f"{path}.id {written(service.id)!r} is taken by {earlier} already; rename or remove one of them"
+            words = worded(
+                "%(path)s %(id)s is taken by %(earlier)s already; rename or remove one of them",
+                path=f"{path}.id",
+                id=repr(written(service.id)),
+                earlier=earlier,
+            )
             problems.append(Problem(f"{path}.id", words, "duplicate"))
     return problems

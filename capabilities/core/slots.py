@@ -12,6 +12,7 @@ from capabilities.core import limits
 from capabilities.core.problems import Problem
 from capabilities.core.quirks import quirk
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
+from capabilities.core.worded import worded
 
 
 class ToolMedia(StrEnum):
@@ -100,18 +101,24 @@ def _are_words(value: object) -> bool:
 
 
 _Check = tuple[Callable[[object], bool], str]
-_COUNT: _Check = (lambda value: value is None or _is_count(value), "a whole number, 0 or more, or null for no limit")
-_WORD: _Check = (lambda value: isinstance(value, str), "a text")
-_WORDS: _Check = (lambda value: _are_words(value) and bool(value), "a list of words that is not empty")
-_TYPES: _Check = (lambda value: value is None or _are_words(value), "a list of MIME types, or null for every type")
-_FLAG: _Check = (lambda value: isinstance(value, bool), "true or false")
+_COUNT: _Check = (
+    lambda value: value is None or _is_count(value),
+    worded("a whole number, 0 or more, or null for no limit"),
+)
+_WORD: _Check = (lambda value: isinstance(value, str), worded("a text"))
+_WORDS: _Check = (lambda value: _are_words(value) and bool(value), worded("a list of words that is not empty"))
+_TYPES: _Check = (
+    lambda value: value is None or _are_words(value),
+    worded("a list of MIME types, or null for every type"),
+)
+_FLAG: _Check = (lambda value: isinstance(value, bool), worded("true or false"))
 
 _FIELDS: Mapping[str, tuple[str, _Check]] = MappingProxyType(
     {
         "name": ("name", _WORD),
         "capabilities": ("capabilities", _WORDS),
         "mimeTypes": ("mime_types", _TYPES),
-        "minBytes": ("min_bytes", (_is_count, "a whole number, 0 or more")),
+        "minBytes": ("min_bytes", (_is_count, worded("a whole number, 0 or more"))),
         "maxBytes": ("max_bytes", _COUNT),
         "maxTotalBytes": ("max_total_bytes", _COUNT),
         "maxCount": ("max_count", _COUNT),
@@ -130,7 +137,10 @@ _FIELDS: Mapping[str, tuple[str, _Check]] = MappingProxyType(
 _WHOLE: Mapping[str, _Check] = MappingProxyType(
     {
         "maxRequestBytes": _COUNT,
-        "toolMedia": (lambda value: isinstance(value, str) and value in set(ToolMedia), "native, hoist or text"),
+        "toolMedia": (
+            lambda value: isinstance(value, str) and value in set(ToolMedia),
+            worded("native, hoist or text"),
+        ),
     }
 )
 
@@ -146,7 +156,10 @@ _FREEZE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
     """What is wrong with limits as an administrator wrote them; an unknown field is a warning, the rest errors."""
     if not isinstance(data, Mapping):
-        return (Problem(path, f"{path} must be an object such as {{'image': {{'maxBytes': 5000000}}}}.", "type"),)
+        message = worded(
+            "%(path)s must be an object such as %(example)s.", path=path, example="{'image': {'maxBytes': 5000000}}"
+        )
+        return (Problem(path, message, "type"),)
     found: list[Problem] = []
     for key, value in data.items():
         here = f"{path}.{key}"
@@ -161,7 +174,8 @@ def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
 
 def _check_slot(path: str, data: object) -> list[Problem]:
     if not isinstance(data, Mapping):
-        return [Problem(path, f"{path} must be an object, or null where there is no place for it.", "type")]
+        message = worded("%(path)s must be an object, or null where there is no place for it.", path=path)
+        return [Problem(path, message, "type")]
     found: list[Problem] = []
     for key, value in data.items():
         here = f"{path}.{key}"
@@ -171,11 +185,13 @@ def _check_slot(path: str, data: object) -> list[Problem]:
 
 def _checked(path: str, value: object, check: _Check) -> list[Problem]:
     holds, wanted = check
-    return [] if holds(value) else [Problem(path, f"{path} must be {wanted}.", "type")]
+    message = worded("%(path)s must be %(expected)s.", path=path, expected=wanted)
+    return [] if holds(value) else [Problem(path, message, "type")]
 
 
 def _unknown(path: str, known: list[str]) -> Problem:
-    return Problem(path, f"{path} is not known and has no effect; known are {', '.join(known)}.", "enum", "warning")
+    message = worded("%(path)s is not known and has no effect; known are %(known)s.", path=path, known=tuple(known))
+    return Problem(path, message, "enum", "warning")
 
 
 def with_limits(slots: Slots, data: object) -> Slots:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.slots import check_limits
 from capabilities.models import Service
+from capabilities.translated import told
 
 if TYPE_CHECKING:
     ServiceModelForm = forms.ModelForm[Service]
@@ -83,7 +84,7 @@ class ServiceForm(ServiceModelForm):
             value = json.loads(text)
         except ValueError as problem:
             raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
-        problems = [problem.message for problem in check_limits(value)]
+        problems = [told(problem.message) for problem in check_limits(value)]
         if problems:
             raise forms.ValidationError(problems)
         return text

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.errors import ActionError, ConflictError, InvalidError
 from capabilities.models import Recorded
+from capabilities.translated import refusal_text, told
 
 UNPROCESSABLE = 422
 CONFLICT = 409
@@ -37,7 +38,7 @@ def say_done(request: HttpRequest, text: str, row: Recorded) -> None:
 
 def refuse(request: HttpRequest, refusal: ActionError) -> None:
     """A toast with the reason."""
-    messages.error(request, str(refusal))
+    messages.error(request, refusal_text(refusal))
 
 
 def into_form(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
@@ -45,7 +46,7 @@ def into_form(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, s
     if isinstance(refusal, InvalidError):
         for problem in refusal.problems:
             name = (places or {}).get(problem.field, problem.field)
-            form.add_error(name if name in form.fields else None, problem.message)
+            form.add_error(name if name in form.fields else None, told(problem.message))
         return UNPROCESSABLE
     if not isinstance(refusal, ConflictError):
         form.add_error(None, str(refusal))

@@ -11,9 +11,11 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.redact import brief
 from capabilities.core.wire import Fault
+from capabilities.core.worded import Worded
 from capabilities.models import Provider
 from capabilities.ports import Dialled, ports
 from capabilities.templatetags.drawing import duration_text
+from capabilities.translated import told
 
 NOT_CONNECTED = "not_connected"
 ADVICE: Mapping[str, str | Promise] = {
@@ -38,7 +40,8 @@ ADVICE: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list."""
+    """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list,
+    `quoted` its own words."""
 
     ok: bool
     sentence: str
@@ -47,6 +50,7 @@ class Outcome:
     advice: str = ""
     models: tuple[str, ...] = ()
     took: str = ""
+    quoted: str = ""
 
     @property
     def tone(self) -> str:
@@ -56,15 +60,15 @@ class Outcome:
 
 def test(row: Provider) -> Outcome:
     """One tiny chat request to the default model."""
-    return told(row, lambda: ports.dial.test(row.name, row.default_model))
+    return outcome(row, lambda: ports.dial.test(row.name, row.default_model))
 
 
 def models(row: Provider) -> Outcome:
     """The provider's own list of models."""
-    return told(row, lambda: ports.dial.models(row.name))
+    return outcome(row, lambda: ports.dial.models(row.name))
 
 
-def told(row: Provider, call: Callable[[], Dialled]) -> Outcome:
+def outcome(row: Provider, call: Callable[[], Dialled]) -> Outcome:
     """The result of a call in words; a dialler that is not connected is a fault like others."""
     if not hasattr(ports, "dial"):
         return Outcome(False, _("Not called."), NOT_CONNECTED, advice=str(ADVICE[NOT_CONNECTED]))
@@ -79,8 +83,10 @@ def outcome_of(name: str, result: Dialled) -> Outcome:
             True, _("%(name)s answered in %(time)s.") % {"name": name, "time": took}, models=result.models, took=took
         )
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
-    advice = " ".join(part for part in (brief(result.message), advice_for(result.fault)) if part)
-    return Outcome(False, sentence, result.fault, result.status, advice, took=took)
+    ours = isinstance(result.message, Worded)
+    advice = " ".join(part for part in (told(result.message) if ours else "", advice_for(result.fault)) if part)
+    quoted = "" if ours else brief(result.message)
+    return Outcome(False, sentence, result.fault, result.status, advice, took=took, quoted=quoted)
 
 
 def advice_for(fault: str) -> str:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
 from routing_admin.core.verdicts import Policy
 
 OK = "ok"
@@ -31,13 +32,13 @@ class SkipReason(StrEnum):
 
 
 SKIP_SENTENCES: Mapping[SkipReason, str] = {
-    SkipReason.MISSING: "There is no provider of that name in the configuration.",
-    SkipReason.DISABLED: "The provider is disabled.",
-    SkipReason.DUPLICATE: "The same provider and model were already asked in this chain.",
-    SkipReason.CANNOT_READ: "The model cannot read what this request holds.",
-    SkipReason.COOLING: "The candidate is left alone after a failure.",
-    SkipReason.NO_KEY: "The provider has no usable API key.",
-    SkipReason.ORIGIN_REFUSED: "The provider's address may not be called.",
+    SkipReason.MISSING: worded("There is no provider of that name in the configuration."),
+    SkipReason.DISABLED: worded("The provider is disabled."),
+    SkipReason.DUPLICATE: worded("The same provider and model were already asked in this chain."),
+    SkipReason.CANNOT_READ: worded("The model cannot read what this request holds."),
+    SkipReason.COOLING: worded("The candidate is left alone after a failure."),
+    SkipReason.NO_KEY: worded("The provider has no usable API key."),
+    SkipReason.ORIGIN_REFUSED: worded("The provider's address may not be called."),
 }
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
 from routing_admin.core.configuration import Configuration, RouteSpec
 from routing_admin.core.json_path import child
 
@@ -32,17 +33,22 @@ def names(configuration: Configuration) -> Iterator[Problem]:
     for index, provider in enumerate(configuration.providers):
         if "/" in provider.name:
             where = f"providers[{index}].providerName"
-            words = f"The name “{provider.name}” holds a slash, which chains write between provider and model."
-            yield Problem(where, f"{words} Rename the provider and what refers to it.", "range")
+            words = worded(
+                "The name “%(name)s” holds a slash, which chains write between provider and model. "
+                "Rename the provider and what refers to it.",
+                name=provider.name,
+            )
+            yield Problem(where, words, "range")
 
 
 def repeated(path: str, found: Sequence[str]) -> Iterator[Problem]:
     """A problem per name that is empty or there twice."""
     for name, count in Counter(found).items():
         if not name.strip():
-            yield Problem(path, "A name is empty.", "required")
+            yield Problem(path, worded("A name is empty."), "required")
         elif count > 1:
-            yield Problem(path, f"{name} is there {count} times; names are unique.", "duplicate")
+            message = worded("%(name)s is there %(count)s times; names are unique.", name=name, count=count)
+            yield Problem(path, message, "duplicate")
 
 
 def routes(configuration: Configuration) -> Iterator[Problem]:
@@ -51,10 +57,12 @@ def routes(configuration: Configuration) -> Iterator[Problem]:
     for route in configuration.routes:
         path = child("routing", route.task_type)
         if not route.candidates:
-            yield Problem(path, f"The route {route.task_type} has no candidate; add one.", "required")
+            message = worded("The route %(name)s has no candidate; add one.", name=route.task_type)
+            yield Problem(path, message, "required")
         yield from unknown_providers(path, route, known)
     if configuration.routes and configuration.route(DEFAULT) is None:
-        yield Problem("routing.default", "There is no route default; every other task type falls to it.", "required")
+        message = worded("There is no route default; every other task type falls to it.")
+        yield Problem("routing.default", message, "required")
 
 
 def unknown_providers(path: str, route: RouteSpec, known: set[str]) -> Iterator[Problem]:
@@ -62,7 +70,7 @@ def unknown_providers(path: str, route: RouteSpec, known: set[str]) -> Iterator[
     for index, candidate in enumerate(route.candidates):
         if candidate.provider not in known:
             where = f"{path}.provider" if index == 0 else f"{path}.fallback[{index - 1}]"
-            message = f"There is no provider {candidate.provider}. Add it, or change this entry."
+            message = worded("There is no provider %(name)s. Add it, or change this entry.", name=candidate.provider)
             yield Problem(where, message, "reference")
 
 
@@ -70,6 +78,8 @@ def agents(configuration: Configuration) -> Iterator[Problem]:
     """An agent's service and route are there."""
     for agent in configuration.agents:
         if agent.service_id and configuration.service(agent.service_id) is None:
-            yield Problem(f'agents["{agent.id}"]', f"There is no service {agent.service_id}.", "reference")
+            message = worded("There is no service %(id)s.", id=agent.service_id)
+            yield Problem(f'agents["{agent.id}"]', message, "reference")
         if agent.task_type and configuration.route(agent.task_type) is None:
-            yield Problem(f'agents["{agent.id}"]', f"There is no task route {agent.task_type}.", "reference")
+            message = worded("There is no task route %(name)s.", name=agent.task_type)
+            yield Problem(f'agents["{agent.id}"]', message, "reference")

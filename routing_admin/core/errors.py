@@ -10,11 +10,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
 from routing_admin.core.chain import Attempt, SkipReason
 from routing_admin.core.fault_table import RATE_LIMITED, TIMED_OUT
 from routing_admin.core.verdicts import caller_of
 
 ALL_FAILED = "all_providers_failed"
+EXHAUSTED = worded("All %(count)s candidates failed (%(said)s).")
+OUT_OF_TIME = worded("The total time for this request is used up after %(count)s candidates (%(said)s).")
+REFUSED = worded("%(name)s refused the request: %(said)s")
+SENTENCES = (EXHAUSTED, OUT_OF_TIME, REFUSED)
+"""What a caller is told; `said` is what the attempts ended with."""
 UNCALLED = frozenset({SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE, SkipReason.CANNOT_READ})
 """Skips that say nothing of a provider's state and so do not colour the status of an exhausted chain."""
 
@@ -86,11 +92,11 @@ def _sentence(attempts: Sequence[Attempt], code: str) -> str:
         f"{attempt.provider}/{attempt.model}: {attempt.error or attempt.outcome}" for attempt in attempts
     )
     if code == "deadline_exceeded":
-        return f"The total time for this request is used up after {len(attempts)} candidates ({listed})."
-    return f"All {len(attempts)} candidates failed ({listed})."
+        return worded(OUT_OF_TIME, count=len(attempts), said=listed)
+    return worded(EXHAUSTED, count=len(attempts), said=listed)
 
 
 def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
     last = attempts[-1]
     said = failure.message or failure.fault.value
-    return f"{last.provider}/{last.model} refused the request: {said}"
+    return worded(REFUSED, name=f"{last.provider}/{last.model}", said=said)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from capabilities.core.env import KeyForm, form_of
 from capabilities.core.problems import Problem
 from capabilities.core.quirks import check_quirks
+from capabilities.core.worded import worded
 from routing_admin.core.fault_table import Action
 from routing_admin.core.json_path import child, storable
 from routing_admin.core.problems_text import bad_key, missing, not_one_of, out_of_range, unreadable_text, wrong_type
@@ -48,7 +49,7 @@ def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iter
 def text(path: str, value: Any) -> Iterator[Problem]:
     """Any text, the empty one too."""
     if not isinstance(value, str):
-        yield wrong_type(path, "a text")
+        yield wrong_type(path, worded("a text"))
     elif not storable(value):
         yield unreadable_text(path)
 
@@ -64,19 +65,19 @@ def filled(path: str, value: Any) -> Iterator[Problem]:
 def flag(path: str, value: Any) -> Iterator[Problem]:
     """True or false."""
     if not isinstance(value, bool):
-        yield wrong_type(path, "true or false")
+        yield wrong_type(path, worded("true or false"))
 
 
 def mapping(path: str, value: Any) -> Iterator[Problem]:
     """An object, whatever is in it."""
     if not isinstance(value, Mapping):
-        yield wrong_type(path, "an object")
+        yield wrong_type(path, worded("an object"))
 
 
 def listing(path: str, value: Any) -> Iterator[Problem]:
     """A list, whatever is in it."""
     if not isinstance(value, list):
-        yield wrong_type(path, "a list")
+        yield wrong_type(path, worded("a list"))
 
 
 def one_of(allowed: tuple[str, ...]) -> Check:
@@ -84,7 +85,7 @@ def one_of(allowed: tuple[str, ...]) -> Check:
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if not isinstance(value, str):
-            yield wrong_type(path, "a text")
+            yield wrong_type(path, worded("a text"))
         elif value not in allowed:
             yield not_one_of(path, allowed)
 
@@ -105,10 +106,10 @@ def number(least: float, most: float, expected: str, *, whole: bool = False) -> 
 
 
 LARGEST = 2**31 - 1
-temperature = number(0, 2, "a number from 0 to 2")
-max_tokens = number(1, LARGEST, "a whole number of at least 1", whole=True)
-retries = number(0, 10, "a whole number from 0 to 10", whole=True)
-seconds = number(math.ulp(0.0), 86_400, "a number of seconds above 0, at most a day")
+temperature = number(0, 2, worded("a number from 0 to 2"))
+max_tokens = number(1, LARGEST, worded("a whole number of at least 1"), whole=True)
+retries = number(0, 10, worded("a whole number from 0 to 10"), whole=True)
+seconds = number(math.ulp(0.0), 86_400, worded("a number of seconds above 0, at most a day"))
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
@@ -118,7 +119,7 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
         where = child(path, key)
         yield from seconds(where, item)
         if key not in TIMES:
-            yield _no_effect(where, f"the times are {', '.join(TIMES)}.")
+            yield _no_effect(where, worded("the times are %(times)s.", times=TIMES))
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
@@ -155,7 +156,8 @@ def _error_rule(path: str, word: str, said: Any) -> Iterator[Problem]:
 
 
 def _no_effect(path: str, sentence: str) -> Problem:
-    return Problem(path, f"{path} has no effect: {sentence}", "enum", "warning")
+    message = worded("%(path)s has no effect: %(reason)s", path=path, reason=sentence)
+    return Problem(path, message, "enum", "warning")
 
 
 def quirks(path: str, value: Any) -> Iterator[Problem]:
@@ -175,9 +177,11 @@ def url(path: str, value: Any) -> Iterator[Problem]:
     except ValueError:
         good = False
     if not good:
-        yield wrong_type(path, "a URL that begins with https:// or http:// (echo://local for the embedded provider)")
+        yield wrong_type(
+            path, worded("a URL that begins with https:// or http:// (echo://local for the embedded provider)")
+        )
     elif "@" in parts.netloc:
-        yield wrong_type(path, "a URL without a user name or password; the key belongs in apiKey")
+        yield wrong_type(path, worded("a URL without a user name or password; the key belongs in apiKey"))
 
 
 def proxy(path: str, value: Any) -> Iterator[Problem]:
@@ -189,6 +193,6 @@ def proxy(path: str, value: Any) -> Iterator[Problem]:
 def key(path: str, value: Any) -> Iterator[Problem]:
     """A key that a request can carry, or a whole `${VARIABLE}`."""
     if not isinstance(value, str):
-        yield wrong_type(path, "a text")
+        yield wrong_type(path, worded("a text"))
     elif form_of(value) is KeyForm.INVALID:
         yield bad_key(path)

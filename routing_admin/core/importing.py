@@ -14,6 +14,7 @@ from typing import Any
 
 from capabilities.core.env import key_variable
 from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
 from routing_admin.core.configuration import Configuration, KeyKind, ProviderSpec, RouteSpec
 from routing_admin.core.endpoints import same_origin
 from routing_admin.core.file_form import merged
@@ -144,7 +145,7 @@ def problems_of(
             return validate(value, languages=languages, around=around)
         case FileFormat.SERVICES:
             return validate_services(value, around=around)
-    words = "This is neither file: llm-routing.json has providers and routing, llmservices.json has services."
+    words = worded("This is neither file: llm-routing.json has providers and routing, llmservices.json has services.")
     return [Problem("", words, "type")]
 
 

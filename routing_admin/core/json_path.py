@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -22,9 +23,23 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
+SAID_BY_JSON = (
+    worded("Expecting value"),
+    worded("Expecting property name enclosed in double quotes"),
+    worded("Expecting ':' delimiter"),
+    worded("Expecting ',' delimiter"),
+    worded("Illegal trailing comma before end of object"),
+    worded("Illegal trailing comma before end of array"),
+    worded("Unterminated string starting at"),
+    worded("Invalid control character at"),
+    worded("Invalid \\escape"),
+    worded("Invalid \\uXXXX escape"),
+    worded("Extra data"),
+)
+"""What the parser says, so that translators see it; anything else stays as it comes."""
 DEPTH = 100
 """Levels of nesting that are read; a configuration has six."""
-TOO_DEEP = f"it is nested more than {DEPTH} levels deep"
+TOO_DEEP = worded("it is nested more than %(depth)s levels deep", depth=DEPTH)
 GUESSES = (("gb18030", "GB18030"), ("big5", "Big5"), ("shift_jis", "Shift-JIS"), ("cp1252", "Windows-1252"))
 
 
@@ -61,17 +76,24 @@ def read_document(data: bytes | str) -> Document:
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
     except UnicodeDecodeError:
-        return _bad(f"the file is written in {_encoding(data)}, not in UTF-8; save it as UTF-8")  # type: ignore[arg-type]
+        return _bad(_not_utf8(_encoding(data)))  # type: ignore[arg-type]
     if "\0" in text[:8]:
-        return _bad("the file is written in UTF-16 or UTF-32, not in UTF-8; save it as UTF-8")
+        return _bad(_not_utf8("UTF-16/UTF-32"))
     try:
         value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        return _bad(f"line {error.lineno}, column {error.colno}: {error.msg}")
+        return _bad(
+            worded(
+                "line %(line)s, column %(column)s: %(problem)s",
+                line=error.lineno,
+                column=error.colno,
+                problem=worded(error.msg),
+            )
+        )
     except RecursionError:
         return _bad(TOO_DEEP)
     except ValueError as error:
-        return _bad(str(error))
+        return _bad(error.args[0])
     return _walked(value)
 
 
@@ -84,14 +106,19 @@ def _walked(value: Any) -> Document:
             return _bad(TOO_DEEP)
         for key in item.keys_twice if isinstance(item, _Doubled) else ():
             where = child(path, key)
-            problems.append(Problem(where, f"{where} is written more than once: keep one of them.", "duplicate"))
+            message = worded("%(path)s is written more than once: keep one of them.", path=where)
+            problems.append(Problem(where, message, "duplicate"))
         pairs: Any = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
         open_places += [(below, child(path, key), depth + 1) for key, below in pairs]
     return Document(value, tuple(problems))
 
 
 def _bad(message: str) -> Document:
-    return Document(None, (Problem("", f"Not readable as JSON: {message}.", "type"),))
+    return Document(None, (Problem("", worded("Not readable as JSON: %(problem)s.", problem=message), "type"),))
+
+
+def _not_utf8(encoding: str) -> str:
+    return worded("the file is written in %(encoding)s, not in UTF-8; save it as UTF-8", encoding=encoding)
 
 
 def _encoding(data: bytes) -> str:
@@ -103,8 +130,8 @@ def _encoding(data: bytes) -> str:
             data.decode(codec)
         except UnicodeDecodeError:
             continue
-        return f"another encoding (probably {name})"
-    return "another encoding"
+        return worded("another encoding (probably %(name)s)", name=name)
+    return worded("another encoding")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -119,7 +146,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is not a JSON number")
+    raise ValueError(worded("%(word)s is not a JSON number", word=word))
 
 
 def write_document(value: Any) -> str:

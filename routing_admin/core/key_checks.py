@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from capabilities.core.env import KeyForm, form_of, key_variable, read, readable, referenced
 from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
 from routing_admin.core.problems_text import forbidden_variable, placeholder, unset_variable
 
 
@@ -28,7 +29,7 @@ class Surroundings:
         """A warning for an endpoint that this deployment does not let be called."""
         sentence = self.refusal(endpoint)
         if sentence:
-            yield Problem(path, f"{path}: {sentence}", "enum", "warning")
+            yield Problem(path, worded("%(path)s: %(reason)s", path=path, reason=sentence), "enum", "warning")
 
 
 NOWHERE = Surroundings()

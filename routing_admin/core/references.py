@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
 from routing_admin.core.configuration import AgentSpec, Configuration, RouteSpec
 from routing_admin.core.json_path import child
 from routing_admin.core.problems_text import unknown_provider
@@ -34,8 +35,18 @@ def _route(route: RouteSpec, providers: set[str]) -> Iterator[Problem]:
 def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
     path = f"agents[{agent.id}]"
     if agent.service_id is not None and configuration.service(agent.service_id) is None:
-        words = f"The agent “{agent.id}” uses the model service “{agent.service_id}”, which would not be there."
-        yield Problem(path, f"{words} Keep the service, or give the agent another first.", "reference")
+        words = worded(
+            "The agent “%(agent)s” uses the model service “%(service)s”, which would not be there. "
+            "Keep the service, or give the agent another first.",
+            agent=agent.id,
+            service=agent.service_id,
+        )
+        yield Problem(path, words, "reference")
     if agent.task_type is not None and configuration.route(agent.task_type) is None:
-        words = f"The agent “{agent.id}” uses the task route “{agent.task_type}”, which would not be there."
-        yield Problem(path, f"{words} Keep the route, or give the agent another first.", "reference")
+        words = worded(
+            "The agent “%(agent)s” uses the task route “%(route)s”, which would not be there. "
+            "Keep the route, or give the agent another first.",
+            agent=agent.id,
+            route=agent.task_type,
+        )
+        yield Problem(path, words, "reference")

@@ -7,6 +7,7 @@ from typing import Any
 
 from capabilities.core.env import overrides
 from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
 from routing_admin.core import field_rules as rule
 from routing_admin.core.field_rules import Rule, broken
 from routing_admin.core.json_path import child, storable
@@ -60,7 +61,7 @@ ROUTE_RULES = (
 def validate(value: object, *, languages: Collection[str] = LANGUAGES, around: Surroundings = NOWHERE) -> list[Problem]:
     """Every problem of a parsed `llm-routing.json`; `languages` are those that have a directive."""
     if not isinstance(value, Mapping):
-        return [Problem("", "The file must hold an object with providers and routing.", "type")]
+        return [Problem("", worded("The file must hold an object with providers and routing."), "type")]
     return [
         *_providers(value, around),
         *_routing(value, _names(value)),
@@ -83,7 +84,7 @@ def _providers(value: Mapping[str, Any], around: Surroundings) -> Iterator[Probl
     for index, entry in enumerate(found if isinstance(found, list) else []):
         path = f"providers[{index}]"
         if not isinstance(entry, Mapping):
-            yield wrong_type(path, "an object")
+            yield wrong_type(path, worded("an object"))
             continue
         told = list(broken(PROVIDER_RULES, entry, path))
         yield from told
@@ -124,7 +125,7 @@ def _routing(value: Mapping[str, Any], names: Collection[str]) -> Iterator[Probl
         if isinstance(entry, Mapping):
             yield from _route(path, entry, names)
         else:
-            yield wrong_type(path, "an object")
+            yield wrong_type(path, worded("an object"))
 
 
 def _route(path: str, entry: Mapping[str, Any], names: Collection[str]) -> Iterator[Problem]:
@@ -165,6 +166,6 @@ def _default_language(value: Mapping[str, Any], languages: Collection[str]) -> I
         return
     code = value["defaultLanguage"]
     if not isinstance(code, str):
-        yield wrong_type("defaultLanguage", "a language code such as en or zh")
+        yield wrong_type("defaultLanguage", worded("a language code such as en or zh"))
     elif code not in languages and code.split("-")[0].split("_")[0].lower() not in languages:
         yield not_one_of("defaultLanguage", languages)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.env import NOT_IN_NAME
+from capabilities.core.worded import worded
 from routing_admin.core.configuration import CandidateSpec, Configuration, ProviderSpec, RouteSpec
 from routing_admin.core.endpoints import base_of, call_of
 from routing_admin.core.file_form import plain_number, without_absent
@@ -24,6 +25,25 @@ SPOKEN = ("openai", "anthropic", "gemini")
 
 OURS_UNSAID: Mapping[str, Any] = MappingProxyType({"limits": {}, "content": {}, "timeouts": {}, "extra_body": {}})
 """Fields of a service that only we know, each with its default."""
+
+UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
+    {
+        "quirks": worded("quirks"),
+        "timeouts": worded("timeouts"),
+        "env_name": worded("env name"),
+        "proxy": worded("proxy"),
+    }
+)
+UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
+    {
+        "on_error": worded("error policy"),
+        "retries": worded("retries"),
+        "deadline": worded("deadline"),
+        "first_content": worded("first content"),
+        "content": worded("content rules"),
+    }
+)
+"""What the seeds' programs have no word for, with ours."""
 
 Written = tuple[dict[str, Any], tuple[str, ...]]
 
@@ -60,13 +80,20 @@ def seed_services(configuration: Configuration) -> Written:
             bare = replace(service, base_url=base_of(service.base_url), routed=False, **OURS_UNSAID)
             kept.append(_without_our_keys(write_service(bare, key_text(provider)), SERVICE_KEYS[8:]))
         else:
-            why = f"speaks {provider.protocol}" if provider.protocol != "openai" else "is disabled"
-            left_out.append(f"Model service “{service.id}” is left out: it {why}.")
+            left_out.append(_service_left_out(service.id, provider.protocol))
         said = [word for word in OURS_UNSAID if getattr(service, word)]
         if said:
-            words = ", ".join(said)
-            left_out.append(f"Model service “{service.id}”: its own rules are left out ({words}).")
+            rules = worded(
+                "Model service “%(name)s”: its own rules are left out (%(rules)s).", name=service.id, rules=tuple(said)
+            )
+            left_out.append(rules)
     return {"services": kept, **configuration.extra_services}, tuple(left_out)
+
+
+def _service_left_out(name: str, protocol: str) -> str:
+    if protocol != "openai":
+        return worded("Model service “%(name)s” is left out: it speaks %(protocol)s.", name=name, protocol=protocol)
+    return worded("Model service “%(name)s” is left out: it is disabled.", name=name)
 
 
 def _without_our_keys(entry: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
@@ -139,29 +166,44 @@ def _unsaid(
 ) -> Iterator[str]:
     for provider in configuration.providers:
         if provider.name not in providers:
-            why = "is disabled" if not provider.enabled else f"speaks {provider.protocol}"
-            yield f"Provider “{provider.name}” is left out: it {why}."
-        for what in ("quirks", "timeouts", "env_name"):
-            if getattr(provider, what):
-                yield f"Provider “{provider.name}”: its {what.replace('_', ' ')} cannot be said."
-        if provider.proxy != "default":
-            yield f"Provider “{provider.name}”: its proxy cannot be said."
+            yield _provider_left_out(provider)
+        for what in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, "default")):
+            yield worded(
+                "Provider “%(name)s”: its %(what)s cannot be said.", name=provider.name, what=UNSAID_OF_PROVIDER[what]
+            )
     for route in configuration.routes:
         yield from _unsaid_of_route(route, chains.get(route.task_type, []))
-    yield from (f"Alias “{alias.name}” cannot be said." for alias in configuration.aliases)
+    yield from (worded("Alias “%(name)s” cannot be said.", name=alias.name) for alias in configuration.aliases)
+
+
+def _provider_left_out(provider: ProviderSpec) -> str:
+    if not provider.enabled:
+        return worded("Provider “%(name)s” is left out: it is disabled.", name=provider.name)
+    return worded(
+        "Provider “%(name)s” is left out: it speaks %(protocol)s.", name=provider.name, protocol=provider.protocol
+    )
 
 
 def _unsaid_of_route(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator[str]:
     if not chain:
-        why = "it is disabled" if not is_taken(route) else "none of its candidates can be said"
-        yield f"Route “{route.task_type}” is left out: {why}."
+        if is_taken(route):
+            yield worded("Route “%(name)s” is left out: none of its candidates can be said.", name=route.task_type)
+        else:
+            yield worded("Route “%(name)s” is left out: it is disabled.", name=route.task_type)
         return
     if chain[0] != route.primary:
-        yield f"Route “{route.task_type}” begins with {chain[0].provider}: {route.primary.provider} is left out."
-    rules = {"error policy": route.on_error, "retries": route.retries, "deadline": route.deadline}
-    rules |= {"first content": route.first_content, "content rules": route.content}
-    for what in (name for name, setting in rules.items() if setting not in (None, {})):
-        yield f"Route “{route.task_type}”: its {what} cannot be said."
+        yield worded(
+            "Route “%(name)s” begins with %(provider)s: %(primary)s is left out.",
+            name=route.task_type,
+            provider=chain[0].provider,
+            primary=route.primary.provider,
+        )
+    for what in (key for key in UNSAID_OF_ROUTE if getattr(route, key) not in (None, {})):
+        yield worded("Route “%(name)s”: its %(what)s cannot be said.", name=route.task_type, what=UNSAID_OF_ROUTE[what])
     for item in chain[1:]:
         if (item.temperature, item.max_tokens, item.extra_body) != (None, None, {}):
-            yield f"Route “{route.task_type}”: {item.provider}'s own parameters as a fallback cannot be said."
+            yield worded(
+                "Route “%(name)s”: %(provider)s's own parameters as a fallback cannot be said.",
+                name=route.task_type,
+                provider=item.provider,
+            )

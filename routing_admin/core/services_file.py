@@ -9,6 +9,7 @@ from typing import Any
 from capabilities.core.problems import Problem
 from capabilities.core.service_parser import parse_capabilities, parse_service
 from capabilities.core.vocabulary import Capabilities, Source
+from capabilities.core.worded import worded
 from routing_admin.core import field_rules as rule
 from routing_admin.core.configuration import ServiceSpec
 from routing_admin.core.field_rules import Rule, broken
@@ -59,11 +60,11 @@ def load_services(value: object) -> tuple[tuple[ServiceEntry, ...], tuple[Proble
 
 def _entries(value: object, around: Surroundings) -> Iterator[tuple[ServiceEntry | None, list[Problem]]]:
     if not isinstance(value, Mapping):
-        yield None, [Problem("", "The file must hold an object with the list services.", "type")]
+        yield None, [Problem("", worded("The file must hold an object with the list services."), "type")]
     elif "services" not in value:
         yield None, [missing("services")]
     elif not isinstance(value["services"], list):
-        yield None, [wrong_type("services", "a list")]
+        yield None, [wrong_type("services", worded("a list"))]
     else:
         seen: set[str] = set()
         for index, raw in enumerate(value["services"]):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
 from routing_admin.core.fault_table import (
     AFTER_CONTENT,
     COOLS_WHEN_PASSED_ON,
@@ -133,7 +134,11 @@ def word_problem(word: str) -> str | None:
     """Why a word cannot stand in a route's error policy; None when it can."""
     if word in GROUPS or word in set(Fault) or STATUS_WORD.fullmatch(word):
         return None
-    return f"{word!r} is no error class. Use a status such as 404, a group ({', '.join(GROUPS)}), or a fault's code."
+    return worded(
+        "%(word)s is no error class. Use a status such as 404, a group (%(groups)s), or a fault's code.",
+        word=repr(word),
+        groups=tuple(GROUPS),
+    )
 
 
 def caller_of(failure: Failure) -> tuple[int, str]:

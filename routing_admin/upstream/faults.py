@@ -10,6 +10,7 @@ import aiohttp
 import httpx
 
 from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
 
 
 class ForbiddenAddressError(OSError):
@@ -17,24 +18,26 @@ class ForbiddenAddressError(OSError):
 
 
 SENTENCES = {
-    Fault.DNS_ERROR: "The provider's host name does not resolve.",
-    Fault.CONNECT_REFUSED: "Nothing listens at the provider's address.",
-    Fault.CONNECT_TIMEOUT: "No connection to the provider within the time for it.",
-    Fault.TLS_ERROR: "The encrypted connection to the provider could not be set up.",
-    Fault.TLS_CERT_ERROR: "The provider's certificate is not valid.",
-    Fault.RESET_BEFORE_HEADERS: "The provider closed the connection before it answered.",
-    Fault.READ_TIMEOUT: "The provider sent nothing within the time for a first answer.",
-    Fault.TTFT_TIMEOUT: "The provider began a stream and sent no content in time.",
-    Fault.DEADLINE: "The total time of the request is used up.",
-    Fault.TRUNCATED_BODY: "The provider's answer broke off before its end.",
-    Fault.SLOW_BODY: "The provider's answer came too slowly.",
-    Fault.TOO_LARGE: "The provider's answer is larger than is read.",
-    Fault.REDIRECT: "The provider answered with a redirect, and redirects are not followed. Correct its endpoint.",
-    Fault.STREAM_EMPTY: "The provider's stream ended without a word.",
-    Fault.STREAM_STALL: "The provider's stream fell silent.",
-    Fault.STREAM_BROKEN: "The provider's stream broke.",
-    Fault.EMPTY_CONTENT: "The provider's answer says nothing.",
-    Fault.BAD_CONTENT_TYPE: "The provider's answer is encoded in a way that was not asked for.",
+    Fault.DNS_ERROR: worded("The provider's host name does not resolve."),
+    Fault.CONNECT_REFUSED: worded("Nothing listens at the provider's address."),
+    Fault.CONNECT_TIMEOUT: worded("No connection to the provider within the time for it."),
+    Fault.TLS_ERROR: worded("The encrypted connection to the provider could not be set up."),
+    Fault.TLS_CERT_ERROR: worded("The provider's certificate is not valid."),
+    Fault.RESET_BEFORE_HEADERS: worded("The provider closed the connection before it answered."),
+    Fault.READ_TIMEOUT: worded("The provider sent nothing within the time for a first answer."),
+    Fault.TTFT_TIMEOUT: worded("The provider began a stream and sent no content in time."),
+    Fault.DEADLINE: worded("The total time of the request is used up."),
+    Fault.TRUNCATED_BODY: worded("The provider's answer broke off before its end."),
+    Fault.SLOW_BODY: worded("The provider's answer came too slowly."),
+    Fault.TOO_LARGE: worded("The provider's answer is larger than is read."),
+    Fault.REDIRECT: worded(
+        "The provider answered with a redirect, and redirects are not followed. Correct its endpoint."
+    ),
+    Fault.STREAM_EMPTY: worded("The provider's stream ended without a word."),
+    Fault.STREAM_STALL: worded("The provider's stream fell silent."),
+    Fault.STREAM_BROKEN: worded("The provider's stream broke."),
+    Fault.EMPTY_CONTENT: worded("The provider's answer says nothing."),
+    Fault.BAD_CONTENT_TYPE: worded("The provider's answer is encoded in a way that was not asked for."),
 }
 
 

@@ -16,6 +16,8 @@ from django.views.decorators.http import require_GET, require_POST
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
+from capabilities.translated import told as told_text
+from capabilities.translated import without_path
 from routing_admin import actions, exports, snapshot
 from routing_admin.actions.importing import Preview
 from routing_admin.core.diff import Row, side_by_side
@@ -52,7 +54,7 @@ def config(request: HttpRequest) -> HttpResponse:
     context = {
         "mode": mode.value,
         "offered": offered,
-        "left_out": [text for one in offered for text in one.left_out],
+        "left_out": [told_text(text) for one in offered for text in one.left_out],
         "revision": state.revision,
         "gateway": GATEWAY,
         "providers": len(state.configuration.providers),
@@ -150,7 +152,7 @@ class Told:
     @property
     def message(self) -> str:
         """The sentence without the path, which stands before it."""
-        return self.problem.message.removeprefix(self.problem.field).removeprefix(":").strip()
+        return without_path(self.problem)
 
 
 def show(

@@ -21,6 +21,7 @@ from artifacts.models import Artifact
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.origins import EMBEDDED
 from capabilities.models import AgentKey
+from capabilities.translated import told
 from routing_admin import health, snapshot
 from routing_admin.core.chain import OK
 from routing_admin.core.planning import Asked, plan_route
@@ -148,7 +149,7 @@ def standings_of(state: Snapshot) -> tuple[Standing, ...]:
         if route.enabled:
             plan = plan_route(state.configuration, route, Asked(route.task_type), unusable=unusable)
             ready = [each for each in plan.candidates if each.skip is None]
-            reasons = tuple(dict.fromkeys(each.skip_detail or each.name for each in plan.candidates if each.skip))
+            reasons = tuple(dict.fromkeys(told(each.skip_detail) or each.name for each in plan.candidates if each.skip))
             echo_only = all(_is_embedded(state, each.provider) for each in ready)
             found.append(Standing(route.task_type, len(ready), reasons, echo_only))
     return tuple(found)
@@ -166,7 +167,7 @@ def tiles_of(state: Snapshot, known: Mapping[str, Health]) -> tuple[Tile, ...]:
     for spec in state.configuration.providers:
         cooling = cooldowns.look(spec.name, spec.default_model)
         seconds = round(cooling.seconds) if cooling else None
-        reason = state.keys[spec.name].reason
+        reason = told(state.keys[spec.name].reason)
         label = spec.display_name or spec.name
         tiles.append(Tile(spec.name, label, known.get(spec.name, Health()), reason, seconds, spec.enabled))
     return tuple(tiles)
@@ -240,12 +241,3 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
         "total": total,
         "is_new": done < total,
     }
-
-
-@require_POST
-@administrators_only
-def demo_remove(request: HttpRequest) -> HttpResponse:
-    """Takes the demo data away as one revision; the toast brings it back."""
-    made = load.remove(actor_of(request))
-    messages.success(request, _("Demo data removed"), extra_tags=f"undo:{made}" if made else "")
-    return redirect("dashboard")

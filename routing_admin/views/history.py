@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.redact import redact
 from capabilities.errors import ActionError, NotFoundError
+from capabilities.translated import refusal_text
 from routing_admin import actions
 from routing_admin.actions.history import configuration_at
 from routing_admin.core.diff import Row, diff, side_by_side
@@ -138,7 +139,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
     except NotFoundError as refusal:
         raise Http404 from refusal
     except ActionError as refusal:
-        messages.error(request, str(refusal))
+        messages.error(request, refusal_text(refusal))
         return redirect("revision", number)
     if made is None:
         messages.info(

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from artifacts.views.words import KINDS
-from routing_admin import request_search, snapshot
+from routing_admin import logged_words, request_search, snapshot
 from routing_admin.core.chain import OK
 from routing_admin.models import Installation, RequestLog
 from routing_admin.request_search import Search
@@ -125,6 +125,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "tracks": tracks(walked),
         "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
         "meaning": meaning(row.outcome),
+        "error": logged_words.said(row.error),
         "has_files": any(step.files for step in walked),
         "is_route": snapshot.current().configuration.route(row.task_type) is not None,
         "records_bodies": Installation.current().record_bodies,

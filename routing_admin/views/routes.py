@@ -17,6 +17,7 @@ from capabilities.access import actor_of, administrators_only
 from capabilities.actions.common import allowed
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
+from capabilities.translated import refusal_text
 from routing_admin import actions, snapshot
 from routing_admin.core.chain_lint import ChainLint, Checked, Finding, lint
 from routing_admin.core.configuration import AliasSpec, Configuration, LanguageSpec, RouteSpec
@@ -165,7 +166,7 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
     try:
         actions.save_route(actor_of(request), row)
     except ActionError as refusal:
-        messages.error(request, str(refusal))
+        messages.error(request, refusal_text(refusal))
     else:
         text = (
             _("%(name)s is enabled.") if row.enabled else _("%(name)s is disabled; its tasks go to the default route.")
@@ -227,7 +228,7 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
     try:
         actions.delete_route(actor_of(request), row)
     except ActionError as refusal:
-        messages.error(request, str(refusal))
+        messages.error(request, refusal_text(refusal))
         return redirect("route", task_type)
     tell(request, _("Task route %(name)s is deleted; its tasks go to the default route.") % {"name": task_type}, before)
     return redirect("routes")

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 from capabilities.access import actor_of, can_edit
 from capabilities.core.wire import Failure, Fault
 from capabilities.errors import ActionError, ConflictError
+from capabilities.translated import refusal_text
 from routing_admin import actions, snapshot
 from routing_admin.core.chain_lint import Checked, lint
 from routing_admin.core.configuration import Configuration, RouteSpec
@@ -131,7 +132,7 @@ def save(request: HttpRequest, page: Page) -> HttpResponse:
     except ConflictError as refusal:
         return show_conflict(request, page, str(refusal))
     except ActionError as refusal:
-        page.draft.problems.append(str(refusal))
+        page.draft.problems.append(refusal_text(refusal))
         return show(request, page, status=422)
     text = _("Saved %(name)s.") if snapshot.current().revision != page.state.revision else _("%(name)s had no changes.")
     tell(request, text % {"name": spec.task_type}, page.state.revision)

@@ -9,6 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
+from capabilities.translated import told
 from routing_admin.core.chain_lint import Checked, Finding
 from routing_admin.core.route_changes import Did, RouteChange
 
@@ -75,7 +76,7 @@ def badges(checked: Checked) -> list[dict[str, Any]]:
 def hint(checked: Checked, finding: Finding) -> Text:
     """One more sentence on a finding; empty where its label says everything."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
-        return checked.detail
+        return told(checked.detail)
     return HINTS.get(finding, "")
 
 

@@ -17,7 +17,7 @@ from capabilities.access import actor_of, can_edit
 from capabilities.core.delivery import SHOWN, Shown
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.ports import Act, ports
-from routing_admin import snapshot
+from routing_admin import logged_words, snapshot
 from routing_admin.core.chain import OK, Attempt
 from routing_admin.core.configuration import Configuration, RouteSpec
 from routing_admin.core.errors import RouterError
@@ -182,7 +182,7 @@ def stop_view(
         icon=icon,
         code=words.code_of(outcome, attempt),
         said=words.details(outcome, attempt, deliveries),
-        reason=(attempt.error or "") if attempt and outcome != OK else "",
+        reason=logged_words.said(attempt.error if attempt and outcome != OK else ""),
         received=words.received(chat, deliveries),
         described=described,
         payload=None,
@@ -193,7 +193,7 @@ def stop_view(
 
 
 def _with_payload(view: StopView, payload: Any, wire: str, size: int, reason: str) -> StopView:
-    return replace(view, payload=payload, wire=wire, bytes=size, reason=view.reason or reason)
+    return replace(view, payload=payload, wire=wire, bytes=size, reason=view.reason or logged_words.said(reason))
 
 
 def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) -> None:
@@ -212,7 +212,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
         done = answer_told_sync(dispatch, telling)
     except RouterError as error:
         said = _("Nobody answers: the caller gets %(status)s %(code)s") % {"status": error.status, "code": error.code}
-        panel.walked = _sent(request, said, "bad", error.attempts, dispatch, error.message)
+        panel.walked = _sent(request, said, "bad", error.attempts, dispatch, str(logged_words.said(error.message)))
         return
     named = {"place": done.candidate.index + 1, "name": done.candidate.name}
     said = _("Candidate %(place)s, %(name)s, answered") % named

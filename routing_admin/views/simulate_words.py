@@ -15,6 +15,7 @@ from capabilities.core.delivery import SHOWN, Shown
 from capabilities.core.message import ChatRequest, TextPart
 from capabilities.core.vocabulary import Kind
 from routing_admin.core.chain import OK, Attempt, SkipReason
+from routing_admin.logged_words import Said
 from routing_admin.simulation import NOT_REACHED, WORDS
 from routing_admin.views.routes_faults import MEANINGS
 
@@ -80,7 +81,7 @@ class StopView:
     icon: str
     code: str
     said: list[str]
-    reason: str
+    reason: Said
     received: str
     described: bool
     payload: Any

@@ -1,0 +1,63 @@
+"""What cores say, in the reader's language: sentences that kept their facts, and logged ones that are read again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from django.utils.translation import gettext, pgettext
+
+from capabilities.core.problems import Problem
+from capabilities.core.worded import Fact, Worded
+from capabilities.errors import ActionError, InvalidError
+
+
+def told(text: str) -> str:
+    """A core's sentence in the reader's language; any other text, such as a provider's own words, as it is."""
+    if not isinstance(text, Worded):
+        return text
+    said = gettext(text.template)
+    return said % {name: _fact(fact) for name, fact in text.facts.items()} if text.facts else said
+
+
+def _fact(fact: Fact) -> str | int:
+    if isinstance(fact, tuple):
+        return pgettext("between the items of a list", ", ").join(told(word) for word in fact)
+    return told(fact) if isinstance(fact, str) else fact
+
+
+def without_path(problem: Problem) -> str:
+    """The sentence of a problem for a place where its path stands already."""
+    return told(problem.message).removeprefix(problem.field).lstrip(":： ")
+
+
+def refusal_text(refusal: ActionError) -> str:
+    """Why an action was refused, for a person."""
+    if isinstance(refusal, InvalidError):
+        return " ".join(told(problem.message) for problem in refusal.problems)
+    return told(refusal.args[0]) if refusal.args and isinstance(refusal.args[0], str) else str(refusal)
+
+
+def read_again(text: str, templates: Iterable[str]) -> Worded | None:
+    """The sentence that was logged as `text`, its facts read out of it; None when none of the templates says that."""
+    for template in templates:
+        match = _pattern(template).fullmatch(text)
+        if match:
+            facts: Mapping[str, str] = match.groupdict()
+            return Worded(template, {name: read_again(fact, templates) or fact for name, fact in facts.items()})
+    return None
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    parts = re.split(r"%\((\w+)\)s", template)
+    seen: set[str] = set()
+    pieces = []
+    for place, part in enumerate(parts):
+        if place % 2 == 0:
+            pieces.append(re.escape(part))
+        else:
+            pieces.append(f"(?P={part})" if part in seen else f"(?P<{part}>.+)")
+            seen.add(part)
+    return re.compile("".join(pieces), re.DOTALL)
