@@ -40,6 +40,11 @@ class FileUpload:
         self._path = store.tmp / f"{secrets.token_hex(16)}.part"
         self._fd: int | None = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
 
+    @property
+    def sha256(self) -> str:
+        """The hash of what was written so far."""
+        return self._hash.hexdigest()
+
     def write(self, block: bytes) -> None:
         """Takes the next bytes; `TooLargeError` or `StorageFullError` remove what was written so far."""
         if self._fd is None:
@@ -164,11 +169,12 @@ class FileStore:
         _sync_directory(path.parent)
         return True
 
-    def digests(self) -> Iterator[str]:
-        """Every hash a file is there for."""
+    def digests(self, before: float | None = None) -> Iterator[str]:
+        """Every hash a file is there for; with a moment (seconds since 1970) those nobody has stored since."""
         for path in self.objects.glob("??/??/*"):
-            if _DIGEST.fullmatch(path.name):
-                yield path.name
+            with suppress(FileNotFoundError):
+                if _DIGEST.fullmatch(path.name) and (before is None or path.stat().st_mtime < before):
+                    yield path.name
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
         """Removes temporary files not written to for `older_than` seconds; how many there were."""
@@ -187,17 +193,23 @@ class FileStore:
             if not directory.is_dir():
                 directory.mkdir(mode=0o700, exist_ok=True)
                 _sync_directory(directory.parent)
-        if self._is_healthy(sha256):
+        if self._is_kept(sha256):
             temporary.unlink()
             return
         os.replace(temporary, path)
         _sync_directory(path.parent)
 
-    def _is_healthy(self, sha256: str) -> bool:
+    def _is_kept(self, sha256: str) -> bool:
+        """Whether healthy bytes are there; they count as stored now, so that no sweep takes them for forgotten ones."""
         try:
-            os.close(self._open_checked(sha256))
+            fd = self._open_checked(sha256)
         except (MissingError, CorruptError):
             return False
+        try:
+            os.utime(fd)
+            self._remember(sha256, _identity(fd))
+        finally:
+            os.close(fd)
         return True
 
     def _path(self, sha256: str) -> Path:

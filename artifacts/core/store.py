@@ -32,6 +32,10 @@ class Stored:
 class Upload(Protocol):
     """An upload on its way; used as a context manager it is given up unless `finish` was reached."""
 
+    @property
+    def sha256(self) -> str:
+        """The hash of what was written so far."""
+
     def write(self, block: bytes) -> None:
         """Takes the next bytes; `TooLargeError` at the first byte over the limit, `StorageFullError` on a full disk."""
 
@@ -67,6 +71,9 @@ class ByteStore(Protocol):
     def exists(self, sha256: str) -> bool:
         """Whether something is kept under that hash; says nothing of its health."""
 
+    def size(self, sha256: str) -> int:
+        """The size in bytes of what is kept; `MissingError` when nothing is."""
+
     def verify(self, sha256: str) -> None:
         """Reads every byte again; raises `MissingError` or `CorruptError` when they cannot be served."""
 
@@ -76,8 +83,8 @@ class ByteStore(Protocol):
     def sweep(self) -> int:
         """Removes what uploads left behind that were never finished; how many there were."""
 
-    def digests(self) -> Iterator[str]:
-        """Every hash something is kept under, for the integrity report and for pruning."""
+    def digests(self, before: float | None = None) -> Iterator[str]:
+        """Every hash something is kept under; with a moment (seconds since 1970) those nobody has stored since."""
 
 
 class ArtifactStore(Protocol):

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from artifacts.content import byte_store
+from artifacts.leftovers import sweep_bytes, sweep_thumbnails
 from artifacts.models import Artifact
 from capabilities.models import Agent
 from capabilities.ports import Act, Actor, ports
@@ -30,7 +31,7 @@ UNDO = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How much went; `bytes` are of files that no artifact needs any more."""
+    """How much went; `bytes` are of files that no artifact needs any more, `forgotten` those that never had a row."""
 
     requests: int = 0
     artifacts: int = 0
@@ -38,6 +39,8 @@ class Pruned:
     agents: int = 0
     sessions: int = 0
     leftovers: int = 0
+    forgotten: int = 0
+    thumbnails: int = 0
 
 
 def prune(actor: Actor, now: datetime) -> Pruned:
@@ -47,7 +50,9 @@ def prune(actor: Actor, now: datetime) -> Pruned:
     artifacts, size = prune_artifacts(now)
     agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)
     gone = agents.count()
-    done = Pruned(requests, artifacts, size, gone, prune_sessions(now), byte_store().sweep())
+    sessions, leftovers = prune_sessions(now), byte_store().sweep()
+    forgotten, more = sweep_bytes(now.timestamp())
+    done = Pruned(requests, artifacts, size + more, gone, sessions, leftovers, forgotten, sweep_thumbnails())
     if done != Pruned():
         with ports.ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):
             agents.delete()

@@ -21,5 +21,6 @@ class Command(commands.Command):
         done = prune(commands.command_actor(), timezone.now())
         self.stdout.write(
             f"Removed {done.requests} requests, {done.artifacts} artifacts ({size(done.bytes)}), {done.agents} agents, "
-            f"{done.sessions} sessions, {done.leftovers} unfinished uploads."
+            f"{done.sessions} sessions, {done.leftovers} unfinished uploads, "
+            f"{done.forgotten} forgotten files, {done.thumbnails} thumbnails."
         )

@@ -1,0 +1,86 @@
+"""Bytes and thumbnails that belong to no artifact any more go after an hour, and nothing else does."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from samples import picture
+
+from artifacts.actions import delete_artifacts, store_bytes
+from artifacts.content import byte_store
+from artifacts.leftovers import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
+from artifacts.stores import FileStore
+from artifacts.thumbnails import thumbnail_of
+from capabilities.ports import SYSTEM
+from routing_admin.models import AuditEvent
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+FORGOTTEN = b"bytes that nobody has a row for"
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(settings, tmp_path: Path) -> None:
+    settings.DATA_DIR = tmp_path
+
+
+def aged(seconds: float, data: bytes = FORGOTTEN) -> str:
+    """Stores bytes without a row, that long ago; their hash."""
+    kept = byte_store().put([data])
+    path = byte_store().root / "obj" / kept.sha256[:2] / kept.sha256[2:4] / kept.sha256
+    os.utime(path, (time.time() - seconds,) * 2)
+    return kept.sha256
+
+
+def test_bytes_without_an_artifact_go_after_an_hour() -> None:
+    """What an upload has just stored waits for its row and stays; a deleted artifact may be brought back and stays."""
+    old, young = aged(GRACE_SECONDS + 60), aged(GRACE_SECONDS - 60, b"young")
+    living, deleted = store_bytes(SYSTEM, b"living"), store_bytes(SYSTEM, b"deleted")
+    delete_artifacts(SYSTEM, [deleted.pk])
+    for row in (living, deleted):
+        aged(GRACE_SECONDS + 60, b"living" if row is living else b"deleted")
+    assert sweep_bytes(time.time()) == (1, len(FORGOTTEN))
+    kept = {sha256: byte_store().exists(sha256) for sha256 in (old, young, living.sha256, deleted.sha256)}
+    assert kept == {old: False, young: True, living.sha256: True, deleted.sha256: True}
+    assert sweep_bytes(time.time()) == (0, 0)
+
+
+def test_storing_old_bytes_again_makes_them_young() -> None:
+    """An upload of equal bytes finds them there and its row is not written yet: no sweep comes between."""
+    sha256 = aged(GRACE_SECONDS + 60)
+    byte_store().put([FORGOTTEN])
+    assert sweep_bytes(time.time()) == (0, 0)
+    byte_store().verify(sha256)
+
+
+def test_bytes_that_were_made_young_are_still_known_to_be_healthy(tmp_path: Path) -> None:
+    """Storing them again costs no second look at every byte: what is remembered is the file as it is now."""
+    store = FileStore(tmp_path / "own")
+    sha256 = store.put([FORGOTTEN]).sha256
+    store.put([FORGOTTEN])
+    path = store.root / "obj" / sha256[:2] / sha256[2:4] / sha256
+    found = path.stat()
+    assert store._healthy[sha256] == (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def test_a_thumbnail_goes_with_its_bytes() -> None:
+    """It shows what the file showed."""
+    row, other = (store_bytes(SYSTEM, picture("PNG"), filename="a.png", declared="image/png") for _ in range(2))
+    assert thumbnail_of(row)
+    assert thumbnail_of(other)
+    byte_store().delete(row.sha256)
+    assert sweep_thumbnails() == 1
+    places = (byte_store().root.parent / "thumbnails").glob("??/*.png")
+    assert [path.stem for path in places] == [other.sha256]
+
+
+def test_prune_removes_them_and_the_audit_log_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The daily command."""
+    aged(GRACE_SECONDS + 60)
+    call_command("prune")
+    assert "1 forgotten files" in capsys.readouterr().out
+    details = AuditEvent.objects.get(action="installation.prune").details
+    assert (details["forgotten"], details["bytes"]) == (1, len(FORGOTTEN))
