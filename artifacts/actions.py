@@ -5,6 +5,7 @@ Bytes are in the store before their row is written, so there is never a row with
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -70,7 +71,7 @@ def store_upload(actor: Actor, uploaded: ReceivedFile, **said: Unpack[Said]) -> 
     """Keeps a file that came in with a request; the name and type it came with stand where nothing else is said."""
     label = Label(**said)
     check_label(label)
-    check_room(uploaded.size or 0)
+    check_room(uploaded.size or 0, uploaded.upload.sha256)
     named = replace(
         label,
         filename=label.filename or uploaded.name or "",
@@ -92,7 +93,7 @@ def store_blocks(
         known = Artifact.objects.owned_by(label.owner).filter(sha256=kept.sha256).first()
         if known is not None:
             return known
-    check_room(kept.size)
+    check_room(kept.size, kept.sha256)
     return _write(actor, kept, label)
 
 
@@ -110,7 +111,7 @@ def store_text(actor: Actor, text: str, **said: Unpack[Said]) -> Artifact:
         raise InvalidError([Problem("text", message, "type")]) from None
     label = Label(**said)
     check_label(label)
-    check_room(len(data))
+    check_room(len(data), hashlib.sha256(data).hexdigest())
     kept = byte_store().put((data,))
     return _write(actor, kept, label, words=True)
 
@@ -150,11 +151,13 @@ def _fits(metadata: Mapping[str, Any]) -> bool:
     return len(text) <= MAX_METADATA and "\\u0000" not in text
 
 
-def check_room(size: int) -> None:
-    """Raises `StorageFullError` when so many bytes more would exceed the installation's quota."""
+def check_room(size: int, sha256: str) -> None:
+    """Raises `StorageFullError` when these bytes would exceed the installation's quota; kept ones need no more room."""
     quota = ports.installed.room().quota_bytes
-    if quota is not None and used_bytes() + size > quota:
-        raise StorageFullError
+    if quota is not None and Artifact.objects.filter(sha256=sha256).exists():
+        return
+    if quota is not None and (used := used_bytes()) + size > quota:
+        raise StorageFullError(quota, used)
 
 
 def used_bytes() -> int:

@@ -22,14 +22,19 @@ class TooLargeError(ArtifactError):
 
 
 class StorageFullError(ArtifactError):
-    """The disk or the quota is full; nothing was kept."""
+    """The disk or the quota is full; nothing was kept. `quota` and `used` in bytes, where it was the quota."""
 
     code = "storage_full"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The artifact store is full. Delete artifacts or give it more space, then send the file again."
+    def __init__(self, quota: int | None = None, used: int = 0) -> None:
+        full = "The artifact store is full. Delete artifacts or give it more space, then send the file again."
+        by_quota = (
+            f"The artifact store is full: {used} bytes of the quota of {quota} are used, and the file does not fit. "
+            "Raise the quota on the settings page, or delete artifacts (their room is free once prune has run); "
+            "then send the file again."
         )
+        super().__init__(full if quota is None else by_quota)
+        self.quota, self.used = quota, used
 
 
 class MissingError(ArtifactError, UnreadableError):

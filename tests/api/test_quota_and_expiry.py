@@ -1,0 +1,85 @@
+"""A full store says so and what to do; an expired artifact is gone from every call of every agent."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from api_samples import png
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from artifacts.content import byte_store
+from artifacts.models import Artifact
+from routing_admin.models import Installation
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def quota(installation: None) -> int:
+    """Bytes that the installation keeps."""
+    Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
+    return 100
+
+
+def by_openai(agent: Any, method: str, path: str, **more: Any) -> Any:
+    return getattr(Client(), method)(f"/v1/files{path}", headers=agent.headers, **more)
+
+
+def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent: Any) -> None:
+    """Files and words, by both APIs: how much is used, where the quota is raised, when deleting helps; nothing kept."""
+    text_agent.stored("first.txt", b"x" * 80, "text/plain")
+    file = SimpleUploadedFile("third.txt", b"z" * 30)
+    answers = {
+        "file": text_agent.upload("second.txt", b"y" * 30, "text/plain").json(),
+        "words": text_agent.post("/artifacts", {"text": "w" * 30, "filename": "a.txt"}).json(),
+        "openai": by_openai(text_agent, "post", "", data={"purpose": "user_data", "file": file}).json()["error"],
+    }
+    for answer in answers.values():
+        assert "storage_full" in (answer.get("code"), answer.get("error"))
+        for word in ("80 bytes of the quota of 100", "Raise the quota", "delete artifacts", "prune"):
+            assert word in answer["message"]
+    assert text_agent.upload("second.txt", b"y" * 30, "text/plain").status_code == 507
+    assert text_agent.upload("second.txt", b"y" * 20, "text/plain").status_code == 201
+    assert Artifact.objects.count() == 2
+
+
+def test_bytes_that_are_there_need_no_more_room(quota: int, text_agent: Any) -> None:
+    """Equal files are kept once, so one more name for them is taken at a full store."""
+    text_agent.stored("first.txt", b"x" * 100, "text/plain")
+    assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
+    assert text_agent.upload("other.txt", b"y", "text/plain").status_code == 507
+
+
+def test_a_refused_upload_leaves_no_bytes_behind(quota: int, text_agent: Any) -> None:
+    """What the quota refuses is not kept without a row."""
+    before = set(byte_store().digests())
+    text_agent.upload("large.txt", b"never kept before " * 10, "text/plain")
+    assert set(byte_store().digests()) == before
+
+
+def test_an_expired_artifact_is_gone_from_every_call(text_agent: Any, vision_agent: Any) -> None:
+    """For its owner as for everybody: routed, raw, info, preview, deletion, lists, messages, files and chats."""
+    made = text_agent.stored("a.png", png(), "image/png", expiresInSeconds="60")
+    ref = made["ref"]
+    Artifact.objects.filter(pk=made["id"]).update(expires_at=timezone.now() - timedelta(milliseconds=1))
+    for agent in (text_agent, vision_agent):
+        for path in ("", "/raw", "/info", "/preview"):
+            gone = agent.get(f"/artifacts/{ref}{path}")
+            assert (path, gone.status_code, gone.json()["error"]) == (path, 404, "artifact_not_found")
+        assert agent.call("DELETE", f"/artifacts/{ref}").status_code == 404
+        assert agent.get("/artifacts").json()["artifacts"] == []
+        assert agent.get("/artifacts", q=made["id"]).json()["artifacts"] == []
+        for method, path in (("get", f"/{ref}"), ("get", f"/{ref}/content"), ("delete", f"/{ref}")):
+            assert by_openai(agent, method, path).status_code == 404
+        assert by_openai(agent, "get", "").json()["data"] == []
+    message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}
+    told = vision_agent.post("/messages/route", {"message": message}).json()
+    assert "base64" not in str(told["processedContent"])
+    parts = [{"type": "image_url", "image_url": {"url": ref}}]
+    body = {"model": "auto", "messages": [{"role": "user", "content": parts}]}
+    asked = Client().post("/v1/chat/completions", body, content_type="application/json", headers=vision_agent.headers)
+    assert (asked.status_code, asked.json()["error"]["code"]) == (400, "artifact_not_found")
