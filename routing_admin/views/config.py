@@ -11,12 +11,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods
 
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.translated import told as told_text
+from capabilities.translated import listed, told as told_text
 from capabilities.translated import without_path
 from routing_admin import actions, exports, snapshot
 from routing_admin.actions.importing import Preview
@@ -81,10 +81,15 @@ def config_export(request: HttpRequest, name: str) -> HttpResponse:
     return answer
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 @administrators_only
 def config_import(request: HttpRequest) -> HttpResponse:
-    """What the files would change; with `apply` and no problem they are applied as one revision."""
+    """What the files would change; with `apply` and no problem they are applied as one revision.
+
+    A reload or a bookmark has no files: it leads to the page where they are chosen.
+    """
+    if request.method == "GET":
+        return redirect("config")
     form = ImportForm(request.POST)
     form.is_valid()
     sent = sent_in(request)
@@ -93,7 +98,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
         return redirect("config")
     large = [one.name for one in sent if one.size > LARGEST_FILE]
     if large:
-        messages.error(request, _("%(names)s: too large for this page.") % {"names": ", ".join(large)})
+        messages.error(request, _("%(names)s: too large for this page.") % {"names": listed(large)})
         return redirect("config")
     if request.POST.get("act") == "apply":
         return apply(request, form, sent)

@@ -1,0 +1,266 @@
+"""Every page a person can open, in both languages, both themes and both widths: one server, one browser, one login."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product as combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls.converters import IntConverter
+
+ROOT = Path(__file__).parents[2]
+PASSWORD = "every page is looked at 1"
+LANGUAGES = {"en": "en", "zh-hans": "zh-Hans"}
+WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
+CALM = 0.02
+"""The largest sum of layout shifts of a page that loads; 0.1 counts as good on the web."""
+
+MACHINES = {"agents-api", "gateway", "probes", "admin"}
+"""Namespaces that are no pages: they answer in JSON or text, and have tests of their own."""
+
+FILES = {"artifact_raw", "artifact_thumbnail", "config_export"}
+"""What a GET answers with a file."""
+
+LEADS_ON = {"config_import", "set_language"}
+"""What a GET answers with a redirect to the page it belongs to."""
+
+FRAGMENTS = {"matrix_row", "matrix_column"}
+"""What stands in a page's dialog; seen there."""
+
+PAGES: dict[str, str] = {
+    "agent": "/agents/vision-agent/",
+    "agent_new": "",
+    "agents": "",
+    "artifact": "/artifacts/ → /artifacts/",
+    "artifacts": "",
+    "audit": "",
+    "compare": "/history/compare/?from=1&to=2",
+    "config": "",
+    "dashboard": "",
+    "history": "",
+    "join": "the invitation",
+    "login": "",
+    "matrix": "",
+    "password_change": "",
+    "provider": "/providers/echo/",
+    "provider_models": "/providers/echo/models/",
+    "provider_new": "",
+    "providers": "",
+    "request": "/requests/ → /requests/",
+    "requests": "",
+    "revision": "/history/1/",
+    "route": "/routes/design/",
+    "route_new": "",
+    "routes": "",
+    "service": "/services/vision-model/",
+    "service_new": "",
+    "services": "",
+    "settings": "",
+    "simulate": "/simulate/?task=design",
+    "user": "/users/ → /users/",
+    "users": "",
+}
+"""Where each page is seen: an address (empty: the name alone gives it), or the list and how its first link begins."""
+
+OUTSIDE = {"login", "join"}
+"""Pages of somebody who is not signed in."""
+
+EXTRA = {
+    "artifacts, nothing found": "/artifacts/?q=nothing-has-this-name",
+    "requests, nothing found": "/requests/?q=task:nothing-has-this-name",
+    "not found": "/no-such-page/",
+}
+"""The same pages in states that look different."""
+
+SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => list.getEntries().forEach((entry) => { window.shifted += entry.value; }))
+  .observe({ type: "layout-shift", buffered: true });
+document.addEventListener("securitypolicyviolation", (event) =>
+  console.error("policy violation: " + event.violatedDirective + " " + event.blockedURI));
+"""
+COVERED = """() => {
+  const found = [];
+  const hidden = ".sr, .seg input, .tabset > input, :disabled";
+  for (const one of document.querySelectorAll("#main :is(a[href], button, input, select, textarea, summary)")) {
+    if (!one.checkVisibility({ visibilityProperty: true }) || one.matches(hidden)) continue;
+    one.focus();
+    const box = one.getClientRects()[0];
+    if (!box || box.width < 2) continue;
+    const hit = document.elementFromPoint(box.x + box.width / 2, box.y + Math.min(box.height / 2, 20));
+    if (!hit || hit === one || one.contains(hit) || hit.contains(one) || one.labels?.[0]?.contains(hit)) continue;
+    found.push((one.id || one.name || one.textContent.trim()).slice(0, 60) + " under " + hit.outerHTML.slice(0, 60));
+  }
+  window.scrollTo(0, 0);
+  return found;
+}"""
+WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+AXE = """async () => (await axe.run(document, { resultTypes: ["violations"], runOnly: { type: "tag",
+  values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] } })).violations
+  .flatMap((one) => one.nodes.map((node) => one.id + ": " + node.html.slice(0, 160)))"""
+
+pytestmark = pytest.mark.ui
+
+
+@dataclass
+class Visitor:
+    """One browser window at one installation, what its console complained of, and an invitation's address."""
+
+    page: Any
+    complaints: list[str]
+    invitation: str
+    axe: str
+
+    def address(self, name: str) -> str:
+        """Where that page is in this installation; of things, the first of their list."""
+        given = EXTRA.get(name) or PAGES[name] or reverse(name)
+        if name == "join":
+            return self.invitation
+        if " → " not in given:
+            return given
+        listing, beginning = given.split(" → ")
+        self.page.goto(listing)
+        links = self.page.locator("#main a").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
+        return next(link for link in links if re.fullmatch(re.escape(beginning) + r"[\w.-]+/", link or ""))
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a served product with the demo in it, as `make run` leaves it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO_"))}
+    own |= {
+        "ROUTING_ADMIN_DATA_DIR": str(tmp_path_factory.mktemp("every-page")),
+        "ROUTING_ADMIN_PORT": str(port),
+        "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
+    }
+    manage = [sys.executable, str(ROOT / "manage.py")]
+    subprocess.run([*manage, "bootstrap"], env=own, capture_output=True, check=True)
+    server = subprocess.Popen([*manage, "serve"], env=own, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(f"{url}/readyz")
+        yield url
+    finally:
+        server.terminate()
+        server.wait(timeout=40)
+
+
+def wait_for(url: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"{url} did not answer within {seconds} s")
+
+
+@pytest.fixture(scope="module")
+def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
+    """The administrator, signed in once, who has changed something and invited somebody."""
+    from axe_playwright_python.base import AXE_FILE_PATH
+
+    context = browser.new_context(base_url=installation, locale="en", reduced_motion="reduce")
+    page = context.new_page()
+    page.add_init_script(SHIFTS)
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto("/login/")
+    page.fill("#id_username", "admin")
+    page.fill("#id_password", PASSWORD)
+    page.press("#id_password", "Enter")
+    page.wait_for_selector("#main")
+    page.goto("/users/")
+    page.fill("#main [name=username]", "invited")
+    page.locator("#main form", has=page.locator("[name=username]")).locator("button").last.click()
+    invitation = page.locator("text=/join/").first
+    invitation.wait_for()
+    text = invitation.input_value() if invitation.evaluate("one => 'value' in one") else invitation.inner_text()
+    yield Visitor(page, complaints, re.search(r"/join/\S+", text)[0], Path(AXE_FILE_PATH).read_text())
+    context.close()
+
+
+def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every named address that is no machine's, with arguments that reach its view."""
+    for each in patterns:
+        if isinstance(each, URLResolver):
+            if each.namespace not in MACHINES:
+                yield from names(each.url_patterns)
+        elif each.name:
+            kinds = each.pattern.converters.items()
+            yield each.name, {key: 1 if isinstance(kind, IntConverter) else "x" for key, kind in kinds}
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_every_address_is_looked_at_or_takes_no_get(admin_client: Client) -> None:
+    """Law: an address of the URLconf stands in the table of pages, gives a file, or refuses GET with 405."""
+    missing = []
+    for name, arguments in names(get_resolver().url_patterns):
+        if name in PAGES or name in FILES or name in FRAGMENTS:
+            continue
+        wanted = 302 if name in LEADS_ON else 405
+        if admin_client.get(reverse(name, kwargs=arguments)).status_code != wanted:
+            missing.append(name)
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", [*PAGES, *EXTRA])
+def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
+    """Law: 200, a title, one heading, its language; no axe violation, no complaint of the console, no sideways
+    scroll, nothing that has the focus under a bar, and nothing that moves while the page loads."""
+    page, faults = visitor.page, []
+    address = visitor.address(name)
+    kept = page.context.cookies()
+    if name in OUTSIDE:
+        page.context.clear_cookies()
+    for language, width in zip(LANGUAGES, WIDTHS, strict=True):
+        page.context.add_cookies([{"name": "django_language", "value": language, "url": installation}])
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme="light")
+        visitor.complaints.clear()
+        answer = page.goto(address)
+        expected = 404 if name == "not found" else 200
+        faults += [f"{language}: {fault}" for fault in _document(page, answer, LANGUAGES[language], expected)]
+        page.evaluate(visitor.axe)
+        for each_width, scheme in combinations(WIDTHS, SCHEMES):
+            page.set_viewport_size({"width": each_width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
+            found = page.evaluate(AXE)
+            if scheme == "light":
+                found += page.evaluate(COVERED)
+                found += [f"{page.evaluate(WIDE)} px too wide"] * (page.evaluate(WIDE) > 0)
+            faults += [f"{language} {scheme} {each_width}: {fault}" for fault in found]
+        faults += [text for text in visitor.complaints if "404" not in text or name != "not found"]
+    page.context.clear_cookies()
+    page.context.add_cookies(kept)
+    assert faults == []
+
+
+def _document(page: Any, answer: Any, language: str, expected: int) -> list[str]:
+    """What is wrong with the page as it was loaded."""
+    shifted = page.evaluate("window.shifted")
+    facts = {
+        f"status {answer.status}": answer.status == expected,
+        f"title {page.title()!r}": re.fullmatch(r"\S.* · routing_admin", page.title()) is not None,
+        f"{page.locator('h1').count()} headings": page.locator("h1").count() == 1,
+        f"lang {page.locator('html').get_attribute('lang')}": page.locator("html").get_attribute("lang") == language,
+        f"layout shift {shifted:.3f}": shifted < CALM,
+    }
+    return [fact for fact, holds in facts.items() if not holds]
