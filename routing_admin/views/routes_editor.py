@@ -202,6 +202,8 @@ def context(page: Page) -> dict[str, Any]:
     draft, state = page.draft, page.state
     if draft.form.is_bound and page.press.verb == "open":
         draft.valid()
+    if page.press.verb != "save" and not draft.form["task_type"].value():
+        draft.form.errors.pop("task_type", None)  # nobody has been asked to save yet
     spec = draft.spec(page.base)
     found = lint(state.configuration, spec, unusable_of(state))
     policy = policy_of(spec)
@@ -239,11 +241,12 @@ def shown(draft: Draft, checked: tuple[Checked, ...]) -> list[Shown]:
 
 def inherit(draft: Draft, spec: RouteSpec) -> None:
     """Shows in each card's empty fields what is in effect there."""
-    for card in draft.cards:
-        for name in ("temperature", "max_tokens"):
-            value = getattr(spec, name)
-            text = pgettext("parameter", "default") if value is None else str(value)
-            card.form.fields[name].widget.attrs["placeholder"] = text
+    default = pgettext("parameter", "default")
+    for name in ("temperature", "max_tokens"):
+        value = getattr(spec, name)
+        draft.form.fields[name].widget.attrs["placeholder"] = default
+        for card in draft.cards:
+            card.form.fields[name].widget.attrs["placeholder"] = default if value is None else str(value)
 
 
 def hops(policy: Policy) -> list[str]:
