@@ -8,7 +8,6 @@ from routing_admin.views import dashboard, requests, sending
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", dashboard.dashboard, name="dashboard"),
-    path("demo/remove/", dashboard.demo_remove, name="demo_remove"),
     path("requests/", requests.requests, name="requests"),
     path("requests/<str:pk>/", requests.request_detail, name="request"),
     path("artifacts/<str:pk>/send/", sending.artifact_send, name="artifact_send"),

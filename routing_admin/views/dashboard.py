@@ -7,25 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
 
 from artifacts.models import Artifact
-from capabilities.access import actor_of, administrators_only
 from capabilities.core.origins import EMBEDDED
 from capabilities.models import AgentKey
 from capabilities.translated import told
 from routing_admin import health, snapshot
 from routing_admin.core.chain import OK
 from routing_admin.core.planning import Asked, plan_route
-from routing_admin.demo import load
 from routing_admin.dispatch import surroundings
 from routing_admin.health import Day, Health
 from routing_admin.job import unusable_of

@@ -32,6 +32,7 @@ from routing_admin.environment import BASE_DIR
 from routing_admin.forms.settings import DefaultLanguageForm, KeepingForm, LanguageForm, written
 from routing_admin.models import Installation, Language
 from routing_admin.views import settings_values
+from routing_admin.views.session import back
 
 
 @require_safe
@@ -111,8 +112,10 @@ def bodies(request: HttpRequest) -> HttpResponse:
 @require_POST
 @administrators_only
 def demo_remove(request: HttpRequest) -> HttpResponse:
-    """Takes the demo's configuration away, with Undo."""
-    return saved(request, "demo", _("Demo data removed"), demo.remove(actor_of(request)))
+    """Takes the demo's configuration away as one revision, with Undo, and returns to the page that asked."""
+    made = demo.remove(actor_of(request))
+    messages.success(request, _("Demo data removed"), extra_tags=f"undo:{made}" if made else "")
+    return redirect(back(request))
 
 
 def saved(request: HttpRequest, name: str, said: str, revision: int | None = None) -> HttpResponse:

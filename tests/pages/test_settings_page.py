@@ -236,7 +236,7 @@ def test_demo_data_goes_with_one_click_and_comes_back_with_undo(admin: Client) -
     """CONTRACT §7; the section is there only while there is demo data."""
     demo.load()
     assert "Remove demo data" in admin.get("/settings/").content.decode()
-    admin.post(reverse("settings_demo_remove"))
+    admin.post(reverse("demo_remove"))
     assert snapshot.current().configuration.routes == ()
     assert "Remove demo data" not in admin.get("/settings/").content.decode()
     admin.post(f"/undo/{Revision.objects.latest('number').number}/")
@@ -249,7 +249,7 @@ ACTS = (
     "settings_language_remove",
     "settings_retention",
     "settings_bodies",
-    "settings_demo_remove",
+    "demo_remove",
 )
 
 
