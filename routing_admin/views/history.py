@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -29,18 +30,33 @@ from routing_admin.views.routes import tell
 
 PAGE = 30
 SHORT = 3
+CELLS = "service.capabilities"
+TOGETHER = timedelta(minutes=5)
+"""One person's edits of the capability matrix within this time are one line of the list."""
+
 ICONS: Mapping[str, str] = {"person": "user", "agent": "agent", "command": "tool", "system": "gear"}
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A revision in the list: its first changes, and how many more there are."""
+    """A line of the list: a revision, or several edits of the matrix; its first changes, how many more there are."""
 
     revision: Revision
     icon: str
     message: Any
     changes: list[words.Said]
     more: int
+    earlier: tuple[Revision, ...] = ()
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest revision of the line."""
+        return self.earlier[-1].number if self.earlier else self.revision.number
+
+    @property
+    def count(self) -> int:
+        """How many revisions the line holds."""
+        return 1 + len(self.earlier)
 
 
 def number_in(request: HttpRequest, name: str) -> int | None:
@@ -57,7 +73,7 @@ def history(request: HttpRequest) -> HttpResponse:
     page, older, newer = keyset(found, "number", before, after)
     newest = Revision.objects.values_list("number", flat=True).first()
     context = {
-        "listed": [listed(one) for one in page],
+        "listed": [listed(*group) for group in grouped(page)],
         "newest": newest,
         "older": f"?before={page[-1].number}" if older else "",
         "newer": f"?after={page[0].number}" if newer else "",
@@ -75,11 +91,28 @@ def keyset(rows: QuerySet[Any], key: str, before: int | None, after: int | None)
     return found[:PAGE], len(found) > PAGE, before is not None
 
 
-def listed(revision: Revision) -> Listed:
-    """A revision as the list shows it."""
-    changes = words.all_said(words.stored_changes(revision.changes[:SHORT]))
-    more = max(0, len(revision.changes) - SHORT)
-    return Listed(revision, ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message), changes, more)
+def grouped(page: list[Revision]) -> list[list[Revision]]:
+    """Neighbours of the list that are one person's matrix edits within `TOGETHER`, newest first in each group."""
+    groups: list[list[Revision]] = []
+    for one in page:
+        if groups and _belong(groups[-1][0], one):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def _belong(newest: Revision, one: Revision) -> bool:
+    same = (newest.message, newest.actor_kind, newest.actor) == (CELLS, one.actor_kind, one.actor)
+    return same and one.message == CELLS and newest.created_at - one.created_at <= TOGETHER
+
+
+def listed(revision: Revision, *earlier: Revision) -> Listed:
+    """A revision as the list shows it, with the earlier ones of its group."""
+    stored = [change for one in (revision, *earlier) for change in one.changes]
+    changes = words.all_said(words.stored_changes(stored[:SHORT]))
+    icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
+    return Listed(revision, icon, message, changes, max(0, len(stored) - SHORT), earlier)
 
 
 @require_GET

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
+from capabilities.models import Service
 from capabilities.ports import Actor
 from routing_admin import actions
 from routing_admin.core.configuration import CandidateSpec
@@ -171,3 +175,30 @@ def test_a_key_that_strayed_into_a_change_is_masked() -> None:
 def test_empty_history_teaches(admin_client: Client) -> None:
     """It says what a revision is and leads to the import."""
     assert reverse("config") in admin_client.get(reverse("history")).content.decode()
+
+
+def edit_cells(client: Client, *names: str) -> None:
+    for name in names:
+        pk = Service.objects.get(service_id="text-model").pk
+        client.post(reverse("matrix_cell", args=[pk]) + f"?side=input&name={name}", {"on": "1"})
+
+
+def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin_client: Client, demo_loaded: None) -> None:
+    """Law: neighbours of one author, every edit within reach to look at and to restore; another act stands alone."""
+    before = number()
+    edit_cells(admin_client, "vision", "audio", "video")
+    alias("gpt-4o")
+    page = admin_client.get(reverse("history"))
+    found = [(one.first, one.revision.number, one.count) for one in page.context["listed"]]
+    assert found[:2] == [(before + 4, before + 4, 1), (before + 1, before + 3, 3)]
+    assert f'id="restore-{before + 1}"' in page.content.decode()
+
+
+def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin_client: Client, demo_loaded: None) -> None:
+    """Law: whose edits they are, and when, stays visible."""
+    edit_cells(admin_client, "vision", "audio", "video")
+    newest = number()
+    Revision.objects.filter(number=newest).update(actor="eve")
+    Revision.objects.filter(number=newest - 2).update(created_at=timezone.now() - timedelta(hours=2))
+    page = admin_client.get(reverse("history"))
+    assert [one.count for one in page.context["listed"]][:3] == [1, 1, 1]
