@@ -7,7 +7,7 @@ behind is swept later. Only the beginning stays in memory, for detection and for
 from __future__ import annotations
 
 import weakref
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from typing import Any
 
 from django.conf import settings
@@ -132,6 +132,7 @@ def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFil
 
     Raises `TooLargeError`, `StorageFullError`, or `UploadFailedError` when the body makes no sense.
     """
+    _measure(request)
     try:
         files = request.FILES.getlist(name)
     except (MultiPartParserError, UnreadablePostError, TooManyFilesSent, ValueError) as error:
@@ -142,3 +143,17 @@ def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFil
     if problem is not None:
         raise problem
     return [file for file in files if isinstance(file, ReceivedFile)]
+
+
+def _measure(request: HttpRequest) -> None:
+    """Says how long a body is that came in pieces (`Transfer-Encoding: chunked`): Django reads none of unknown length.
+
+    Raises `UploadFailedError` where the body cannot be measured.
+    """
+    if request.META.get("CONTENT_LENGTH") or "HTTP_TRANSFER_ENCODING" not in request.META:
+        return
+    body = getattr(request, "_stream", None)
+    if body is None or not body.seekable():
+        raise UploadFailedError("The upload does not say how long it is. Send it with a Content-Length.")
+    request.META["CONTENT_LENGTH"] = str(body.seek(0, SEEK_END) or body.tell())
+    body.seek(0)

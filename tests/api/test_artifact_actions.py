@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
-from io import StringIO
+import os
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from api_samples import BINARY, pdf, png
+from django.core.handlers.asgi import ASGIRequest
+from django.core.handlers.wsgi import WSGIRequest
 from django.core.management import CommandError, call_command
-from django.test import override_settings
+from django.test import RequestFactory, override_settings
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
@@ -20,6 +23,7 @@ from artifacts.content import RowStore, byte_store, part_of, stored
 from artifacts.core.errors import StorageFullError, TooLargeError
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
+from artifacts.uploads import StoringUploadHandler, UploadFailedError, received_files
 from capabilities.actions import save_service
 from capabilities.core.adaptation import CannotRead, words_for
 from capabilities.core.delivery import Outcome
@@ -170,6 +174,35 @@ class ForAnyText(TestCase):
         found = content.text()
         assert found is not None
         assert (row.kind, row.is_binary, found.text) == ("text", False, text)
+
+
+def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(installation: None) -> None:
+    """`Transfer-Encoding: chunked` has no Content-Length; where the body cannot be measured, that is the problem."""
+    form = (
+        b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
+        b"Content-Type: text/plain\r\n\r\nwords\r\n--edge--\r\n"
+    )
+    headers = [(b"content-type", b"multipart/form-data; boundary=edge"), (b"transfer-encoding", b"chunked")]
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": headers}
+    request = ASGIRequest(scope, BytesIO(form))
+    request.upload_handlers = [StoringUploadHandler(request)]
+    (file,) = received_files(request)
+    row = actions.store_upload(SYSTEM, file)
+    assert (row.filename, row.size) == ("a.txt", 5)
+    unmeasured = WSGIRequest(RequestFactory()._base_environ(HTTP_TRANSFER_ENCODING="chunked", CONTENT_LENGTH=""))
+    with pytest.raises(UploadFailedError, match="Content-Length"):
+        received_files(unmeasured)
+
+
+def test_a_file_whose_name_is_no_text_is_imported_too(installation: None, tmp_path: Path) -> None:
+    """File systems know bytes; an empty file, a hidden one and one with a strange name are files like others."""
+    for name in (b"\xff\xfe.txt", b".hidden", b"line\nbreak.txt", b"empty"):
+        (tmp_path / os.fsdecode(name)).write_bytes(b"" if name == b"empty" else b"words of " + name.hex().encode())
+    lines = imported(str(tmp_path))
+    assert Artifact.objects.count() == 4
+    assert len(lines) == 4
+    "\n".join(lines).encode()
+    assert imported(str(tmp_path)) == []
 
 
 def imported(*arguments: str) -> list[str]:

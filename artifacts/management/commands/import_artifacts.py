@@ -44,12 +44,17 @@ class Command(BaseCommand):
                 row = keep(path, owner)
             except (OSError, ArtifactError, ActionError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
-                problems.append(f"{path.relative_to(directory)}: {reason}")
+                problems.append(f"{printable(path.relative_to(directory))}: {reason}")
             else:
                 if row is not None:
-                    self.stdout.write(f"{row.ref} {path.relative_to(directory)}")
+                    self.stdout.write(f"{row.ref} {printable(path.relative_to(directory))}")
         if problems:
             raise CommandError("\n".join(problems))
+
+
+def printable(path: Path) -> str:
+    """The path in one line that every terminal takes; what is no text in a name is escaped."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
 
 
 def files_below(directory: Path) -> Iterator[Path]:
