@@ -21,9 +21,14 @@ def told(text: str) -> str:
     return said % {name: _fact(fact) for name, fact in text.facts.items()} if text.facts else said
 
 
+def listed(words: Iterable[object]) -> str:
+    """Words as a sentence holds them: `a, b`, in Chinese `a、b`."""
+    return pgettext("between the items of a list", ", ").join(str(word) for word in words)
+
+
 def _fact(fact: Fact) -> str | int:
     if isinstance(fact, tuple):
-        return pgettext("between the items of a list", ", ").join(told(word) for word in fact)
+        return listed(told(word) for word in fact)
     return told(fact) if isinstance(fact, str) else fact
 
 

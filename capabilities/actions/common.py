@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from capabilities.errors import ActionError, ConflictError, InUseError
 from capabilities.models import Recorded
 from capabilities.ports import Act, Actor, ports
+from capabilities.translated import listed
 
 
 @contextmanager
@@ -43,7 +44,7 @@ def next_position(model: type[Model]) -> int:
 def refuse_if_used(users: Sequence[str], sentence: str) -> None:
     """Raises `InUseError` with the sentence, `%(users)s` being who uses the thing; nothing when nobody does."""
     if users:
-        raise InUseError(sentence % {"users": ", ".join(users)})
+        raise InUseError(sentence % {"users": listed(users)})
 
 
 def allowed(check: Callable[..., None], *arguments: Any) -> str:

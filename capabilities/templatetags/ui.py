@@ -20,8 +20,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
+from capabilities.translated import listed
 
 register = template.Library()
+register.filter("listed", listed)
 
 
 @register.simple_tag

@@ -18,6 +18,7 @@ from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.agents import AgentForm, KeyForm
 from capabilities.models import Agent, AgentKey
 from capabilities.ports import ports
+from capabilities.translated import listed
 from capabilities.views.common import UNPROCESSABLE, differences, into_form, narrowed, refuse, say_done, take_version
 
 PLACES = {"serviceId": "service", "taskType": "task_type"}
@@ -37,7 +38,7 @@ def sentence(lines: list[queries_agents.AgentLine]) -> str:
         return _("No agent yet.")
     without = [line.row.agent_id for line in lines if not line.keys and line.row.origin != Agent.Origin.RUNTIME]
     if without:
-        return _("Without a key that works, and so unable to call: %(names)s.") % {"names": ", ".join(without[:5])}
+        return _("Without a key that works, and so unable to call: %(names)s.") % {"names": listed(without[:5])}
     return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
         "count": len(lines)
     }

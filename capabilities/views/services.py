@@ -22,6 +22,7 @@ from capabilities.forms.services import ServiceForm
 from capabilities.models import Provider, Service
 from capabilities.queries_matrix import MatrixRow, Square, columns, row_of
 from capabilities.templatetags.ui import capability_label
+from capabilities.translated import listed
 from capabilities.views import dialling
 from capabilities.views.common import (
     UNPROCESSABLE,
@@ -200,9 +201,9 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
         result = dialling.outcome_of(row.provider.name, probed.failed)
         return service_page(request, row, ServiceForm(instance=row), result=result)
     reads = [str(capability_label(name)) for name, on in probed.found.items() if on]
-    said = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": ", ".join(reads)}
+    said = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": listed(reads)}
     if probed.kept:
-        names = ", ".join(str(capability_label(name)) for name in probed.kept)
+        names = listed(str(capability_label(name)) for name in probed.kept)
         said += " · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
     say_done(request, said, row)
     return redirect("service", service_id=service_id)

@@ -16,8 +16,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.translated import listed, told as told_text
-from capabilities.translated import without_path
+from capabilities.translated import listed, without_path
+from capabilities.translated import told as told_text
 from routing_admin import actions, exports, snapshot
 from routing_admin.actions.importing import Preview
 from routing_admin.core.diff import Row, side_by_side

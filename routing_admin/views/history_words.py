@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.redact import redact
+from capabilities.translated import listed
 from routing_admin.core.diff import Action, Change, Row
 
 Text = str | Promise
@@ -125,7 +126,7 @@ def said(change: Change) -> Said:
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)
     if change.action is Action.MOVED:
-        return Said(tone, icon, label, ORDERS.get(change.kind, change.kind), "", ", ".join(change.after))
+        return Said(tone, icon, label, ORDERS.get(change.kind, change.kind), "", listed(change.after))
     if not change.field:
         thing = change.after if change.after is not None else change.before
         return Said(tone, icon, label, kind, change.name, redact(_summary(change.kind, thing)))

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy
 
-from capabilities.translated import told
+from capabilities.translated import listed, told
 from routing_admin.core.chain_lint import Checked, Finding
 from routing_admin.core.route_changes import Did, RouteChange
 
@@ -54,7 +54,7 @@ FIELDS: Mapping[str, Text] = {
 
 def joined(words: Sequence[Text]) -> str:
     """A list as a sentence holds it."""
-    return pgettext("between the items of a list", ", ").join(str(word) for word in words)
+    return listed(words)
 
 
 def loss(capabilities: Sequence[str]) -> str:

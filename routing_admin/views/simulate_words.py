@@ -14,6 +14,7 @@ from capabilities.core.adaptation import PartDelivery
 from capabilities.core.delivery import SHOWN, Shown
 from capabilities.core.message import ChatRequest, TextPart
 from capabilities.core.vocabulary import Kind
+from capabilities.translated import listed
 from routing_admin.core.chain import OK, Attempt, SkipReason
 from routing_admin.logged_words import Said
 from routing_admin.simulation import NOT_REACHED, WORDS
@@ -113,10 +114,10 @@ def details(outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDeli
     if outcome in MEANINGS_BY_CODE:
         said.append(str(MEANINGS_BY_CODE[outcome]))
     if attempt and attempt.waits:
-        waits = ", ".join(f"{seconds:.1f} s" for seconds in attempt.waits)
+        waits = listed(f"{seconds:.1f} s" for seconds in attempt.waits)
         said.append(_("waits %(times)s") % {"times": waits})
     if attempt and attempt.dropped_params:
-        said.append(_("without %(names)s") % {"names": ", ".join(attempt.dropped_params)})
+        said.append(_("without %(names)s") % {"names": listed(attempt.dropped_params)})
     return said
 
 

@@ -1,0 +1,295 @@
+"""A Chinese page speaks Chinese: what cores, checks and logs say is translated, only quotations stay as they came."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone, translation
+from visitors import client_of, demo
+
+from capabilities.core.worded import Worded, worded
+from capabilities.models import Provider
+from capabilities.translated import read_again, told
+from routing_admin import logged_words, snapshot
+from routing_admin.core.seed_export import seed_routing
+from routing_admin.demo.requests import record_demo_request
+from routing_admin.journal import journal
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.rows import read
+
+ROOT = Path(settings.BASE_DIR)
+SILENT = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
+VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
+ENGLISH = re.compile(r"(?:[A-Za-z][a-z'’]*[ ,;:]+){3,}[A-Za-z][a-z'’]*")
+pages = pytest.mark.django_db(databases=["default", "logs"])
+
+
+class Read(HTMLParser):
+    """What a person reads of a page, without code, quotations and what is marked as English."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[bool] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = {key: value or "" for key, value in attrs}
+        self.texts += [known[key] for key in ("title", "aria-label", "placeholder") if key in known]
+        if tag not in VOID:
+            quiet = tag in SILENT or "said" in known.get("class", "").split() or known.get("lang", "") == "en"
+            self.open.append(quiet)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """`<use/>` and the like hold nothing."""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID and self.open:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not any(self.open):
+            self.texts.append(data)
+
+
+def english_in(page: str) -> list[str]:
+    """Runs of four English words and more that stand bare on the page."""
+    reader = Read()
+    reader.feed(page)
+    return [found for text in reader.texts for found in ENGLISH.findall(" ".join(text.split()))]
+
+
+def spoken(answer: Any) -> list[str]:
+    return english_in(answer.content.decode())
+
+
+@pytest.fixture
+def admin() -> Client:
+    demo()
+    client = client_of()
+    client.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
+    return client
+
+
+def test_english_on_a_page_is_found() -> None:
+    """The rule can fail: bare sentences and bare labels are seen, code and quotations are not."""
+    bare = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
+    quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
+    assert len(english_in(bare)) == 2
+    assert english_in(quiet) == []
+
+
+BROKEN: dict[str, Any] = {
+    "providers": [
+        {"providerName": "a", "apiKey": "YOUR_API_KEY", "endpoint": "http://10.0.0.1/v1", "defaultModel": "m"},
+        {"providerName": "a", "apiKey": "${HOME}", "endpoint": "ftp://x", "defaultModel": "", "enabled": "yes"},
+        {"providerName": "ä", "apiKey": "a\nb", "endpoint": "https://u:p@h/", "proxy": 3, "quirks": {"x": 1}},
+        {"quirks": {"system_role": 5}, "timeouts": {"connect": -1, "x": 2}, "protocol": "soap"},
+        "no object",
+    ],
+    "routing": {
+        "planning": {
+            "provider": "b",
+            "temperature": 9,
+            "maxTokens": "1",
+            "fallback": ["a", "a", {"provider": "zz"}, 4],
+            "onError": {"teapot": "next", "429": "panic"},
+            "deadline": [],
+            "retries": 99,
+        },
+        "x": [],
+    },
+    "defaultLanguage": "tlh",
+}
+SERVICES: dict[str, Any] = {
+    "services": [
+        {"id": "", "name": 3, "baseURL": "x", "model": "m", "apiKey": "", "capabilities": {"input": [""]}},
+        {"id": "s", "name": "s", "baseURL": "https://h.example/v1", "model": "m", "apiKey": "k", "description": ""}
+        | {"capabilityTags": [1], "capabilities": []},
+        {"id": "s", "capabilities": {"in": []}, "capabilityTags": "x", "limits": []},
+        7,
+    ]
+}
+FILES = [
+    json.dumps(BROKEN),
+    json.dumps(SERVICES),
+    '{"providers": 1, "providers": 2}',
+    "{",
+    '{"providers": NaN}',
+    "[1, ]",
+    "[" * 200 + "]" * 200,
+    "{}",
+    json.dumps({"providers": [], "routing": {}}),
+]
+
+
+@pages
+@pytest.mark.parametrize("text", FILES, ids=range(len(FILES)))
+@pytest.mark.requirement("MMR-E3")
+def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str) -> None:
+    """Every rule of both files, and what cannot be read as JSON."""
+    answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
+    assert answer.status_code in (200, 422)
+    assert spoken(answer) == []
+
+
+@pages
+def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None:
+    """The sentences beside the download, in the reader's language; the command's stay English."""
+    Provider.objects.update(timeouts={"connect": 3}, proxy="none")
+    snapshot.forget()
+    answer = admin.get(reverse("config") + "?for=seed")
+    assert "未写入" in answer.content.decode()
+    assert spoken(answer) == []
+    assert all(english_in(text) for text in seed_routing(read())[1][:1])
+
+
+@pages
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"endpoint": "https://api.example.com/v1/chat/completions", "protocol": "openai"},
+        {"endpoint": "http://api.example.com/v1/chat/completions", "protocol": "openai"},
+        {"endpoint": "https://10.0.0.1/v1/chat/completions", "protocol": "openai"},
+        {"endpoint": "https://host.example:8443/v1", "protocol": "openai"},
+    ],
+    ids=["no key", "plain http", "private address", "another port"],
+)
+def test_why_a_provider_cannot_be_used_is_told_in_chinese(admin: Client, changes: dict[str, str]) -> None:
+    """On its page, in the list, on the dashboard, in a route, and by the test of its connection."""
+    row = Provider.objects.get(name="echo")
+    needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
+    Provider.objects.filter(pk=row.pk).update(**changes, key_source="env" if needs_key else row.key_source)
+    snapshot.forget()
+    for name, args in (("provider", ["echo"]), ("providers", []), ("dashboard", []), ("route", ["design"])):
+        answer = admin.get(reverse(name, args=args))
+        assert answer.status_code == 200
+        assert spoken(answer) == [], name
+    tested = admin.post(reverse("provider_test", args=["echo"]), headers={"hx-request": "true"})
+    assert spoken(tested) == []
+
+
+def logged(error: str, *attempts: tuple[str, str]) -> str:
+    row = RequestLog.objects.create(
+        id="req_zh",
+        started_at=timezone.now(),
+        task_type="design",
+        outcome="all_providers_failed",
+        status=502,
+        error=error,
+    )
+    for at, (outcome, said) in enumerate(attempts):
+        AttemptLog.objects.create(
+            request=row, position=at, provider="echo", model=f"m{at}", outcome=outcome, error=said, at=row.started_at
+        )
+    return row.pk
+
+
+FAULTS = [(fault.value, str(text)) for fault, text in logged_words.FAULTS.items()]
+SKIPPED = [(reason.value, str(text)) for reason, text in logged_words.SKIP_SENTENCES.items()]
+
+
+@pages
+def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
+    """Our own sentences of the log in Chinese, each with its facts; a provider's words in a quotation."""
+    key = logged(
+        "All 2 candidates failed (echo/m0: boom; echo/m1: There is no such model as that).",
+        *FAULTS,
+        *SKIPPED,
+        ("http_404", "There is no such model as that"),
+        ("key_missing", "echo has no key: set LLM_PROVIDER_ECHO_API_KEY in the environment, or store a key."),
+    )
+    answer = admin.get(reverse("request", args=[key]))
+    assert answer.status_code == 200
+    assert spoken(answer) == []
+    page = answer.content.decode()
+    assert "全部 2 个候选模型均失败" in page
+    assert "There is no such model as that" in page
+    assert "LLM_PROVIDER_ECHO_API_KEY" in page
+
+
+@pages
+def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
+    """The request that the demo walks with one model down."""
+    key = record_demo_request()
+    journal.flush()
+    assert spoken(admin.get(reverse("request", args=[key]))) == []
+
+
+@pages
+@pytest.mark.parametrize("word", sorted(logged_words.WORDS))
+def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
+    """Whatever a candidate is told to do."""
+    chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
+    data: dict[str, Any] = {"act": "simulate", "preset": "seed", "enabled": "on", "version": "1", "sim-message": "好"}
+    data["card"] = ["1", "2", "3"]
+    for at, name in enumerate(chain, start=1):
+        provider, _, model = name.partition("/")
+        data |= {f"c-{at}-provider": provider, f"c-{at}-model": model, f"sim-{at}": word}
+    answer = admin.post(reverse("route", args=["design"]), data)
+    assert answer.status_code == 200
+    assert answer.context["panel"].walked is not None
+    assert spoken(answer) == []
+
+
+# Sentences as values.
+
+
+@pytest.mark.parametrize("template", sorted(set(logged_words.TEMPLATES)), ids=str)
+def test_a_logged_sentence_of_ours_is_recognised_and_translated(template: str) -> None:
+    """Facts in, plain text logged, and the same facts read out of it, in Chinese."""
+    names = re.findall(r"%\((\w+)\)s", template)
+    facts = {name: f"{name}7" for name in names}
+    text = str(Worded(template, facts))
+    with translation.override("zh-hans"):
+        said = logged_words.said(text)
+    assert english_in(said.ours) == []
+    assert re.search(r"[\u4e00-\u9fff]", said.ours)
+    listed = template in logged_words.LISTS
+    assert all(listed or fact in f"{said.ours} {said.quoted}" for name, fact in facts.items() if name != "setting")
+
+
+def test_a_provider_s_own_words_stay_as_they_came() -> None:
+    """What is none of ours is a quotation, in any language, and inside a refusal too."""
+    with translation.override("zh-hans"):
+        assert logged_words.said("insufficient balance") == logged_words.Said("", "insufficient balance")
+        refused = logged_words.said("echo/m refused the request: bad temperature, sorry")
+    assert refused.quoted == "bad temperature, sorry"
+    assert "拒绝了请求" in refused.ours
+
+
+def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
+    """Equal to plain text for commands and the API; a fact may be a list or a sentence itself."""
+    made = worded("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
+    assert made == "a.b must be one of: x, y."
+    assert json.dumps(made) == '"a.b must be one of: x, y."'
+    with translation.override("zh-hans"):
+        assert told(made) == "a.b 必须是以下之一：x、y。"
+        nested = worded("%(path)s must be %(expected)s.", path="a", expected=worded("an object"))
+        assert told(nested) == "a 必须是对象。"
+    assert read_again("nobody said this", logged_words.TEMPLATES) is None
+
+
+def literals(folder: str, *names: str) -> Iterator[str]:
+    """The texts that code hands to `Failure` as its message."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+                place = node.args[1:2] if node.func.id == "Failure" else node.args[:1]
+                yield from (one.value for one in place if isinstance(one, ast.Constant) and isinstance(one.value, str))
+
+
+@pytest.mark.parametrize("folder", ["capabilities/core/protocols", "routing_admin"])
+def test_every_sentence_of_a_failure_is_known_to_the_log_s_words(folder: str) -> None:
+    """A message that a reader of answers makes up is translated where it is shown."""
+    unknown = {text for text in literals(folder, "Failure", "bad_shape") if text not in logged_words.TEMPLATES}
+    assert unknown == set()
