@@ -117,9 +117,11 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
 
 
 def test_an_answer_that_holds_a_large_file_holds_it_twice_at_most(server: Server) -> None:
-    """get_artifact and /messages/route answer with its base64: the text and its JSON, and nothing beside them."""
-    length = {"content-length": str(sum(map(len, picture())))}
-    _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}", **length)
+    """get_artifact and /messages/route answer with its base64: the text and its JSON, and nothing beside them.
+
+    The upload comes in pieces and does not say how long it is.
+    """
+    _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
     ref = json.loads(stored)["ref"]
     message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}
     calls = {
