@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -15,7 +16,7 @@ from capabilities import actions
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.presets import BY_NAME, PRESETS, Preset
 from capabilities.errors import ActionError
-from capabilities.forms.models import chosen_models, offered, read_lines
+from capabilities.forms.models import ModelLine, chosen_models, offered, read_lines
 from capabilities.forms.providers import NewProviderForm
 from capabilities.models import Provider
 from capabilities.views import dialling
@@ -48,6 +49,8 @@ def provider_new(request: HttpRequest) -> HttpResponse:
     preset = BY_NAME.get(request.GET.get("preset", ""))
     form = NewProviderForm(request.POST or None, initial=start_of(preset))
     form.needs_key = preset.needs_key if preset else True
+    if preset:  # the rest is filled in
+        form.fields["key"].widget.attrs["autofocus"] = True
     status = 200
     if request.method == "POST":
         if form.is_valid():
@@ -78,7 +81,18 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
         context["lines"] = offered(row, found.models)
     elif act == "write":
         context["lines"] = offered(row, request.POST.get("names", "").splitlines(), use=True)
+    elif request.method == "GET" and not row.services.exists():
+        context["lines"] = suggested(row)
     return models_page(request, row, **context)
+
+
+def suggested(row: Provider) -> list[ModelLine] | None:
+    """What the preset of a new provider's address names, the default model chosen; None without a preset."""
+    preset = next((each for each in PRESETS if each.base_url == row.endpoint and each.models), None)
+    if preset is None:
+        return None
+    names = dict.fromkeys((row.default_model, *preset.models))
+    return [replace(line, use=line.model == row.default_model) for line in offered(row, names)]
 
 
 def models_page(request: HttpRequest, row: Provider, status: int = 200, **context: Any) -> HttpResponse:

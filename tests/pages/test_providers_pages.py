@@ -217,3 +217,24 @@ def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) 
     new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
     admin.post("/new/provider/?preset=ollama", new)
     assert Provider.objects.get(name="ollama").key_source == Provider.KeySource.NONE
+
+
+def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin: Client) -> None:
+    """The default model is chosen already; once there are services, only what is fetched or written is offered."""
+    admin.post(
+        "/new/provider/?preset=deepseek",
+        {
+            "name": "deepseek",
+            "endpoint": "https://api.deepseek.com",
+            "protocol": "openai",
+            "default_model": "deepseek-chat",
+            "key": "",
+        },
+    )
+    page = admin.get("/providers/deepseek/models/")
+    lines = page.context["lines"]
+    assert (lines[0].model, lines[0].use) == ("deepseek-chat", True)
+    assert len(lines) > 1
+    made = {"act": "make", "model": ["deepseek-chat"], "use-0": "on", "id-0": "deepseek-chat"}
+    assert admin.post("/providers/deepseek/models/", made).status_code == 302
+    assert admin.get("/providers/deepseek/models/").context["lines"] is None
