@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from artifacts.actions import store_text
 from artifacts.models import Artifact
@@ -170,3 +172,54 @@ def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, 
     session.send("Input.insertText", {"text": "你"})
     page.locator("h3", has_text="No artifact matches").wait_for()
     assert len(asked) == 1
+
+
+def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) -> None:
+    """Over a slow line the bar grows with what was sent; Cancel takes the row away, and nothing is stored."""
+    page, before = admin_page, Artifact.objects.count()
+    page.goto("/artifacts/")
+    session = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 400_000}
+    session.send("Network.emulateNetworkConditions", slow)
+    page.expected_complaints.append("ERR_")
+    page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"0123456789" * 800_000})
+    expect(page.locator("#upload [data-done]")).to_have_text(re.compile(r"^[0-6]\.[1-9] MB / 7\.6 MB$"))
+    assert 0 < page.locator("#upload progress").evaluate("bar => bar.value") < 100
+    page.get_by_role("button", name="Cancel 你好.txt").click()
+    expect(page.locator("[data-upload-list] li")).to_have_count(0)
+    assert Artifact.objects.count() == before
+
+
+def test_a_pasted_and_a_dropped_file_are_uploaded(admin_page: Any, demo: str) -> None:
+    """Each becomes a row that links to its page."""
+    page = admin_page
+    page.goto("/artifacts/")
+    page.evaluate("""() => {
+      const filled = (name) => {
+        const data = new DataTransfer();
+        data.items.add(new File(["hello"], name, { type: "text/plain" }));
+        return data;
+      };
+      document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData: filled("pasted.txt"), bubbles: true }));
+      const drop = new DragEvent("drop", { dataTransfer: filled("dropped.txt"), bubbles: true, cancelable: true });
+      document.querySelector(".drop").dispatchEvent(drop);
+    }""")
+    for name in ("pasted.txt", "dropped.txt"):
+        page.locator("[data-upload-list] a", has_text=name).wait_for()
+
+
+def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> None:
+    """A refresh keeps the place, the focus and every line where it is, and announces nothing."""
+    page = admin_page
+    page.set_viewport_size({"width": 1280, "height": 500})
+    page.goto("/")
+    page.locator("#all-requests").focus()
+    place = page.locator("#all-requests").bounding_box()
+    page.evaluate("""() => { window.shifted = 0; document.querySelector("#live").dataset.old = "";
+      new PerformanceObserver((list) => list.getEntries().forEach((one) => { window.shifted += one.value; }))
+        .observe({ type: "layout-shift" }); htmx.ajax("GET", "/", { target: "#live", swap: "outerHTML" }); }""")
+    expect(page.locator("#live[data-old]")).to_have_count(0)
+    expect(page.locator("#all-requests")).to_be_focused()
+    assert page.locator("#all-requests").bounding_box() == place
+    assert page.evaluate("window.shifted") < 0.02
+    assert page.locator("#announce").inner_text() == ""
