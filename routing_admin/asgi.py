@@ -13,6 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
 from routing_admin.body_limit import App, limited  # noqa: E402  # after Django is ready
+from routing_admin.draining import draining  # noqa: E402
 from routing_admin.gateway import lean  # noqa: E402
 from routing_admin.journal import journal  # noqa: E402
 from routing_admin.upstream import configured_upstream, run_sync  # noqa: E402
@@ -49,6 +50,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     """Starts the journal's writer; at the end writes what waits and lets the connections to providers go."""
     await receive()
     journal.start()
+    draining.listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await configured_upstream().close()

@@ -21,6 +21,7 @@ from routing_admin.core.errors import RouterError
 from routing_admin.core.planning import NoRouteError, resolve_route
 from routing_admin.core.resolution import plan_as_json
 from routing_admin.dispatch import Dispatch, surroundings
+from routing_admin.draining import DrainingError
 from routing_admin.entrance import request_id_of
 from routing_admin.gateway.errors import retry_headers
 from routing_admin.job import Job, job_for
@@ -59,8 +60,8 @@ async def send(request: HttpRequest) -> HttpResponse:
     telling, job = await sync_to_async(decided)(request)
     try:
         return answer(answered(job, await answer_told(Dispatch(job), telling)))
-    except RouterError as error:
-        attempts = [attempt.as_json() for attempt in error.attempts]
+    except (RouterError, DrainingError) as error:
+        attempts = [attempt.as_json() for attempt in getattr(error, "attempts", ())]
         told = {"error": error.code, "message": error.message, "requestId": request_id_of(request)}
         response = answer({**told, "attempts": attempts}, error.status)
         for name, value in retry_headers(error).items():

@@ -15,6 +15,7 @@ from capabilities.core.wire import Answer
 from routing_admin.core.chain import Attempt, Done
 from routing_admin.core.errors import RouterError
 from routing_admin.dispatch import Dispatch
+from routing_admin.draining import DrainingError, draining
 from routing_admin.job import Job
 from routing_admin.journal import Journal, Seen, entry_of
 from routing_admin.journal import journal as this_process
@@ -102,9 +103,13 @@ def answer_told_sync(dispatch: Dispatch, telling: Telling) -> Done[Answer]:
 async def _walk_told(work: Awaitable[T], dispatch: Dispatch, telling: Telling) -> T:
     """What a walk gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
     try:
-        return await work
+        async with draining.limit():
+            return await work
     except RouterError as error:
         telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
+        raise
+    except DrainingError as error:
+        telling.end(dispatch.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
         raise
     except asyncio.CancelledError:
         telling.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)

@@ -24,6 +24,7 @@ from routing_admin.core.planning import NoRouteError
 from routing_admin.core.verdicts import caller_of
 from routing_admin.databases import renew_connections
 from routing_admin.dispatch import Dispatch
+from routing_admin.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
 from routing_admin.entrance import request_id_of
 from routing_admin.gateway import naming
 from routing_admin.gateway.admission import actor_for, admitted, async_endpoint
@@ -56,6 +57,8 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
         ready = await _off_the_loop(request, telling)
         work = _stream if ready.dispatch.job.stream else _whole
         return await work(request, ready, telling)
+    except DrainingError as error:
+        raise drained(error) from None
     except asyncio.CancelledError:
         telling.end(outcome=LEFT, status=LEFT_STATUS)
         raise
@@ -122,6 +125,13 @@ def _named(state: snapshot.Snapshot, model: str, task_type: str | None) -> namin
         raise GatewayError(503, "no_route", str(error)) from None
 
 
+def drained(error: DrainingError) -> GatewayError:
+    """503 that a client may try again at once: another process takes it."""
+    told = GatewayError(error.status, error.code, error.message)
+    told.should_retry, told.retry_after = error.should_retry, error.retry_after
+    return told
+
+
 async def _whole(request: HttpRequest, ready: Ready, telling: Telling) -> HttpResponse:
     try:
         done = await answer_told(ready.dispatch, telling)
@@ -170,18 +180,27 @@ class Flow:
     usage: Usage = field(default_factory=Usage)
     failure: Failure | None = None
     finished: bool = False
+    drained: bool = False
     heard: list[str] = field(default_factory=list)
 
     async def events(self) -> AsyncIterator[bytes]:
         """Server-sent events; a break is an error event, and it is the last: no reason to stop, no `[DONE]`."""
         try:
-            async for each in self.done.answer:
+            events = aiter(self.done.answer)
+            while (each := await self._next(events)) is not None:
                 data = self._event(each)
                 if data:
                     yield data
+        except DrainingError as error:
+            self.drained = True
+            yield event(body_of(drained(error), self.request_id))
         finally:
             await self.done.answer.aclose()
             self._tell()
+
+    async def _next(self, events: AsyncIterator[StreamEvent]) -> StreamEvent | None:
+        async with draining.limit():
+            return await anext(events, None)
 
     def _event(self, each: StreamEvent) -> bytes:
         if isinstance(each, Delta):
@@ -211,6 +230,8 @@ class Flow:
         if self.failure is not None:
             code = caller_of(self.failure)[1]
             self.telling.end(attempts, self.dispatch, answer, outcome=code, status=200, error=self.failure.message)
+        elif self.drained:
+            self.telling.end(attempts, self.dispatch, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE)
         elif self.finished:
             self.telling.end(attempts, self.dispatch, answer, outcome=OK, usage=self.usage)
         else:

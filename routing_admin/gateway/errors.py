@@ -11,6 +11,7 @@ from django.http import HttpResponse
 
 from routing_admin.core.chain import Attempt
 from routing_admin.core.errors import RouterError
+from routing_admin.draining import DrainingError
 
 TYPES: Mapping[int, str] = {
     401: "authentication_error",
@@ -92,7 +93,7 @@ def response_of(error: GatewayError, request_id: str) -> HttpResponse:
     return response
 
 
-def retry_headers(error: GatewayError | RouterError) -> dict[str, str]:
+def retry_headers(error: GatewayError | RouterError | DrainingError) -> dict[str, str]:
     """Whether a client should try again by itself, and after how many whole seconds where that is known."""
     told = {"x-should-retry": "true" if error.should_retry else "false"}
     if error.status in (429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):

@@ -10,9 +10,7 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from routing_admin import commands
-
-DRAIN_SECONDS = 30
-"""How long requests in flight may take to finish after SIGTERM."""
+from routing_admin.draining import DRAIN_SECONDS
 
 
 class Command(commands.Command):

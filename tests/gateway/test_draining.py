@@ -1,0 +1,120 @@
+"""The end of a process for what is still in flight: told, not cut."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncGenerator
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.wire import Delta, StreamEvent
+from routing_admin import snapshot
+from routing_admin.core.configuration import CandidateSpec, RouteSpec
+from routing_admin.dispatch import Dispatch
+from routing_admin.draining import Draining, DrainingError, draining
+from routing_admin.gateway.chat import Flow
+from routing_admin.gateway.rendering import Chunks
+from routing_admin.job import job_for
+from routing_admin.journal import journal
+from routing_admin.telling import Telling, stream_told
+from routing_admin.upstream import Stream
+from routing_admin.way import Outside
+from tests.gateway.plane import install, logged
+
+
+async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_waits():
+    """Both learn it as the same error; until then nothing is limited."""
+    draining, begun = Draining(), asyncio.Event()
+
+    async def waits() -> None:
+        async with draining.limit():
+            begun.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(waits())
+    await begun.wait()
+    draining.end()
+    with pytest.raises(DrainingError):
+        await task
+    with pytest.raises(DrainingError):
+        await waits()
+
+
+async def test_a_time_limit_of_somebody_elses_stays_what_it_is():
+    """A provider's timeout inside is no draining; leaving is no draining either."""
+    draining = Draining()
+    with pytest.raises(TimeoutError):
+        async with draining.limit():
+            raise TimeoutError
+    task = asyncio.create_task(_forever(draining))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def _forever(draining: Draining) -> None:
+    async with draining.limit():
+        await asyncio.Event().wait()
+
+
+async def test_the_signal_begins_the_drain_and_the_servers_own_handler_still_runs():
+    """Both hear of it."""
+    heard: list[str] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    class Listening(Draining):
+        def begin(self) -> None:
+            heard.append("drain")
+
+    try:
+        signal.signal(signal.SIGTERM, lambda number, frame: heard.append("server"))
+        Listening().listen()
+        signal.raise_signal(signal.SIGTERM)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert sorted(heard) == ["drain", "server"]
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the_log_says_why():
+    """The last event is `server_draining`, after it nothing; the upstream is closed and the request is logged."""
+    key = await sync_to_async(install)()
+    state = await sync_to_async(snapshot.current)()
+    route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))
+    chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
+    job = await sync_to_async(job_for)(state, route, chat, stream=True)
+    telling = Telling("drained-one", "v1", journal)
+    telling.job(job, "draft")
+    dispatch = Dispatch(job, Endless())
+    done = await stream_told(dispatch, telling)
+    flow = Flow(done, dispatch, telling, Chunks("echo-text"), "drained-one").events()
+    assert key
+    assert b'"content":"so far"' in await anext(flow)
+    waiting = asyncio.ensure_future(anext(flow))
+    await asyncio.sleep(0)
+    for one in tuple(draining._waiting):
+        draining._give_up(one)
+    last = json.loads((await waiting).removeprefix(b"data: "))
+    assert last["error"]["code"] == "server_draining"
+    assert await anext(flow, None) is None
+    row = await sync_to_async(logged)("drained-one")
+    assert (row.outcome, row.status) == ("server_draining", 200)
+
+
+class Endless(Outside):
+    """A provider whose stream falls silent after its first words."""
+
+    async def open(self, *_: object) -> Stream:
+        return Stream([Delta("so far")], self.silence())
+
+    async def silence(self) -> AsyncGenerator[StreamEvent, None]:
+        await asyncio.Event().wait()
+        yield Delta("never")
