@@ -9,6 +9,7 @@ from typing import Any
 
 from capabilities.core.env import key_variable
 from capabilities.core.origins import OriginPolicy, refusal
+from capabilities.core.worded import worded
 from routing_admin.core.chain import Candidate, Plan, SkipReason, Timeouts
 from routing_admin.core.configuration import CandidateSpec, Configuration, KeyKind, ProviderSpec, RouteSpec
 from routing_admin.core.fault_table import Action
@@ -17,6 +18,9 @@ from routing_admin.core.params import Params, in_effect
 from routing_admin.core.verdicts import DEFAULT_RETRIES, Policy, Preset
 
 DEFAULT_ROUTE = "default"
+
+ALL_DISABLED = worded("The model service %(service)s is disabled. Enable it, or ask another model.")
+"""Why a candidate is passed by whose model services are all disabled, as a template."""
 
 Unusable = tuple[SkipReason, str]
 """Why a provider cannot be called, known beforehand: the reason and its sentence."""
@@ -131,7 +135,7 @@ def _skip(
     if not provider.enabled:
         return SkipReason.DISABLED, ""
     if (service := _all_disabled(configuration, provider.name, model)) is not None:
-        return SkipReason.DISABLED, f"The model service {service} is disabled. Enable it, or ask another model."
+        return SkipReason.DISABLED, worded(ALL_DISABLED, service=service)
     return unusable.get(provider.name, (None, ""))
 
 
