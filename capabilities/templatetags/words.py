@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import gettext_noop, pgettext_lazy
 
 TYPE_ICONS: Mapping[str, str] = {
     "text": "text",
@@ -71,3 +71,6 @@ CONCEPTS: tuple[tuple[str, str | Promise, str | Promise], ...] = (
     ("agent", _("agent"), _("An agent is a program that calls models through this installation, with its own key.")),
 )
 """Our concepts in the order they build on each other: id, word, one sentence."""
+
+SOURCES = (gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),)
+"""Where catalogue entries of our own come from; pages translate the row's text."""

@@ -17,8 +17,9 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from visitors import client_of, demo
 
+from artifacts.models import Artifact
 from capabilities.core.worded import Worded, worded
-from capabilities.models import Provider
+from capabilities.models import Agent, Provider, Service
 from capabilities.translated import read_again, told
 from routing_admin import logged_words, snapshot
 from routing_admin.core.seed_export import seed_routing
@@ -86,6 +87,26 @@ def test_english_on_a_page_is_found() -> None:
     quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
     assert len(english_in(bare)) == 2
     assert english_in(quiet) == []
+
+
+@pages
+def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
+    """Lists, single things, settings and the log, but for what somebody entered as a description or searches by."""
+    key = record_demo_request()
+    journal.flush()
+    lists = ("dashboard", "providers", "provider_new", "services", "service_new", "agents", "agent_new", "matrix")
+    lists += ("routes", "artifacts", "requests", "history", "audit", "config", "settings", "users", "simulate")
+    addresses = [reverse(name) for name in lists] + [reverse("request", args=[key]), reverse("route", args=["design"])]
+    addresses += [reverse("service", args=[row.service_id]) for row in Service.objects.all()]
+    addresses += [reverse("agent", args=[row.agent_id]) for row in Agent.objects.all()]
+    addresses += [reverse("artifact", args=[row.pk]) for row in Artifact.objects.all()]
+    entered = " ".join(
+        [*(row.description for row in Agent.objects.all()), *(row.description for row in Service.objects.all())]
+    )
+    found = {
+        (at, text) for at in addresses for text in spoken(admin.get(at)) if text not in entered and ":" not in text
+    }
+    assert found == set()
 
 
 BROKEN: dict[str, Any] = {
