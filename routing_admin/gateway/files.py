@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from artifacts.actions import delete_artifacts, store_upload
-from artifacts.content import byte_store
 from artifacts.core.artifact import artifact_id
 from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
-from artifacts.core.filenames import content_disposition
+from artifacts.downloads import download
 from artifacts.models import Artifact
 from artifacts.uploads import received_files
 from capabilities.errors import ActionError
@@ -41,16 +40,9 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     """The bytes, as a download that no browser runs; 410 when they are missing or damaged."""
     row = found(request, ref)
     try:
-        blocks = byte_store().open_blocks(row.sha256)
+        return download(request, row)
     except ArtifactError as error:
         raise GatewayError(410, error.code, str(error)) from None
-    headers = {
-        "Content-Length": str(row.size),
-        "Content-Disposition": content_disposition(row.filename or row.id),
-        "X-Content-Type-Options": "nosniff",
-        "Cache-Control": "private, no-store",
-    }
-    return StreamingHttpResponse(blocks, content_type="application/octet-stream", headers=headers)
 
 
 def upload(request: HttpRequest) -> HttpResponse:
