@@ -12,7 +12,7 @@ from enum import StrEnum
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.core.chain import SkipReason
 from routing_admin.core.configuration import CandidateSpec, Configuration, RouteSpec, ServiceSpec
-from routing_admin.core.planning import Unusable
+from routing_admin.core.planning import Unusable, disabled_service
 
 MEDIA = ("vision", "audio", "video", "file")
 """Capabilities whose lack turns content into a description."""
@@ -131,7 +131,7 @@ def _checked(configuration: Configuration, route: RouteSpec, unusable: Mapping[s
         findings = []
         if provider is None:
             findings.append(Finding.MISSING)
-        elif not provider.enabled:
+        elif not provider.enabled or disabled_service(configuration, provider.name, model):
             findings.append(Finding.DISABLED)
         elif reason is not None:
             findings.append(OF_SKIP.get(reason, Finding.NO_KEY))

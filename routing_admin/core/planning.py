@@ -134,12 +134,12 @@ def _skip(
         return SkipReason.MISSING, ""
     if not provider.enabled:
         return SkipReason.DISABLED, ""
-    if (service := _all_disabled(configuration, provider.name, model)) is not None:
+    if (service := disabled_service(configuration, provider.name, model)) is not None:
         return SkipReason.DISABLED, worded(ALL_DISABLED, service=service)
     return unusable.get(provider.name, (None, ""))
 
 
-def _all_disabled(configuration: Configuration, provider: str, model: str) -> str | None:
+def disabled_service(configuration: Configuration, provider: str, model: str) -> str | None:
     """The first service's id where every service at that provider and model is disabled; None where there is none."""
     there = [each for each in configuration.services if (each.provider, each.model) == (provider, model)]
     return None if any(each.enabled for each in there) or not there else there[0].id

@@ -50,7 +50,7 @@ def test_a_file_goes_in_is_listed_comes_out_and_goes_away(key):
     assert get(key, f"/v1/files/{made['id']}").json() == made
     response = get(key, f"/v1/files/{made['id']}/content")
     assert b"".join(response.streaming_content) == PNG
-    assert response.headers["Content-Type"] == "application/octet-stream"
+    assert response.headers["Content-Type"] == "image/png"
     assert get(key, f"/v1/files/{made['id']}", "delete").json()["deleted"] is True
     assert get(key, f"/v1/files/{made['id']}").status_code == 404
 

@@ -110,3 +110,12 @@ def test_what_is_guaranteed_every_candidate_called_can_read(names: list[str]) ->
     first = {word: next((at for at, each in enumerate(able) if word in each), None) for word in MEDIA}
     lost = {word for word, at in first.items() if at is not None and any(word not in each for each in able[at:])}
     assert set(told) == lost
+
+
+def test_a_candidate_whose_model_service_is_disabled_is_told() -> None:
+    """Law: lint says of a disabled service what the walk does with it: it is passed by."""
+    provider = ProviderSpec("echo", "echo://local", "echo-text", "echo")
+    service = ServiceSpec("off", "off", "echo", "echo-text", "echo://local", enabled=False)
+    route = RouteSpec("default", (CandidateSpec("echo"),))
+    found = lint(Configuration((provider,), (service,), (route,)), route, {})
+    assert Finding.DISABLED in found.candidates[0].findings
