@@ -26,8 +26,7 @@ def configuration_at(number: int) -> Configuration:
 def restore(actor: Actor, number: int, *, message: str = "") -> int | None:
     """Makes the configuration what it was in that revision, as a new revision; its number, None when it was so."""
     value = configuration_at(number)
-    text = message or _("Restored revision %(number)s") % {"number": number}
-    act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=text)
+    act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=message)
     with ports.ledger.change(actor, act):
         rows.write(value)
     return act.revision
@@ -39,9 +38,7 @@ def undo(actor: Actor, number: int) -> int | None:
     if newest != number:
         raise ConflictError(_("Something else changed since. Look in History for the version to restore."))
     before = Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
-    act = Act(
-        "configuration.undo", "revision", str(number), message=_("Undid revision %(number)s") % {"number": number}
-    )
+    act = Act("configuration.undo", "revision", str(number))
     with ports.ledger.change(actor, act):
         restore(actor, before)
         bring_back(actor, number)

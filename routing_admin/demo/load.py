@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from django.utils.translation import gettext as _
-
 from artifacts.actions import delete_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.models import Agent, Service
@@ -92,7 +90,7 @@ def remove(actor: Actor) -> int | None:
 
     What somebody added to it stays: only what is exactly as the demo brought it, and unused, goes.
     """
-    act = Act("demo.remove", message=_("Removed demo data"))
+    act = Act("demo.remove")
     with ports.ledger.change(actor, act):
         rows.write(without(rows.read(), demo_configuration()))
         act.details["artifacts"] = delete_artifacts(actor, sample_ids())

@@ -229,11 +229,13 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
     }
     finished = [task for task in TASKS if is_done[task.name]]
     left = [task for task in TASKS if not is_done[task.name]]
-    done, total = len(finished) + (not has_demo), len(TASKS) + 1
+    had_demo = has_demo or AuditEvent.objects.filter(action="demo.load").exists()
+    done, total = len(finished) + (had_demo and not has_demo), len(TASKS) + had_demo
     return {
         "finished": finished,
         "left": left,
         "has_demo": has_demo,
+        "demo_gone": had_demo and not has_demo,
         "done": done,
         "total": total,
         "is_new": done < total,

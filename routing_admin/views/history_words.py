@@ -54,6 +54,7 @@ ACTS: Mapping[str, Text] = {
     "configuration.import": gettext_lazy("Configuration imported"),
     "configuration.export": gettext_lazy("Configuration exported"),
     "configuration.restore": gettext_lazy("Configuration restored"),
+    "configuration.undo": gettext_lazy("Change undone"),
     "demo.load": gettext_lazy("Demo data loaded"),
     "demo.remove": gettext_lazy("Demo data removed"),
     "environment.load": gettext_lazy("Loaded from the environment"),

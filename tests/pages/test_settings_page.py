@@ -117,7 +117,7 @@ def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Clie
     assert f"/undo/{number}/" in answer.headers["HX-Trigger"]
     assert make_plan(snapshot.current().configuration, Asked()).directive == "Please respond in English."
     admin.post(f"/undo/{number}/")
-    assert Revision.objects.latest("number").message == f"Undid revision {number}"
+    assert Revision.objects.latest("number").message == "configuration.undo"
     assert snapshot.current().configuration.default_language == "zh"
 
 
