@@ -178,13 +178,15 @@ def _chain(candidates: Iterable[Any]) -> str:
 
 
 def value_text(field: str, value: Any) -> str:
-    """A value as a person reads it: a chain with arrows, yes and no, short JSON for the rest."""
+    """A value as a person reads it: a chain with arrows, words with commas, yes and no, short JSON for the rest."""
     if field == "candidates" and isinstance(value, list | tuple):
         return _chain_with_parameters(value)
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if value in (None, "", {}, []):
         return _("nothing")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return listed(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 

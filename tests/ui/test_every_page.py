@@ -133,7 +133,7 @@ class Visitor:
         listing, beginning = given.split(" → ")
         self.page.goto(listing)
         links = self.page.locator("#main a").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
-        return next(link for link in links if re.fullmatch(re.escape(beginning) + r"[\w.-]+/", link or ""))
+        return str(next(link for link in links if re.fullmatch(re.escape(beginning) + r"[\w.-]+/", link or "")))
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def wait_for(url: str, seconds: float = 60) -> None:
 @pytest.fixture(scope="module")
 def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     """The administrator, signed in once, who has changed something and invited somebody."""
-    from axe_playwright_python.base import AXE_FILE_PATH
+    from axe_playwright_python.base import AXE_FILE_PATH  # type: ignore[import-untyped]
 
     context = browser.new_context(base_url=installation, locale="en", reduced_motion="reduce")
     page = context.new_page()
@@ -193,7 +193,9 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     invitation = page.locator("text=/join/").first
     invitation.wait_for()
     text = invitation.input_value() if invitation.evaluate("one => 'value' in one") else invitation.inner_text()
-    yield Visitor(page, complaints, re.search(r"/join/\S+", text)[0], Path(AXE_FILE_PATH).read_text())
+    link = re.search(r"/join/\S+", text)
+    assert link is not None, text
+    yield Visitor(page, complaints, link[0], Path(AXE_FILE_PATH).read_text())
     context.close()
 
 
