@@ -15,7 +15,8 @@ run: $(VENV)/run ## set up what is missing and serve at http://127.0.0.1:8000
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/dev ## run every test this machine can run
-	$(BIN)/pytest -q -n 2 --dist loadfile $(ARGS)
+	$(BIN)/pytest -q -n 2 --dist loadfile --ignore tests/ui $(ARGS)
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/ui $(ARGS)  # apart: the browser's driver keeps an event loop of its own
 
 lint: $(VENV)/dev ## format, style, types, import contracts, templates, migrations, translations
 	$(BIN)/ruff format --check .
