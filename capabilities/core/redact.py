@@ -50,8 +50,12 @@ def redact(text: str, known: Collection[str] = ()) -> str:
 
 def _once(text: str) -> str:
     for pattern in _PATTERNS:
-        text = pattern.sub(rf"\g<1>{MASK}", text)
+        text = pattern.sub(_masked, text)
     return text
+
+
+def _masked(found: re.Match[str]) -> str:
+    return f"{found[1]}{MASK}"
 
 
 def brief(text: str, known: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
