@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import io
 import logging
 import re
 import tempfile
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 URL_CHARS = 8192
+PIECE_CHARS = 4 * 256 * 1024
+"""Base64 that is decoded in one go: whole groups of four characters."""
 
 Find = Callable[[str], FilePart | None]
 """The file behind a reference, as this agent may read it; None where there is none for it."""
@@ -63,6 +66,11 @@ class Inline:
         with self._path() as path:
             return extract.extract_text(path, self.mime_type)
 
+    def rendered(self) -> Text | None:
+        """A marked-up text's words as a reader sees them; None where there are none."""
+        with self._path() as path:
+            return extract.extract_text(path, self.mime_type)
+
     def converted(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies the target; None when it cannot be had."""
         with self._path() as path:
@@ -86,19 +94,33 @@ def inline(data: bytes, declared: str | None, filename: str | None) -> FilePart:
     return FilePart(found.kind, found.mime_type, name, len(data), width=width, height=height, content=content)
 
 
-def decoded(text: str, param: str) -> bytes:
-    """The bytes of base64. Raises `BadRequestError`: 400 when it does not decode, 413 when it is too large."""
-    if len(text) > settings.MAX_UPLOAD_BYTES * 4 // 3 + 4:
+def decoded(text: str, param: str, start: int = 0) -> bytes:
+    """The bytes of the base64 that begins at `start`.
+
+    Raises `BadRequestError`: 400 when it does not decode, 413 when it is too large.
+    """
+    if len(text) - start > settings.MAX_UPLOAD_BYTES * 4 // 3 + 4:
         message = f"The file is larger than the limit of {settings.MAX_UPLOAD_BYTES} bytes."
         raise BadRequestError(message, param, "file_too_large", 413)
     try:
-        return pybase64.b64decode(text, validate=True)
+        return in_pieces(text, start)
     except (binascii.Error, ValueError):
         pass
     try:
-        return pybase64.b64decode("".join(text.split()), validate=True)
+        return in_pieces("".join(text[start:].split()), 0)
     except (binascii.Error, ValueError):
         raise BadRequestError("This is not valid base64. Send the file again.", param, "invalid_base64") from None
+
+
+def in_pieces(text: str, start: int) -> bytes:
+    """Strict base64 from `start` on, decoded piece by piece, so that a large file's text is not copied for it."""
+    padding = text.find("=", start)
+    if padding != -1 and padding < len(text) - 2:
+        raise ValueError("padding stands at the end")
+    made = io.BytesIO()
+    for at in range(start, len(text), PIECE_CHARS):
+        made.write(pybase64.b64decode(text[at : at + PIECE_CHARS], validate=True))
+    return made.getvalue()
 
 
 def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart:
@@ -106,9 +128,9 @@ def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart
     match = DATA_URL.match(url)
     if match is None:
         raise BadRequestError("A data URL is written data:<type>;base64,<data>.", param)
-    rest = url[match.end() :]
     is_base64 = match[2].lower().endswith(";base64")
-    return inline(decoded(rest, param) if is_base64 else unquote_to_bytes(rest), match[1] or None, filename)
+    data = decoded(url, param, match.end()) if is_base64 else unquote_to_bytes(url[match.end() :])
+    return inline(data, match[1] or None, filename)
 
 
 def at_url(url: str, param: str, find: Find) -> FilePart:
