@@ -23,7 +23,11 @@ def main() -> None:
     """Runs those that were named, else all."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(benchmarks())}; default all")
-    for name in parser.parse_args().names or benchmarks():
+    wanted = parser.parse_args().names or benchmarks()
+    unknown = [name for name in wanted if name not in benchmarks()]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]}; there are {', '.join(benchmarks())}")
+    for name in wanted:
         print(f"\n== {name} ==")
         main_of(name)()
 
