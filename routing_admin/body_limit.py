@@ -98,7 +98,7 @@ async def refuse(path: str, limit: int, send: Send) -> None:
 
 def told(path: str, limit: int, request_id: str) -> dict[str, Any]:
     """The error's object: OpenAI's under `/v1`, ours elsewhere."""
-    message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise the limit."
+    message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise ROUTING_ADMIN_MAX_UPLOAD_BYTES."
     if path.startswith("/v1/"):
         inner = {"type": "invalid_request_error", "code": "too_large", "param": None, "request_id": request_id}
         return {"error": {"message": message, **inner}}
