@@ -29,6 +29,9 @@ JSON_BYTES = 64 * MIB
 FILES_AT_ONCE = 10
 """How many of the largest files a page may send in one request."""
 
+SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
+"""The setting that the limits here grow with."""
+
 
 def limit_of(path: str) -> int:
     """Bytes a body for that address may have: one file, one JSON request, or several files from a page."""
@@ -98,7 +101,7 @@ async def refuse(path: str, limit: int, send: Send) -> None:
 
 def told(path: str, limit: int, request_id: str) -> dict[str, Any]:
     """The error's object: OpenAI's under `/v1`, ours elsewhere."""
-    message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise ROUTING_ADMIN_MAX_UPLOAD_BYTES."
+    message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise {SETTING}."
     if path.startswith("/v1/"):
         inner = {"type": "invalid_request_error", "code": "too_large", "param": None, "request_id": request_id}
         return {"error": {"message": message, **inner}}
