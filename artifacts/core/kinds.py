@@ -219,9 +219,3 @@ def mime_of_filename(filename: str | None) -> str | None:
     """The type a file's name stands for, or None when its extension says nothing."""
     base = (filename or "").replace("\\", "/").rsplit("/", 1)[-1].lower()
     return MIME_OF_NAME.get(base) or MIME_OF_EXTENSION.get(extension_of(filename))
-
-
-def kind_of_filename(filename: str | None) -> Kind | None:
-    """The kind a file's name stands for, or None when its extension says nothing."""
-    mime = mime_of_filename(filename)
-    return None if mime is None else kind_of(mime)
