@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
-from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, json_of
+from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import (
     EXPLAINS_SILENCE,
@@ -35,13 +35,9 @@ SIGNED = "anthropic:"
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
     """The outcome of a whole response."""
-    if not 200 <= status < 300:
-        return failure_of(status, headers, body, now)
-    value = json_of(headers, body)
+    value = object_of(status, headers, body, now)
     if isinstance(value, Failure):
         return value
-    if not isinstance(value, dict):
-        return bad_shape(f"a JSON object was due, {type(value).__name__} came")
     if value.get("type") == "error" or (value.get("error") and "content" not in value):
         return failure_inside(value)
     content = value.get("content")

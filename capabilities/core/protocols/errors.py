@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -222,6 +222,26 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
             return Failure(Fault.BAD_CONTENT_TYPE, brief(f"{kind or 'plain text'} came where JSON was due"), 200)
         reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
         return Failure(Fault.BAD_JSON, f"the body is no JSON: {reason}", 200)
+
+
+def object_of(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: float | None,
+    unwrap: Callable[[Any], Any] = lambda value: value,
+) -> dict[str, Any] | Failure:
+    """The JSON object of a whole response, where every protocol begins; the failure of one that holds none.
+
+    `unwrap` takes the object out of what a vendor puts around it.
+    """
+    if not 200 <= status < 300:
+        return failure_of(status, headers, body, now)
+    value = json_of(headers, body)
+    if isinstance(value, Failure):
+        return value
+    value = unwrap(value)
+    return value if isinstance(value, dict) else bad_shape(f"a JSON object was due, {type(value).__name__} came")
 
 
 def bad_shape(why: str) -> Failure:

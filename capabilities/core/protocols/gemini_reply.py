@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
-from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, json_of
+from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import (
     EXPLAINS_SILENCE,
@@ -34,18 +34,18 @@ BROKEN_CALLS = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
     """The outcome of a whole response."""
-    if not 200 <= status < 300:
-        return failure_of(status, headers, body, now)
-    value = json_of(headers, body)
+    value = object_of(status, headers, body, now, _unwrapped)
     if isinstance(value, Failure):
         return value
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "error" in value[0]:
-        value = value[0]
-    if not isinstance(value, dict):
-        return bad_shape(f"a JSON object was due, {type(value).__name__} came")
     if value.get("error"):
         return failure_inside(value)
     return _answer(value)
+
+
+def _unwrapped(value: Any) -> Any:
+    """An error sometimes comes as the one element of a list."""
+    wrapped = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "error" in value[0]
+    return value[0] if wrapped else value
 
 
 def _answer(value: dict[str, Any]) -> Answer | Failure:

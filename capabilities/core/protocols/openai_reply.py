@@ -8,7 +8,7 @@ from typing import Any
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.arguments import text_of
 from capabilities.core.protocols.call_pieces import CallPieces
-from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, json_of
+from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import (
     EXPLAINS_SILENCE,
@@ -40,13 +40,9 @@ BROKEN = {"error": 500, "network_error": 502, "insufficient_system_resource": 50
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
     """The outcome of a whole response."""
-    if not 200 <= status < 300:
-        return failure_of(status, headers, body, now)
-    value = json_of(headers, body)
+    value = object_of(status, headers, body, now)
     if isinstance(value, Failure):
         return value
-    if not isinstance(value, dict):
-        return bad_shape(f"a JSON object was due, {type(value).__name__} came")
     if _is_error(value):
         return failure_inside(value)
     if "choices" not in value:
