@@ -12,12 +12,6 @@ from django.utils.translation import gettext_lazy as _
 from capabilities.core.vocabulary import Source
 
 
-class Recorded:
-    """Rows whose changes make revisions: after an action `revision` is the number it made, None when it made none."""
-
-    revision: int | None = None
-
-
 class StoredKey(models.Model):
     """A provider key, encrypted and bound to the origin it may be sent to; history names it by fingerprint only."""
 
@@ -31,7 +25,7 @@ class StoredKey(models.Model):
         return f"…{self.last_four}"
 
 
-class Provider(Recorded, models.Model):
+class Provider(models.Model):
     """Where models are called and with which key. DeepSeek is a row here that speaks the `openai` protocol."""
 
     class KeySource(models.TextChoices):
@@ -71,7 +65,7 @@ class Provider(Recorded, models.Model):
         return self.display_name or self.name
 
 
-class Service(Recorded, models.Model):
+class Service(models.Model):
     """One (provider, model) and what it can read and write: an entry of `llmservices.json`."""
 
     service_id = models.CharField(_("id"), max_length=200, unique=True)
@@ -130,7 +124,7 @@ class ServiceCapability(models.Model):
         return f"{self.service_id} {self.side} {self.name}"
 
 
-class Agent(Recorded, models.Model):
+class Agent(models.Model):
     """A program that calls models: it uses one service, or one task route by its task type."""
 
     class Origin(models.TextChoices):

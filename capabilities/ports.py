@@ -41,7 +41,8 @@ class Act:
     details: dict[str, Any] = field(default_factory=dict)
     message: str = ""
     revision: int | None = None
-    """Number of the revision the act made, known after it; None when the configuration stayed the same."""
+    """Number of the revision the act made, None when the configuration stayed the same. It is known once the outermost
+    change is over, whose revision it is."""
 
 
 class Ledger(Protocol):

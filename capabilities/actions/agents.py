@@ -9,23 +9,23 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.access import DEFAULT_SCOPES, SCOPES, living, make_key
-from capabilities.actions.common import expect_version, recorded, refuse_if_used
+from capabilities.actions.common import expect_version, refuse_if_used
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.ports import Act, Actor, ports
 
 
-def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Agent:
+def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:
     """Writes an agent that an administrator keeps."""
     new = row.pk is None
     check_uses_one_thing(row)
-    with recorded(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id), row):
+    with ports.ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         if not new:
             expect_version(Agent.objects.filter(pk=row.pk).first(), expected)
             row.version += 1
         row.save()
-    return row
+    return act
 
 
 def put_agent(
@@ -79,13 +79,14 @@ def check_can_delete_agent(row: Agent) -> None:
     refuse_if_used(made, _("This agent made others that are still there: %(users)s. Delete them first."))
 
 
-def delete_agent(actor: Actor, row: Agent) -> None:
+def delete_agent(actor: Actor, row: Agent) -> Act:
     """Deletes an agent with its keys; what it stored stays. One made at run time makes no revision."""
     act = Act("agent.delete", "agent", row.agent_id)
     kept = row.origin == Agent.Origin.ADMINISTRATOR
-    with recorded(actor, act, row) if kept else ports.ledger.audit(actor, act):
+    with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
         check_can_delete_agent(row)
         row.delete()
+    return act
 
 
 def issue_key(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from capabilities.actions.common import recorded
+from capabilities.actions.common import Changed
 from capabilities.actions.services import Cell, save_service, set_capabilities
 from capabilities.core.catalogue import INPUTS, OUTPUTS, CatalogueEntry, lookup
 from capabilities.core.presets import preset_for_endpoint
@@ -31,8 +31,8 @@ def cells_of(entry: CatalogueEntry) -> dict[Cell, bool]:
     return reads | writes
 
 
-def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool = False) -> list[Service]:
-    """Fills what is unknown from the catalogue, as one revision; the services it knew something new about.
+def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool = False) -> Changed:
+    """Fills what is unknown from the catalogue, as one revision; how many services it knew something new about.
 
     What was declared or probed stays, unless `insist` says that the catalogue is right.
     """
@@ -42,9 +42,9 @@ def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool =
         cells = open_cells(row, cells_of(entry), insist=insist) if entry else {}
         if cells:
             wanted[row] = cells
-    if wanted:
-        set_capabilities(actor, wanted, source=Source.CATALOGUE)
-    return list(wanted)
+    if not wanted:
+        return Changed(0)
+    return Changed(len(wanted), set_capabilities(actor, wanted, source=Source.CATALOGUE).revision)
 
 
 def open_cells(row: Service, said: Mapping[Cell, bool], *, insist: bool) -> dict[Cell, bool]:
@@ -70,14 +70,14 @@ class NewModel:
     alias: str = ""
 
 
-def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> int | None:
-    """Makes a service (and an alias) of each model, all as one revision; its number."""
+def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> Act:
+    """Makes a service (and an alias) of each model, all as one revision."""
     names = ", ".join(model.service_id for model in models)
     act = Act("service.add", "provider", provider.name, {"services": names[:300]})
-    with recorded(actor, act):
+    with ports.ledger.change(actor, act):
         for model in models:
             add_model(actor, provider, model)
-    return act.revision
+    return act
 
 
 def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Max, Model
 from django.utils.translation import gettext as _
 
 from capabilities.errors import ActionError, ConflictError, InUseError
-from capabilities.models import Recorded
-from capabilities.ports import Act, Actor, ports
 from capabilities.translated import listed
 
 
-@contextmanager
-def recorded(actor: Actor, act: Act, *rows: Recorded) -> Iterator[Act]:
-    """A change of these rows; each is told the number of the revision, so that a page can offer Undo.
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What an action on several rows did: how many it changed, and the revision it made (None when nothing changed)."""
 
-    Inside a wider change the number is not known yet: there the wider act has it.
-    """
-    with ports.ledger.change(actor, act):
-        yield act
-    for row in rows:
-        row.revision = act.revision
+    count: int
+    revision: int | None = None
 
 
 def expect_version(row: Any, expected: int | None) -> None:

@@ -16,7 +16,8 @@ from capabilities.ports import Actor, Dialled, ports
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What probing found: by capability, what was recorded, what an administrator's word kept from being recorded.
+    """What probing found: by capability, what was recorded, what an administrator's word kept from being recorded, and
+    the revision that made (None when nothing changed).
 
     `failed` is the call that did not answer words alone; then nothing else was asked. A capability in none of them
     stays as unknown as it was.
@@ -25,6 +26,7 @@ class Probed:
     found: Mapping[str, bool] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
     failed: Dialled | None = None
+    revision: int | None = None
 
 
 def probe_service(actor: Actor, row: Service) -> Probed:
@@ -41,10 +43,9 @@ def probe_service(actor: Actor, row: Service) -> Probed:
         name for name in found if (there[name].source == Source.DECLARED if name in there else row.knows_the_rest)
     }
     cells: dict[Cell, bool] = {("input", name): on for name, on in found.items() if name not in declared}
-    if cells:
-        set_capabilities(actor, {row: cells}, source=Source.PROBED)
+    revision = set_capabilities(actor, {row: cells}, source=Source.PROBED).revision if cells else None
     against = (name for name in declared if found[name] != (name in there and there[name].supported))
-    return Probed(found, tuple(sorted(against)))
+    return Probed(found, tuple(sorted(against)), revision=revision)
 
 
 def answers(row: Service) -> dict[str, bool]:

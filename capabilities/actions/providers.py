@@ -8,12 +8,12 @@ from enum import StrEnum
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.common import expect_version, next_position, recorded, refuse_if_used
+from capabilities.actions.common import Changed, expect_version, next_position, refuse_if_used
 from capabilities.core.env import KeyForm, form_of, readable, referenced
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
 from capabilities.models import Provider
-from capabilities.ports import Act, Actor
+from capabilities.ports import Act, Actor, ports
 from capabilities.secrets import origin_of, store_key
 
 
@@ -37,13 +37,11 @@ class KeyChange:
         return f"KeyChange({self.act.value})"
 
 
-def save_provider(
-    actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
-) -> Provider:
+def save_provider(actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None) -> Act:
     """Writes a provider, new or changed. A stored key does not follow to another origin (security by origin)."""
     new = row.pk is None
     act = Act("provider.add" if new else "provider.change", "provider", row.name)
-    with recorded(actor, act, row):
+    with ports.ledger.change(actor, act):
         if new:
             row.position = next_position(Provider)
         else:
@@ -51,7 +49,7 @@ def save_provider(
             row.version += 1
         change_key(row, key or KeyChange())
         row.save()
-    return row
+    return act
 
 
 def change_key(row: Provider, change: KeyChange) -> None:
@@ -86,17 +84,17 @@ def take_key(row: Provider, text: str) -> None:
         raise InvalidError([Problem("apiKey", message, "type")])
 
 
-def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -> int:
-    """Switches several providers on or off as one revision; how many changed."""
+def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -> Changed:
+    """Switches several providers on or off as one revision."""
     changed = [row for row in rows if row.enabled != enabled]
     names = ", ".join(row.name for row in changed)
     act = Act("provider.enable" if enabled else "provider.disable", "provider", names[:300])
-    with recorded(actor, act, *changed):
+    with ports.ledger.change(actor, act):
         for row in changed:
             row.enabled = enabled
             row.version += 1
             row.save(update_fields=["enabled", "version"])
-    return len(changed)
+    return Changed(len(changed), act.revision)
 
 
 def check_can_delete_provider(row: Provider) -> None:
@@ -107,9 +105,10 @@ def check_can_delete_provider(row: Provider) -> None:
     refuse_if_used(services, _("Services still belong to this provider: %(users)s. Delete them first."))
 
 
-def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> None:
+def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> Act:
     """Deletes a provider that nothing uses; Undo brings it back, its stored key included."""
-    with recorded(actor, Act("provider.delete", "provider", row.name), row):
+    with ports.ledger.change(actor, Act("provider.delete", "provider", row.name)) as act:
         expect_version(Provider.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_provider(row)
         row.delete()
+    return act

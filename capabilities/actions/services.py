@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.common import expect_version, next_position, recorded, refuse_if_used
+from capabilities.actions.common import expect_version, next_position, refuse_if_used
 from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.models import Service, ServiceCapability
-from capabilities.ports import Act, Actor
+from capabilities.ports import Act, Actor, ports
 
 Cell = tuple[str, str]
 """(side, capability), e.g. `("input", "vision")`."""
@@ -17,10 +17,10 @@ Cell = tuple[str, str]
 
 def save_service(
     actor: Actor, row: Service, *, capabilities: Capabilities | None = None, expected: int | None = None
-) -> Service:
+) -> Act:
     """Writes a service, new or changed, and with `capabilities` what an administrator declares it can do."""
     new = row.pk is None
-    with recorded(actor, Act("service.add" if new else "service.change", "service", row.service_id), row):
+    with ports.ledger.change(actor, Act("service.add" if new else "service.change", "service", row.service_id)) as act:
         if new:
             row.position = next_position(Service)
         else:
@@ -29,7 +29,7 @@ def save_service(
         row.save()
         if capabilities is not None:
             declare(row, capabilities)
-    return row
+    return act
 
 
 def declare(row: Service, capabilities: Capabilities) -> None:
@@ -50,26 +50,24 @@ def declare(row: Service, capabilities: Capabilities) -> None:
         row.save(update_fields=["declares_capabilities"])
 
 
-def set_cell(
-    actor: Actor, row: Service, cell: Cell, *, supported: bool, source: Source = Source.DECLARED
-) -> ServiceCapability:
+def set_cell(actor: Actor, row: Service, cell: Cell, *, supported: bool, source: Source = Source.DECLARED) -> Act:
     """Switches one cell of the matrix."""
-    return set_capabilities(actor, {row: {cell: supported}}, source=source)[0]
+    return set_capabilities(actor, {row: {cell: supported}}, source=source)
 
 
 def set_capabilities(
     actor: Actor, wanted: Mapping[Service, Mapping[Cell, bool]], *, source: Source = Source.DECLARED
-) -> list[ServiceCapability]:
+) -> Act:
     """Switches several cells, of one service or of many, as one revision."""
     names = ", ".join(row.service_id for row in wanted)
-    written = []
-    with recorded(actor, Act("service.capabilities", "service", names[:300]), *wanted):
+    with ports.ledger.change(actor, Act("service.capabilities", "service", names[:300])) as act:
         for row, cells in wanted.items():
             keep_default_text(row)
-            written += [write_cell(row, cell, supported=on, source=source) for cell, on in cells.items()]
+            for cell, on in cells.items():
+                write_cell(row, cell, supported=on, source=source)
             row.version += 1
             row.save(update_fields=["version", "declares_capabilities"])
-    return written
+    return act
 
 
 def keep_default_text(row: Service) -> None:
@@ -81,19 +79,16 @@ def keep_default_text(row: Service) -> None:
         write_cell(row, (side, "text"), supported=True, source=Source.UNKNOWN)
 
 
-def write_cell(
-    row: Service, cell: Cell, *, supported: bool, source: Source, position: int | None = None
-) -> ServiceCapability:
+def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, position: int | None = None) -> None:
     """Writes one cell; a new one goes to the end of its side."""
     side, name = cell
     values: dict[str, object] = {"supported": supported, "source": source.value}
     if position is not None:
         values["position"] = position
     last = row.capabilities.filter(side=side).count()
-    written, _made = ServiceCapability.objects.update_or_create(
+    ServiceCapability.objects.update_or_create(
         service=row, side=side, name=name, defaults=values, create_defaults={"position": last, **values}
     )
-    return written
 
 
 def check_can_delete_service(row: Service) -> None:
@@ -102,9 +97,10 @@ def check_can_delete_service(row: Service) -> None:
     refuse_if_used(agents, _("Agents still use this service: %(users)s. Give them another one first."))
 
 
-def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> None:
+def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> Act:
     """Deletes a service that no agent uses. Its provider and model stay callable, as text only."""
-    with recorded(actor, Act("service.delete", "service", row.service_id), row):
+    with ports.ledger.change(actor, Act("service.delete", "service", row.service_id)) as act:
         expect_version(Service.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_service(row)
         row.delete()
+    return act

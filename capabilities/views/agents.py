@@ -19,7 +19,7 @@ from capabilities.forms.agents import AgentForm, KeyForm
 from capabilities.models import Agent, AgentKey
 from capabilities.ports import ports
 from capabilities.translated import listed
-from capabilities.views.common import UNPROCESSABLE, differences, into_form, narrowed, refuse, say_done, take_version
+from capabilities.views.common import UNPROCESSABLE, differences, into_form, narrowed, refuse, say, take_version
 
 PLACES = {"serviceId": "service", "taskType": "task_type"}
 
@@ -53,11 +53,12 @@ def agent_new(request: HttpRequest) -> HttpResponse:
         status = UNPROCESSABLE
         if form.is_valid():
             try:
-                row = actions.save_agent(actor_of(request), form.save(commit=False))
+                row = form.save(commit=False)
+                made = actions.save_agent(actor_of(request), row)
             except ActionError as refusal:
                 status = into_form(form, refusal, PLACES)
             else:
-                say_done(request, _("%(name)s added") % {"name": row.agent_id}, row)
+                say(request, _("%(name)s added") % {"name": row.agent_id}, made.revision)
                 return redirect("agent", agent_id=row.agent_id)
     return render(request, "capabilities/agent_new.html", {"form": form}, status=status)
 
@@ -82,14 +83,15 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
     if not form.is_valid():
         return agent_page(request, find(row.agent_id), form=form, status=UNPROCESSABLE)
     try:
-        saved = actions.save_agent(actor_of(request), form.save(commit=False), expected=form.cleaned_data["version"])
+        saved = form.save(commit=False)
+        made = actions.save_agent(actor_of(request), saved, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = find(row.agent_id)
         status = into_form(form, refusal, PLACES)
         conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
         take_version(form, current.version)
         return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
-    say_done(request, _("%(name)s saved") % {"name": saved.agent_id}, saved)
+    say(request, _("%(name)s saved") % {"name": saved.agent_id}, made.revision)
     return redirect("agent", agent_id=saved.agent_id)
 
 
@@ -131,9 +133,9 @@ def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Deletes an agent with its keys."""
     row = find(agent_id)
     try:
-        actions.delete_agent(actor_of(request), row)
+        made = actions.delete_agent(actor_of(request), row)
     except ActionError as refusal:
         refuse(request, refusal)
         return redirect("agent", agent_id=agent_id)
-    say_done(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, row)
+    say(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, made.revision)
     return redirect("agents")

@@ -13,7 +13,6 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from capabilities.errors import ActionError, ConflictError, InvalidError
-from capabilities.models import Recorded
 from capabilities.translated import refusal_text, told
 
 UNPROCESSABLE = 422
@@ -27,13 +26,8 @@ def narrowed(request: HttpRequest) -> bool:
 
 
 def say(request: HttpRequest, text: str, revision: int | None = None) -> None:
-    """A toast; with Undo when a revision was made."""
+    """A toast; with Undo of the revision that the action made, without where it made none."""
     messages.success(request, text, extra_tags=f"undo:{revision}" if revision else "")
-
-
-def say_done(request: HttpRequest, text: str, row: Recorded) -> None:
-    """A toast about a row that an action has just written."""
-    say(request, text, row.revision)
 
 
 def refuse(request: HttpRequest, refusal: ActionError) -> None:

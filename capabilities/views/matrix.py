@@ -65,8 +65,8 @@ def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
     if side not in SIDES or not name or len(name) > LONGEST:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
     on = "on" in request.POST
-    actions.set_cell(actor_of(request), row, (side, name), supported=on)
-    say(request, told(row, side, name, on), row.revision)
+    made = actions.set_cell(actor_of(request), row, (side, name), supported=on)
+    say(request, told(row, side, name, on), made.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("matrix")
     return HttpResponse(cell_tag(row, one_square(row, side, name), True))
@@ -131,15 +131,15 @@ def matrix_fill(request: HttpRequest) -> HttpResponse:
 def fill(request: HttpRequest, rows: list[Service]) -> None:
     """Fills from the catalogue what nobody declared or probed."""
     changed = actions.fill_from_catalogue(actor_of(request), rows)
-    if not changed:
+    if not changed.count:
         say(request, _("The catalogue has nothing new: what was declared or probed stays."))
         return
     text = ngettext(
         "%(count)s model service filled from the catalogue",
         "%(count)s model services filled from the catalogue",
-        len(changed),
+        changed.count,
     )
-    say(request, text % {"count": len(changed)}, changed[0].revision)
+    say(request, text % {"count": changed.count}, changed.revision)
 
 
 def switch(request: HttpRequest, rows: list[Service]) -> None:
@@ -151,6 +151,6 @@ def switch(request: HttpRequest, rows: list[Service]) -> None:
     reads, writes = columns(rows)
     names = [name] if name else list(reads if side == "input" else writes)
     cells: dict[Cell, bool] = {(side, each): on for each in names}
-    actions.set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
+    made = actions.set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
     text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))
-    say(request, text % {"count": len(rows) * len(cells)}, rows[0].revision)
+    say(request, text % {"count": len(rows) * len(cells)}, made.revision)

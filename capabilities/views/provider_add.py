@@ -55,8 +55,9 @@ def provider_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         if form.is_valid():
             try:
-                row = actions.save_provider(actor_of(request), form.filled(), key=form.key_change())
-                say(request, _("%(name)s added") % {"name": row.name}, row.revision)
+                row = form.filled()
+                made = actions.save_provider(actor_of(request), row, key=form.key_change())
+                say(request, _("%(name)s added") % {"name": row.name}, made.revision)
                 return redirect("provider_models", name=row.name)
             except ActionError as refusal:
                 into_form(form, refusal, {"apiKey": "key"})
@@ -108,11 +109,11 @@ def make(request: HttpRequest, row: Provider) -> HttpResponse:
     problem = "" if wanted else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:
-            revision = actions.add_models(actor_of(request), row, wanted)
+            made = actions.add_models(actor_of(request), row, wanted)
         except ActionError as refusal:
             problem = str(refusal)
         else:
             text = ngettext("%(count)s model service added", "%(count)s model services added", len(wanted))
-            say(request, text % {"count": len(wanted)}, revision)
+            say(request, text % {"count": len(wanted)}, made.revision)
             return redirect(f"{reverse('matrix')}?{urlencode({'provider': row.name})}")
     return models_page(request, row, UNPROCESSABLE, lines=lines, problem=problem)

@@ -20,7 +20,7 @@ from capabilities.ports import ports
 from capabilities.queries_pages import ProviderLine, provider_line, provider_lines
 from capabilities.translated import listed
 from capabilities.views import dialling
-from capabilities.views.common import differences, into_form, narrowed, refuse, say, say_done, take_version
+from capabilities.views.common import differences, into_form, narrowed, refuse, say, take_version
 
 STATES = ("usable", "stopped", "disabled")
 PLACES = {"apiKey": "key"}
@@ -64,14 +64,13 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
     """Switches the chosen providers on or off, as one revision."""
     enabled = request.POST.get("enabled") == "1"
     rows = list(Provider.objects.filter(name__in=request.POST.getlist("name")))
-    count = actions.enable_providers(actor_of(request), rows, enabled=enabled)
-    revision = next((row.revision for row in rows if row.revision), None)
+    changed = actions.enable_providers(actor_of(request), rows, enabled=enabled)
     word = (
-        ngettext("%(count)s provider enabled", "%(count)s providers enabled", count)
+        ngettext("%(count)s provider enabled", "%(count)s providers enabled", changed.count)
         if enabled
-        else ngettext("%(count)s provider disabled", "%(count)s providers disabled", count)
+        else ngettext("%(count)s provider disabled", "%(count)s providers disabled", changed.count)
     )
-    say(request, word % {"count": count}, revision)
+    say(request, word % {"count": changed.count}, changed.revision)
     return redirect("providers")
 
 
@@ -90,15 +89,15 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
     if not form.is_valid():
         return provider_page(request, Provider.objects.get(pk=row.pk), form, status=422)
     try:
-        expected = form.cleaned_data["version"]
-        saved = actions.save_provider(actor_of(request), form.filled(), key=form.key_change(), expected=expected)
+        saved, expected = form.filled(), form.cleaned_data["version"]
+        made = actions.save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
     except ActionError as refusal:
         current = Provider.objects.get(pk=row.pk)
         status = into_form(form, refusal, PLACES)
         conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
         take_version(form, current.version)
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
-    say_done(request, _("%(name)s saved") % {"name": saved.name}, saved)
+    say(request, _("%(name)s saved") % {"name": saved.name}, made.revision)
     return redirect("provider", name=saved.name)
 
 
@@ -124,11 +123,11 @@ def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
     """Deletes a provider that nothing uses; Undo brings it back."""
     row = get_object_or_404(Provider, name=name)
     try:
-        actions.delete_provider(actor_of(request), row)
+        made = actions.delete_provider(actor_of(request), row)
     except ActionError as refusal:
         refuse(request, refusal)
         return redirect("provider", name=name)
-    say_done(request, _("%(name)s deleted") % {"name": name}, row)
+    say(request, _("%(name)s deleted") % {"name": name}, made.revision)
     return redirect("providers")
 
 

@@ -31,7 +31,6 @@ from capabilities.views.common import (
     narrowed,
     refuse,
     say,
-    say_done,
     take_version,
 )
 
@@ -69,11 +68,12 @@ def service_new(request: HttpRequest) -> HttpResponse:
         status = UNPROCESSABLE
         if form.is_valid():
             try:
-                row = actions.save_service(actor_of(request), form.filled())
+                row = form.filled()
+                made = actions.save_service(actor_of(request), row)
             except ActionError as refusal:
                 status = into_form(form, refusal, PLACES)
             else:
-                say_done(request, _("%(name)s added") % {"name": row.service_id}, row)
+                say(request, _("%(name)s added") % {"name": row.service_id}, made.revision)
                 return redirect("service", service_id=row.service_id)
     return render(request, "capabilities/service_new.html", {"form": form}, status=status)
 
@@ -99,14 +99,15 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     if not form.is_valid():
         return service_page(request, find(row.service_id), form, UNPROCESSABLE)
     try:
-        saved = actions.save_service(actor_of(request), form.filled(), expected=form.cleaned_data["version"])
+        saved = form.filled()
+        made = actions.save_service(actor_of(request), saved, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = find(row.service_id)
         status = into_form(form, refusal, PLACES)
         conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
         take_version(form, current.version)
         return service_page(request, current, form, status, refusal=refusal, conflict=conflict)
-    say_done(request, _("%(name)s saved") % {"name": saved.service_id}, saved)
+    say(request, _("%(name)s saved") % {"name": saved.service_id}, made.revision)
     return redirect("service", service_id=saved.service_id)
 
 
@@ -173,8 +174,8 @@ def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
     if custom and side in ("input", "output"):
         cells[side, custom] = True
     if cells:
-        actions.set_capabilities(actor_of(request), {row: cells})
-        say_done(request, _("%(name)s saved") % {"name": row.service_id}, row)
+        made = actions.set_capabilities(actor_of(request), {row: cells})
+        say(request, _("%(name)s saved") % {"name": row.service_id}, made.revision)
     return redirect("service", service_id=service_id)
 
 
@@ -184,8 +185,8 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
     """Takes the catalogue's word for everything it knows of this model."""
     row = find(service_id)
     changed = actions.fill_from_catalogue(actor_of(request), [row], insist=True)
-    if changed:
-        say_done(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, row)
+    if changed.count:
+        say(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, changed.revision)
     else:
         say(request, _("The catalogue has nothing new for it."))
     return redirect("service", service_id=service_id)
@@ -205,7 +206,7 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
     if probed.kept:
         names = listed(str(capability_label(name)) for name in probed.kept)
         said += " · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
-    say_done(request, said, row)
+    say(request, said, probed.revision)
     return redirect("service", service_id=service_id)
 
 
@@ -215,9 +216,9 @@ def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
     """Deletes a model service that no agent uses."""
     row = find(service_id)
     try:
-        actions.delete_service(actor_of(request), row)
+        made = actions.delete_service(actor_of(request), row)
     except ActionError as refusal:
         refuse(request, refusal)
         return redirect("service", service_id=service_id)
-    say_done(request, _("%(name)s deleted") % {"name": service_id}, row)
+    say(request, _("%(name)s deleted") % {"name": service_id}, made.revision)
     return redirect("services")

@@ -1,4 +1,7 @@
-"""Every way to change routes, aliases, languages and the installation, to import, restore and undo."""
+"""Every way to change routes, aliases, languages and the installation, to import, restore and undo.
+
+What they return has `revision`, as in `capabilities.actions`.
+"""
 
 from routing_admin.actions.history import restore, undo
 from routing_admin.actions.importing import import_configuration, preview_import

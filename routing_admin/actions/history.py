@@ -23,26 +23,26 @@ def configuration_at(number: int) -> Configuration:
     return from_json(revision.snapshot)
 
 
-def restore(actor: Actor, number: int, *, message: str = "") -> int | None:
-    """Makes the configuration what it was in that revision, as a new revision; its number, None when it was so."""
+def restore(actor: Actor, number: int, *, message: str = "") -> Act:
+    """Makes the configuration what it was in that revision, as a new revision; none when it was so."""
     value = configuration_at(number)
     act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=message)
     with ports.ledger.change(actor, act):
         rows.write(value)
-    return act.revision
+    return act
 
 
-def undo(actor: Actor, number: int) -> int | None:
+def undo(actor: Actor, number: int) -> Act:
     """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then."""
-    newest = Revision.objects.values_list("number", flat=True).first()
-    if newest != number:
-        raise ConflictError(_("Something else changed since. Look in History for the version to restore."))
-    before = Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
     act = Act("configuration.undo", "revision", str(number))
     with ports.ledger.change(actor, act):
+        newest = Revision.objects.values_list("number", flat=True).first()
+        if newest != number:
+            raise ConflictError(_("Something else changed since. Look in History for the version to restore."))
+        before = Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
         restore(actor, before)
         bring_back(actor, number)
-    return act.revision
+    return act
 
 
 def bring_back(actor: Actor, number: int) -> None:

@@ -34,8 +34,8 @@ def directives() -> dict[str, str]:
     return {**LANGUAGE_DIRECTIVES, **dict(Language.objects.values_list("code", "directive"))}
 
 
-def set_default_language(actor: Actor, code: str) -> int | None:
-    """Makes a language the one for requests that name none; empty takes the default away (then `en`). The revision."""
+def set_default_language(actor: Actor, code: str) -> Act:
+    """Makes a language the one for requests that name none; empty takes the default away (then `en`)."""
     if code and match_language(code, directives()) is None:
         message = _("There is no language %(code)s. Add it with its directive first.") % {"code": code}
         raise InvalidError([Problem("default_language", message, "reference")])
@@ -44,11 +44,11 @@ def set_default_language(actor: Actor, code: str) -> int | None:
         row = Installation.current()
         row.default_language = code
         row.save()
-    return act.revision
+    return act
 
 
-def save_language(actor: Actor, code: str, directive: str) -> int | None:
-    """Adds a language, or gives one (a built-in one, too) another directive; the revision."""
+def save_language(actor: Actor, code: str, directive: str) -> Act:
+    """Adds a language, or gives one (a built-in one, too) another directive."""
     if not CODE.fullmatch(code):
         message = _("A language code is letters, with parts after a hyphen: en, zh, pt-BR.")
         raise InvalidError([Problem("code", message, "range")])
@@ -58,7 +58,7 @@ def save_language(actor: Actor, code: str, directive: str) -> int | None:
     act = Act("language.save", "language", code, message=_("Language %(code)s") % {"code": code})
     with ports.ledger.change(actor, act):
         Language.objects.update_or_create(code=code, defaults={"directive": directive.strip()})
-    return act.revision
+    return act
 
 
 def check_can_remove_language(code: str, default: str, kept: dict[str, str]) -> None:
@@ -67,14 +67,14 @@ def check_can_remove_language(code: str, default: str, kept: dict[str, str]) -> 
         raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
 
 
-def remove_language(actor: Actor, code: str) -> int | None:
-    """Removes an added language; a built-in one has its own directive again. The revision."""
+def remove_language(actor: Actor, code: str) -> Act:
+    """Removes an added language; a built-in one has its own directive again."""
     act = Act("language.remove", "language", code, message=_("Removed language %(code)s") % {"code": code})
     with ports.ledger.change(actor, act):
         kept = {**LANGUAGE_DIRECTIVES, **dict(Language.objects.exclude(code=code).values_list("code", "directive"))}
         check_can_remove_language(code, Installation.current().default_language, kept)
         Language.objects.filter(code=code).delete()
-    return act.revision
+    return act
 
 
 def keeping() -> Keeping:

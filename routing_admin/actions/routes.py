@@ -19,10 +19,10 @@ from routing_admin.rows import write_chain
 
 def save_route(
     actor: Actor, row: TaskRoute, chain: Sequence[CandidateSpec] | None = None, *, expected: int | None = None
-) -> TaskRoute:
+) -> Act:
     """Writes a route, and with `chain` its candidates in that order, as one revision."""
     new = row.pk is None
-    with ports.ledger.change(actor, Act("route.add" if new else "route.change", "route", row.task_type)):
+    with ports.ledger.change(actor, Act("route.add" if new else "route.change", "route", row.task_type)) as act:
         if new:
             row.position = next_position(TaskRoute)
         else:
@@ -32,7 +32,7 @@ def save_route(
         if chain is not None:
             write_chain(row, chain, providers_of(chain))
             row.refresh_from_db()
-    return row
+    return act
 
 
 def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
@@ -59,19 +59,21 @@ def check_can_delete_route(row: TaskRoute) -> None:
     refuse_if_used(aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
 
 
-def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> None:
+def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> Act:
     """Deletes a route; what asks for its task type then goes to the default route."""
-    with ports.ledger.change(actor, Act("route.delete", "route", row.task_type)):
+    with ports.ledger.change(actor, Act("route.delete", "route", row.task_type)) as act:
         expect_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_route(row)
         write_chain(row, (), {})
         row.delete()
+    return act
 
 
-def save_alias(actor: Actor, name: str, target: str) -> Alias | None:
-    """Makes `name` lead to `target`; an empty target takes the alias away (None)."""
-    with ports.ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)):
-        if not target:
+def save_alias(actor: Actor, name: str, target: str) -> Act:
+    """Makes `name` lead to `target`; an empty target takes the alias away."""
+    with ports.ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)) as act:
+        if target:
+            Alias.objects.update_or_create(name=name, defaults={"target": target})
+        else:
             Alias.objects.filter(name=name).delete()
-            return None
-        return Alias.objects.update_or_create(name=name, defaults={"target": target})[0]
+    return act

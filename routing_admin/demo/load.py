@@ -85,8 +85,8 @@ def sample_ids() -> list[str]:
     return list(found.values_list("pk", flat=True))
 
 
-def remove(actor: Actor) -> int | None:
-    """Takes the demo away as one revision, so that Undo brings it back, its sample files too; its number.
+def remove(actor: Actor) -> Act:
+    """Takes the demo away as one revision, so that Undo brings it back, its sample files too.
 
     What somebody added to it stays: only what is exactly as the demo brought it, and unused, goes.
     """
@@ -95,4 +95,4 @@ def remove(actor: Actor) -> int | None:
         rows.write(without(rows.read(), demo_configuration()))
         act.details["artifacts"] = delete_artifacts(actor, sample_ids())
         Installation.objects.update(has_demo=False)
-    return act.revision
+    return act

@@ -18,6 +18,7 @@ from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.translated import listed, without_path
 from capabilities.translated import told as told_text
+from capabilities.views.common import say
 from routing_admin import actions, exports, snapshot
 from routing_admin.actions.importing import Preview
 from routing_admin.core.diff import Row, side_by_side
@@ -142,7 +143,7 @@ def apply(request: HttpRequest, form: ImportForm, sent: list[Sent]) -> HttpRespo
         messages.info(request, _("Nothing changed: the files say what is configured already."))
         return redirect("config")
     text = ngettext("%(count)d change applied.", "%(count)d changes applied.", count) % {"count": count}
-    messages.success(request, text, extra_tags=f"undo:{made.revision}")
+    say(request, text, made.revision)
     return redirect("revision", made.revision)
 
 

@@ -21,12 +21,12 @@ from capabilities.access import actor_of, administrators_only
 from capabilities.core.redact import redact
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.translated import refusal_text
+from capabilities.views.common import say
 from routing_admin import actions
 from routing_admin.actions.history import configuration_at
 from routing_admin.core.diff import Row, diff, side_by_side
 from routing_admin.models import AuditEvent, Revision
 from routing_admin.views import history_words as words
-from routing_admin.views.routes import tell
 
 PAGE = 30
 SHORT = 3
@@ -174,13 +174,13 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
     except ActionError as refusal:
         messages.error(request, refusal_text(refusal))
         return redirect("revision", number)
-    if made is None:
+    if made.revision is None:
         messages.info(
             request,
             _("Nothing to restore: the configuration is what it was in revision %(number)s.") % {"number": number},
         )
         return redirect("revision", number)
-    tell(request, _("Restored revision %(number)s.") % {"number": number}, None)
+    say(request, _("Restored revision %(number)s.") % {"number": number}, made.revision)
     return redirect("history")
 
 

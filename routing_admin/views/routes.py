@@ -18,6 +18,7 @@ from capabilities.actions.common import allowed
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
 from capabilities.translated import refusal_text
+from capabilities.views.common import say
 from routing_admin import actions, snapshot
 from routing_admin.core.chain_lint import ChainLint, Checked, Finding, lint
 from routing_admin.core.configuration import AliasSpec, Configuration, LanguageSpec, RouteSpec
@@ -162,16 +163,15 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
     if row is None:
         raise Http404
     row.enabled = "enabled" in request.POST
-    before = snapshot.current().revision
     try:
-        actions.save_route(actor_of(request), row)
+        made = actions.save_route(actor_of(request), row)
     except ActionError as refusal:
         messages.error(request, refusal_text(refusal))
     else:
         text = (
             _("%(name)s is enabled.") if row.enabled else _("%(name)s is disabled; its tasks go to the default route.")
         )
-        tell(request, text % {"name": task_type}, before)
+        say(request, text % {"name": task_type}, made.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("routes")
     state = snapshot.current()
@@ -179,21 +179,14 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
     return render(request, "routes/list.html#row", {"row": listed(state, spec)} if spec else {})
 
 
-def tell(request: HttpRequest, text: str, before: int | None) -> None:
-    """Says what was done, with Undo when a revision was made since `before`."""
-    made = snapshot.current().revision
-    messages.success(request, text, extra_tags=f"undo:{made}" if made and made != before else "")
-
-
 @require_POST
 @administrators_only
 def alias(request: HttpRequest) -> HttpResponse:
     """Adds or changes an alias, or takes one away (`remove`)."""
     gone = request.POST.get("remove", "")
-    before = snapshot.current().revision
     if gone:
-        actions.save_alias(actor_of(request), gone, "")
-        tell(request, _("Alias %(name)s is removed.") % {"name": gone}, before)
+        made = actions.save_alias(actor_of(request), gone, "")
+        say(request, _("Alias %(name)s is removed.") % {"name": gone}, made.revision)
         return redirect("routes")
     form = AliasForm(request.POST)
     if form.is_valid() and not _resolves(form.cleaned_data["target"], snapshot.current().configuration):
@@ -201,8 +194,9 @@ def alias(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, "routes/list.html", context(snapshot.current(), form), status=422)
     found = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
-    actions.save_alias(actor_of(request), found.name, found.target)
-    tell(request, _("%(name)s now leads to %(target)s.") % {"name": found.name, "target": found.target}, before)
+    made = actions.save_alias(actor_of(request), found.name, found.target)
+    text = _("%(name)s now leads to %(target)s.")
+    say(request, text % {"name": found.name, "target": found.target}, made.revision)
     return redirect("routes")
 
 
@@ -224,13 +218,13 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
     row = TaskRoute.objects.filter(task_type=task_type).first()
     if row is None:
         raise Http404
-    before = snapshot.current().revision
     try:
-        actions.delete_route(actor_of(request), row)
+        made = actions.delete_route(actor_of(request), row)
     except ActionError as refusal:
         messages.error(request, refusal_text(refusal))
         return redirect("route", task_type)
-    tell(request, _("Task route %(name)s is deleted; its tasks go to the default route.") % {"name": task_type}, before)
+    text = _("Task route %(name)s is deleted; its tasks go to the default route.")
+    say(request, text % {"name": task_type}, made.revision)
     return redirect("routes")
 
 

@@ -16,6 +16,7 @@ from capabilities.access import actor_of, can_edit
 from capabilities.core.wire import Failure, Fault
 from capabilities.errors import ActionError, ConflictError
 from capabilities.translated import refusal_text
+from capabilities.views.common import say
 from routing_admin import actions, snapshot
 from routing_admin.core.chain_lint import Checked, lint
 from routing_admin.core.configuration import Configuration, RouteSpec
@@ -32,7 +33,7 @@ from routing_admin.snapshot import Snapshot
 from routing_admin.views import routes_errors as errors
 from routing_admin.views import routes_words as words
 from routing_admin.views import simulate
-from routing_admin.views.routes import tell, why_not_deleted
+from routing_admin.views.routes import why_not_deleted
 from routing_admin.views.routes_draft import NUMBERS, Card, Draft, Press, draft_in, draft_of, press_in, pressed
 
 NEW = RouteSpec("", ())
@@ -128,14 +129,14 @@ def save(request: HttpRequest, page: Page) -> HttpResponse:
     for name, value in route_fields(spec, row.position).items():
         setattr(row, name, value)
     try:
-        actions.save_route(actor_of(request), row, spec.candidates, expected=page.draft.version)
+        made = actions.save_route(actor_of(request), row, spec.candidates, expected=page.draft.version)
     except ConflictError as refusal:
         return show_conflict(request, page, str(refusal))
     except ActionError as refusal:
         page.draft.problems.append(refusal_text(refusal))
         return show(request, page, status=422)
-    text = _("Saved %(name)s.") if snapshot.current().revision != page.state.revision else _("%(name)s had no changes.")
-    tell(request, text % {"name": spec.task_type}, page.state.revision)
+    text = _("Saved %(name)s.") if made.revision else _("%(name)s had no changes.")
+    say(request, text % {"name": spec.task_type}, made.revision)
     return redirect("route", spec.task_type)
 
 

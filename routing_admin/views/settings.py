@@ -10,7 +10,6 @@ from typing import Any
 
 import django
 from django.conf import settings
-from django.contrib import messages
 from django.db import connection
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
@@ -24,6 +23,7 @@ from artifacts.models import Artifact
 from capabilities.access import actor_of, administrators_only
 from capabilities.actions.common import allowed
 from capabilities.errors import ActionError, InvalidError
+from capabilities.views.common import say
 from routing_admin import snapshot
 from routing_admin.actions import installation as actions
 from routing_admin.core.language import LANGUAGE_DIRECTIVES
@@ -48,7 +48,7 @@ def default_language(request: HttpRequest) -> HttpResponse:
     form = DefaultLanguageForm(request.POST, codes=list(actions.directives()))
     if form.is_valid():
         made = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
-        return saved(request, "languages", _("Default language saved"), made)
+        return saved(request, "languages", _("Default language saved"), made.revision)
     return section(request, "languages", 422, default_form=form)
 
 
@@ -65,7 +65,7 @@ def language_save(request: HttpRequest) -> HttpResponse:
             for problem in refusal.problems:
                 form.add_error(problem.field if problem.field in form.fields else None, problem.message)
         else:
-            return saved(request, "languages", _("%(code)s saved") % {"code": code}, made)
+            return saved(request, "languages", _("%(code)s saved") % {"code": code}, made.revision)
     return section(request, "languages", 422, language_form=form)
 
 
@@ -78,7 +78,7 @@ def language_remove(request: HttpRequest) -> HttpResponse:
         made = actions.remove_language(actor_of(request), code)
     except ActionError as refusal:
         return section(request, "languages", refusal.status, refusal=str(refusal))
-    return saved(request, "languages", _("%(code)s removed") % {"code": code}, made)
+    return saved(request, "languages", _("%(code)s removed") % {"code": code}, made.revision)
 
 
 @require_POST
@@ -114,13 +114,13 @@ def bodies(request: HttpRequest) -> HttpResponse:
 def demo_remove(request: HttpRequest) -> HttpResponse:
     """Takes the demo's configuration away as one revision, with Undo, and returns to the page that asked."""
     made = demo.remove(actor_of(request))
-    messages.success(request, _("Demo data removed"), extra_tags=f"undo:{made}" if made else "")
+    say(request, _("Demo data removed"), made.revision)
     return redirect(back(request))
 
 
 def saved(request: HttpRequest, name: str, said: str, revision: int | None = None) -> HttpResponse:
     """The section as it is now, or the page again, with a toast and Undo where a revision was made."""
-    messages.success(request, said, extra_tags=f"undo:{revision}" if revision else "")
+    say(request, said, revision)
     return section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
 
 

@@ -29,7 +29,8 @@ def new_service(name: str, model: str, *, declares: bool = False) -> Service:
     """A service at the echo provider of which nothing is known."""
     row = Service(service_id=name, name=name, provider=Provider.objects.get(name="echo"), model=model)
     row.declares_capabilities = declares
-    return actions.save_service(SYSTEM, row)
+    actions.save_service(SYSTEM, row)
+    return row
 
 
 def cell_at(row: Service, side: str = "input", name: str = "vision") -> str:

@@ -53,7 +53,8 @@ def unknown_service() -> Service:
     """A service at an openai-speaking provider of which nothing is known."""
     row = Service(service_id="new", name="new", provider=Provider.objects.get(name="openai"), model="x-1")
     row.declares_capabilities = False
-    return actions.save_service(SYSTEM, row)
+    actions.save_service(SYSTEM, row)
+    return row
 
 
 SEES = {

@@ -35,7 +35,9 @@ def demo_loaded() -> None:
 
 def make_provider(name: str = "deepseek", **fields: object) -> Provider:
     values = {"endpoint": "https://api.deepseek.com", "default_model": "deepseek-chat", **fields}
-    return capability_actions.save_provider(ADA, Provider(name=name, **values))
+    row = Provider(name=name, **values)
+    capability_actions.save_provider(ADA, row)
+    return row
 
 
 def test_a_change_makes_one_revision_and_one_audit_event() -> None:
@@ -58,6 +60,15 @@ def test_changes_inside_a_change_join_its_revision(demo_loaded: None) -> None:
     """Law: an import, a demo, a bulk edit is one revision however many actions it took."""
     assert Revision.objects.count() == 1
     assert AuditEvent.objects.filter(action="configuration.import", revision=Revision.objects.get().number).exists()
+
+
+def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo_loaded: None) -> None:
+    """Law: what an action returns has the revision it made; one that joined has the one it became part of."""
+    with ports.ledger.change(ADA, Act("test")) as outer:
+        inner = actions.save_alias(ADA, "gpt-4o", "task:default")
+        assert inner.revision is None
+    assert inner.revision == outer.revision == Revision.objects.latest("number").number
+    assert actions.save_alias(ADA, "gpt-4o", "task:default").revision is None
 
 
 def test_an_invalid_configuration_is_rolled_back_whole(demo_loaded: None) -> None:
@@ -89,7 +100,7 @@ def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo_loade
     after = rows.read()
     undone = actions.undo(ADA, Revision.objects.first().number)
     assert rows.read() == before
-    actions.undo(ADA, undone)
+    actions.undo(ADA, undone.revision)
     assert rows.read() == after
 
 
@@ -104,9 +115,9 @@ def test_undo_of_an_older_revision_is_refused(demo_loaded: None) -> None:
 def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo_loaded: None) -> None:
     """Law: "Remove demo data" is one click with Undo (CONTRACT §7)."""
     before = rows.read()
-    number = demo.remove(ADA)
+    gone = demo.remove(ADA)
     assert rows.read() == EMPTY
-    actions.undo(ADA, number)
+    actions.undo(ADA, gone.revision)
     assert rows.read() == before
 
 
