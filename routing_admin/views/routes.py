@@ -164,7 +164,7 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
         raise Http404
     row.enabled = "enabled" in request.POST
     try:
-        made = actions.save_route(actor_of(request), row)
+        made = actions.save_route(actor_of(request), row, expected=row.version)
     except ActionError as refusal:
         messages.error(request, refusal_text(refusal))
     else:

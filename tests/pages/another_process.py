@@ -23,20 +23,22 @@ from routing_admin.core.configuration import CandidateSpec
 from routing_admin.models import TaskRoute
 print("ready", flush=True)
 for line in sys.stdin:
-    save_route(Actor("person", "bob"), TaskRoute(task_type=line.strip()), [CandidateSpec("echo")])
+    row = TaskRoute.objects.filter(task_type=line.strip()).first() or TaskRoute(task_type=line.strip())
+    row.retries = 9
+    save_route(Actor("person", "bob"), row, [CandidateSpec("echo")])
     print("saved", flush=True)
 """
 
 
 class AnotherProcess:
-    """Bob's process: it makes a task route whenever it is given a name."""
+    """Bob's process: it makes the task route it is given the name of, or changes it, to 9 retries."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         assert self._said() == "ready"
 
     def save_route(self, name: str) -> None:
-        """Makes the route; returns once it is committed."""
+        """Saves the route; returns once it is committed."""
         assert self.process.stdin is not None
         print(name, file=self.process.stdin, flush=True)
         assert self._said() == "saved"

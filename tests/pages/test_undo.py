@@ -205,3 +205,13 @@ def test_an_undo_that_another_process_overtakes_is_refused(admin: Client, bob: A
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         actions.undo(ADA, newest())
     assert "bobs" in names()
+
+
+@TWO_PROCESSES
+def test_a_switch_leaves_what_another_process_saved_in_the_same_route(admin: Client, bob: AnotherProcess) -> None:
+    """Law: a switch that read the route before somebody else saved it is refused; it writes no old fields over new."""
+    with before_the_change(lambda: bob.save_route("design")):
+        page = admin.post("/routes/design/enabled/", {}, follow=True)
+    assert "Somebody else changed this meanwhile." in page.content.decode()
+    row = TaskRoute.objects.get(task_type="design")
+    assert (row.enabled, row.retries) == (True, 9)
