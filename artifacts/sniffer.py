@@ -57,7 +57,7 @@ def in_use() -> str:
         return name
     try:
         version = int(library.version())
-    except Exception:  # a library too old to tell its version
+    except (AttributeError, NotImplementedError):  # a library too old to tell its version
         return name
     return f"{name} {version // 100}.{version % 100:02d}"
 
@@ -73,7 +73,7 @@ def sniff(head: bytes) -> str | None:
         if handle is None:
             handle = _handles.mime = library.Magic(mime=True)
         opinion = str(handle.from_buffer(sample))
-    except Exception:  # a hostile file must not stop an upload; our own table has spoken already (ABR-8.3)
+    except library.MagicException:  # libmagic's word for a file it cannot make sense of; our own table has spoken
         log.warning("libmagic failed on a file of which %d bytes were looked at", len(sample))
         return None
     return None if opinion in DOUBTFUL else opinion
@@ -83,7 +83,7 @@ def guess_encoding(head: bytes) -> str | None:
     """charset-normalizer's guess on at most 64 KB; None when nothing fits."""
     try:
         best = charset_normalizer.from_bytes(head[:HEAD]).best()
-    except Exception:  # the same: a guess that fails is no guess
+    except (UnicodeError, LookupError):  # a codec that these bytes are nothing for
         return None
     return best.encoding if best else None
 

@@ -134,9 +134,11 @@ class ArtifactContentRouter:
             return None
         try:
             return clean_mime(self.detect(artifact))
-        except Exception as error:  # ABR-8.3: whatever a detector trips over, the file is then simply unknown
+        except (UnreadableError, OSError) as error:
             log.warning("detecting the type of artifact %s failed: %s", artifact.id, type(error).__name__)
-            return None
+        except Exception:  # ABR-8.3: whatever a detector trips over, the file is then simply unknown
+            log.exception("detecting the type of artifact %s failed", artifact.id)
+        return None
 
     def _capabilities(self, service_id: str) -> tuple[Capabilities, tuple[str, ...]]:
         try:

@@ -7,20 +7,21 @@ What is found and why is kept as evidence, so that a page can say "declared imag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
 from dataclasses import dataclass
+from functools import partial
 
 from artifacts.core import encodings, signatures
 from artifacts.core.containers import FAMILY_TYPES, INSPECT
-from artifacts.core.encodings import GuessEncoding, Proof, TextFound
+from artifacts.core.encodings import Proof, TextFound
 from artifacts.core.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
 from artifacts.core.kinds import mime_of_filename as named_type
+from artifacts.core.opinions import Opinion, opinion_of
 from artifacts.core.signatures import HEAD, Match
-from artifacts.core.store import BLOCK, ReadAt
+from artifacts.core.store import BLOCK, ReadAt, blocks, slices
 from capabilities.core.vocabulary import Kind
 
-Sniff = Callable[[bytes], str | None]
-"""`sniff(head)`: a MIME type, or None when it knows none; libmagic in artifacts/sniffer.py."""
+log = logging.getLogger(__name__)
 
 REASONS = {
     "declared": "as the uploader declared it",
@@ -94,6 +95,9 @@ class _Looked:
     evidence: tuple[Evidence, ...] = ()
 
 
+_FAILED = _Looked(evidence=(Evidence("bytes", "", "failed"),))
+
+
 @dataclass(frozen=True, slots=True)
 class BinaryDetector:
     """Tells what a file is; `sniff` and `guess_encoding` are opinions from outside the core, never proof.
@@ -101,8 +105,8 @@ class BinaryDetector:
     `prefer` is the language whose legacy encoding wins where bytes fit several (`zh`: GB18030).
     """
 
-    sniff: Sniff | None = None
-    guess_encoding: GuessEncoding | None = None
+    sniff: Opinion | None = None
+    guess_encoding: Opinion | None = None
     prefer: str = "zh"
 
     def detect(
@@ -118,14 +122,19 @@ class BinaryDetector:
         """What a file is that begins with `head` and has `size` bytes in all (None: the head is the whole file).
 
         `read_at` gives the rest: without it a zip's directory and the text behind the head are not looked at.
-        `encoding` is the uploader's word. Never raises: when looking fails, the metadata alone decides (ABR-8.3).
+        `encoding` is the uploader's word. Never raises: when looking fails, the metadata alone decides (ABR-8.3). What
+        hostile bytes can do is an answer of each step, so an exception is storage that fails, or a fault of our own.
         """
         declared, named = clean_mime(declared_mime), named_type(filename)
         size = max(size or 0, len(head))
         try:
             looked = self._look(head, size, read_at, declared or named, encoding)
-        except Exception:  # detection of a hostile file must not stop an upload (ABR-8.3)
-            looked = _Looked(evidence=(Evidence("bytes", "", "failed"),))
+        except OSError as error:
+            log.warning("reading a file of %d bytes failed, so its type is as declared: %s", size, error)
+            looked = _FAILED
+        except Exception:  # not even our own fault stops an upload (ABR-8.3)
+            log.exception("detection failed on a file of %d bytes, so its type is as declared", size)
+            looked = _FAILED
         said = Evidence("declared", declared or "", "declared" if declared else "undeclared")
         by_name = (Evidence("extension", named, "extension"),) if named else ()
         return _verdict(looked, declared, named, (said, *by_name, *looked.evidence))
@@ -146,14 +155,14 @@ class BinaryDetector:
         if match and not match.textual and _is_words(head, size):
             match = None
         if match:
-            match, notes = _inside(match, size, read_at or _slices(head), claimed)
+            match, notes = _inside(match, size, read_at or slices(head), claimed)
             if match.proves:
                 return _Looked(match, evidence=notes)
         if text := self._text(head, size, read_at, declared):
             own = signatures.text_type(head)
             by_words = (Evidence("markup", own, "markup"),) if own else ()
             return _Looked(match, text, evidence=(*notes, Evidence("text", text.encoding, "text"), *by_words))
-        opinion = clean_mime(self.sniff(head[:HEAD])) if self.sniff and not match else None
+        opinion = None if match else clean_mime(opinion_of(self.sniff, head[:HEAD]))
         said = (Evidence("libmagic", opinion, "libmagic"),) if opinion else ()
         return _Looked(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *said))
 
@@ -161,21 +170,20 @@ class BinaryDetector:
         """The encoding that holds for the whole file; for its head when there is no way to the rest."""
         if read_at is None and size > len(head):
             return self._find(head[:HEAD], False, declared)
-        read_at = read_at or _slices(head)
+        read_at = read_at or slices(head)
         found = self._find(head[:HEAD], size <= HEAD, declared)
-        if found is None or size <= HEAD or encodings.is_clean(_blocks(read_at, size), found.encoding):
+        if found is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), found.encoding):
             return found
-        if found.trial == "utf-8" and encodings.is_cut_off(_blocks(read_at, size)):
+        if found.trial == "utf-8" and encodings.is_cut_off(blocks(read_at, size)):
             return TextFound("utf-8", found.proof, "cut")
         if found.trial != "utf-8" or not head[:HEAD].isascii():
             return None
         later = self._find(_first_foreign_line(read_at, size), False, declared)
-        return later if later and encodings.is_clean(_blocks(read_at, size), later.encoding) else None
+        return later if later and encodings.is_clean(blocks(read_at, size), later.encoding) else None
 
     def _find(self, sample: bytes, whole: bool, declared: str | None) -> TextFound | None:
-        return encodings.find_text(
-            sample, whole=whole, declared=declared, prefer=self.prefer, guess=self.guess_encoding
-        )
+        guess = partial(opinion_of, self.guess_encoding)
+        return encodings.find_text(sample, whole=whole, declared=declared, prefer=self.prefer, guess=guess)
 
 
 def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
@@ -286,14 +294,3 @@ def _unknown(declared: str | None, notes: tuple[Evidence, ...]) -> Detection:
     """What could not be looked at is unknown binary (ABR-8.3)."""
     final = Evidence("verdict", OCTET_STREAM, "unknown")
     return Detection(OCTET_STREAM, Kind.OTHER, True, None, declared, None, False, (*notes, final))
-
-
-def _slices(data: bytes) -> ReadAt:
-    """Random access to bytes that are in memory."""
-    return lambda offset, length: data[max(offset, 0) : max(offset, 0) + max(length, 0)]
-
-
-def _blocks(read_at: ReadAt, size: int) -> Iterator[bytes]:
-    """The whole file, block by block."""
-    for offset in range(0, size, BLOCK):
-        yield read_at(offset, BLOCK)

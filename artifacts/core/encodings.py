@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-GuessEncoding = Callable[[bytes], str | None]
-"""`guess(head)`: the name of an encoding, or None; charset-normalizer in artifacts/sniffer.py."""
+from artifacts.core.opinions import Opinion
 
 MARKS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -135,7 +134,7 @@ def _controls(block: bytes, words: str, single: bool) -> int:
 
 
 def find_text(
-    head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: GuessEncoding | None = None
+    head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: Opinion | None = None
 ) -> TextFound | None:
     """Whether a head is text and in which encoding; None when it is none.
 
@@ -166,7 +165,7 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
     return is_clean(counted(), "utf-8", whole=False) and wide > 4
 
 
-def _trials(head: bytes, declared: str | None, prefer: str, guess: GuessEncoding | None) -> Iterator[TextFound]:
+def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | None) -> Iterator[TextFound]:
     """The trials in their order, each an encoding to be proved by decoding."""
     for mark, encoding in MARKS:
         if head.startswith(mark):

@@ -21,6 +21,17 @@ BLOCK = 256 * 1024
 """Bytes a pass over a file holds at a time, so that memory is flat whatever the file's size."""
 
 
+def slices(data: bytes) -> ReadAt:
+    """Random access to bytes that are in memory."""
+    return lambda offset, length: data[max(offset, 0) : max(offset, 0) + max(length, 0)]
+
+
+def blocks(read_at: ReadAt, size: int) -> Iterator[bytes]:
+    """The whole file, block by block."""
+    for offset in range(0, size, BLOCK):
+        yield read_at(offset, BLOCK)
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What a finished upload is known by: lower-case hex SHA-256 and size in bytes."""

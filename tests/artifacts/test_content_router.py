@@ -14,6 +14,7 @@ from artifacts.core.content_router import ArtifactContentRouter, ContentRouteRes
 from artifacts.core.get_artifact import InMemory
 from capabilities.core.message import Blob, Converted, ConvertTo, Text, UnreadableError
 from capabilities.core.vocabulary import Capabilities, Kind
+from tests.artifacts.faults import traces
 
 DATA = bytes(range(64))
 
@@ -247,13 +248,19 @@ def test_without_metadata_the_content_is_looked_at() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_a_detector_that_fails_leaves_an_unknown_binary_that_is_described() -> None:
-    """Whatever the detector trips over, the model gets words."""
+    """Whatever the detector trips over, the model gets words; only bytes that are gone leave no trace in the log."""
 
-    def trips(_: StoredArtifact) -> str | None:
-        raise RuntimeError("hostile file")
+    def failing(error: Exception) -> ArtifactContentRouter:
+        def trips(_: StoredArtifact) -> str | None:
+            raise error
 
-    result = ArtifactContentRouter(FakeServices(), detect=trips).route_content(BIN, "text+vision")
-    assert (result.content_type, result.routing, result.metadata["binaryType"]) == ("binary", "text", "other")
+        return ArtifactContentRouter(FakeServices(), detect=trips)
+
+    for error, logged in ((UnreadableError("artifact_missing"), 0), (OSError("disk"), 0), (TypeError("ours"), 1)):
+        with traces() as faults:
+            result = failing(error).route_content(BIN, "text+vision")
+        assert (result.content_type, result.routing, result.metadata["binaryType"]) == ("binary", "text", "other")
+        assert len(faults) == logged
 
 
 @pytest.mark.requirement("ABR-8.3")

@@ -24,9 +24,17 @@ from artifacts.core.kinds import (
 from artifacts.core.signatures import SIGNATURES
 from artifacts.sniffer import detector
 from capabilities.core.vocabulary import Kind
+from tests.artifacts.faults import traces
 
 DETECT = detector()
 ALONE = BinaryDetector()
+
+
+def broken(_: bytes) -> str | None:
+    raise RuntimeError("no")
+
+
+FAILING = BinaryDetector(broken, broken)
 PNG = picture("PNG")
 
 
@@ -284,15 +292,19 @@ def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_a_sniffer_and_a_guesser_that_fail_leave_unknown_binary() -> None:
-    """When looking fails, what nobody declared is unknown binary, and what was declared stands (ABR-8.2, 8.3)."""
-
-    def broken(_: bytes) -> str | None:
-        raise RuntimeError("no")
-
-    failing = BinaryDetector(broken, broken)
-    found = failing.detect(b"\xff\x00\x81")
+    """What nobody declared is unknown binary, and what was declared stands (ABR-8.2, 8.3); the log has both traces."""
+    with traces() as faults:
+        found = FAILING.detect(b"\xff\x00\x81")
     assert (found.mime_type, found.kind, found.is_binary) == ("application/octet-stream", Kind.OTHER, True)
-    assert failing.detect(b"\xff\x00\x81", None, "image/png").kind is Kind.IMAGE
+    assert FAILING.detect(b"\xff\x00\x81", None, "image/png").kind is Kind.IMAGE
+    assert {record.exc_info[0] for record in faults if record.exc_info} == {RuntimeError}
+
+
+def test_an_opinion_that_fails_costs_nothing_but_the_opinion() -> None:
+    """Chinese in GB18030 is found by our own trials whether or not the guesser breaks."""
+    found = FAILING.detect(ZH.encode("gb18030"))
+    assert (found.kind, found.encoding) == (Kind.TEXT, "gb18030")
+    assert "failed" not in [item.reason for item in found.evidence]
 
 
 @pytest.mark.requirement("ABR-1.2")

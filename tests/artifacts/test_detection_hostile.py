@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from encodings.aliases import aliases
 
 import pytest
 from hypothesis import given
@@ -15,8 +16,11 @@ from artifacts.core.facts import image_size
 from artifacts.core.kinds import clean_mime, kind_of
 from artifacts.sniffer import detector, in_use, sniff
 from capabilities.core.vocabulary import Kind
+from tests.artifacts.faults import no_fault_of_our_own, traces
 
 DETECT = detector()
+ENCODINGS = sorted({*aliases, *aliases.values()})
+"""Every encoding that Python knows, and its ways to write bytes that are no text: what an uploader may name."""
 PNG = picture("PNG")
 BUDGET_SECONDS = 2.0
 
@@ -73,11 +77,18 @@ def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
     st.one_of(st.binary(max_size=2000), st.sampled_from([s.data for s in SAMPLES]).flatmap(lambda d: st.just(d))),
     st.one_of(st.none(), st.text(max_size=20), st.sampled_from([s.mime for s in SAMPLES])),
     st.one_of(st.none(), st.text(max_size=20), st.sampled_from([s.name for s in SAMPLES])),
+    st.one_of(st.none(), st.text(max_size=20), st.sampled_from(ENCODINGS)),
 )
 @pytest.mark.requirement("ABR-8.3")
-def test_detection_never_raises_and_its_answer_is_whole(data: bytes, declared: str | None, name: str | None) -> None:
-    """Any bytes, any metadata: a clean type of that kind; text has an encoding that decodes it, binary has none."""
-    found = DETECT.detect(data, None, declared, name)
+def test_detection_never_raises_and_its_answer_is_whole(
+    data: bytes, declared: str | None, name: str | None, encoding: str | None
+) -> None:
+    """Any bytes, any metadata: a clean type of that kind; text has an encoding that decodes it, binary has none.
+
+    Nothing failed on the way either: a fault that detection outlived ends this test.
+    """
+    with no_fault_of_our_own():
+        found = DETECT.detect(data, None, declared, name, encoding=encoding)
     assert clean_mime(found.mime_type) == found.mime_type or found.mime_type == "application/octet-stream"
     assert found.is_binary == (found.kind is not Kind.TEXT)
     assert (found.encoding is None) == found.is_binary
@@ -93,7 +104,8 @@ def test_a_damaged_or_cut_sample_is_still_answered(sample, place: int, byte: int
     """One byte changed, or the rest missing: an answer, and the containers' readers raise nothing."""
     damaged = sample.data[:place] + bytes([byte]) + sample.data[place + 1 :]
     for data in (damaged, sample.data[:place]):
-        DETECT.detect(data, None, None, sample.name)
+        with no_fault_of_our_own():
+            DETECT.detect(data, None, None, sample.name)
         for look in INSPECT.values():
             look(lambda offset, length, data=data: data[max(offset, 0) : max(offset, 0) + length], len(data))
         image_size(data, sample.mime)
@@ -115,8 +127,24 @@ def test_the_reader_that_fails_is_no_failure_of_the_upload() -> None:
     def broken(offset: int, length: int) -> bytes:
         raise OSError("disk")
 
-    found = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=broken)
+    with no_fault_of_our_own():
+        found = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=broken)
     assert (found.mime_type, found.kind) == ("application/msword", Kind.DOCUMENT)
+    assert "failed" in [item.reason for item in found.evidence]
+
+
+def test_a_fault_of_our_own_is_logged_with_its_trace_and_costs_no_upload() -> None:
+    """What was declared stands, and the laws above see the fault: it is not taken for a hostile file."""
+
+    def wrong(offset: int, length: int) -> bytes:
+        raise TypeError("a bytes-like object is required, not 'str'")
+
+    with traces() as found:
+        seen = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=wrong)
+    assert (seen.mime_type, seen.kind) == ("application/msword", Kind.DOCUMENT)
+    assert [record.exc_info[0] for record in found if record.exc_info] == [TypeError]
+    with pytest.raises(AssertionError, match="detection"), no_fault_of_our_own():
+        BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=wrong)
 
 
 def test_libmagic_in_use_is_named_and_its_opinion_is_only_asked_of_what_is_no_text() -> None:
