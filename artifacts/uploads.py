@@ -91,7 +91,7 @@ class StoringUploadHandler(FileUploadHandler):
         about = {
             "name": self.file_name,
             "content_type": self.content_type,
-            "charset": self.charset,
+            "charset": _encoding_in(self.charset),
             "content_type_extra": self.content_type_extra,
         }
         return ReceivedFile(self._upload, bytes(self._beginning), file_size, about)
@@ -105,6 +105,16 @@ class StoringUploadHandler(FileUploadHandler):
         _give_up(self._begun)
         if self.request is not None:
             self.request.upload_problem = problem  # type: ignore[attr-defined]
+
+
+LONGEST_NAME = 40
+"""Characters of an encoding's name; Python's longest has 21, and it remembers every word it was asked for."""
+
+
+def _encoding_in(charset: str | bytes | None) -> str | None:
+    """The name in a part's `charset`, which Django hands on as the bytes it read; None for what cannot be one."""
+    name = charset.decode("ascii", "replace") if isinstance(charset, bytes) else charset
+    return name if name and len(name) <= LONGEST_NAME else None
 
 
 class _Told:

@@ -20,6 +20,7 @@ from artifacts.content import byte_store
 from artifacts.models import Artifact
 from capabilities.core.description import parse
 from routing_admin.models import AuditEvent, Installation, Revision
+from tests.artifacts.faults import no_fault_of_our_own
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -71,6 +72,34 @@ def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -
     assert made.get("encoding") == ("gb18030" if name == "gb18030" else None)
     assert len(made["id"]) >= 26
     assert temporary_files() == []
+
+
+WITH_CHARSET = [
+    ("text/plain; charset=utf-8", "notes.txt", CHINESE.encode(), "utf-8"),
+    ('text/plain; charset="UTF-8"', "notes.txt", CHINESE.encode(), "utf-8"),
+    ("application/json;charset=utf-8", "data.json", b'{"a": 1}', "utf-8"),
+    ("text/csv; header=present; charset=gbk", "table.csv", GB18030, "gb18030"),
+    ("text/plain; charset=GB2312", "notes.txt", GB18030, "gb18030"),
+    ("text/plain; charset=windows-1251", "privet.txt", "Привет".encode("cp1251"), "cp1251"),
+    ("text/plain; charset=", "notes.txt", CHINESE.encode(), "utf-8"),
+    ("text/plain; charset=no-such-encoding", "notes.txt", GB18030, "gb18030"),
+    ("text/plain; charset=base64", "notes.txt", GB18030, "gb18030"),
+    ("text/plain; charset=utf-16", "notes.txt", b"plain words", "utf-8"),
+    ("text/plain; charset=\u00fctf-8", "notes.txt", GB18030, "gb18030"),
+    ("text/plain; charset=" + "x" * 900, "notes.txt", GB18030, "gb18030"),
+]
+"""What the part says of its type, its name, its bytes, and the encoding they are in; a bad word is no word."""
+
+
+@pytest.mark.parametrize(("kind", "name", "data", "encoding"), WITH_CHARSET)
+def test_a_text_upload_that_names_its_encoding_is_text(
+    kind: str, name: str, data: bytes, encoding: str, text_agent: Any
+) -> None:
+    """The parameter helps where it is right and costs nothing where it is not: the text comes back as it was."""
+    with no_fault_of_our_own():
+        made = text_agent.stored(name, data, kind)
+    assert (made["kind"], made["mimeType"], made["encoding"]) == ("text", kind.split(";")[0], encoding)
+    assert text_agent.artifact(made["ref"])["content"] == data.decode(encoding)
 
 
 @pytest.mark.requirement("ABR-3.1", "ABR-3.3", "ABR-3.4", "ABR-4.1", "ABR-4.4", "ABR-5.1", "ABR-7.1", "ABR-7.5")

@@ -23,8 +23,8 @@ def get(key: str, path: str, method: str = "get"):
     return getattr(Client(), method)(path, headers={"authorization": f"Bearer {key}"})
 
 
-def upload(key: str, data: bytes = PNG, name: str = "dot.png"):
-    body = {"purpose": "vision", "file": SimpleUploadedFile(name, data, "image/png")}
+def upload(key: str, data: bytes = PNG, name: str = "dot.png", kind: str = "image/png"):
+    body = {"purpose": "vision", "file": SimpleUploadedFile(name, data, kind)}
     return Client().post("/v1/files", body, headers={"authorization": f"Bearer {key}"})
 
 
@@ -53,6 +53,14 @@ def test_a_file_goes_in_is_listed_comes_out_and_goes_away(key):
     assert response.headers["Content-Type"] == "image/png"
     assert get(key, f"/v1/files/{made['id']}", "delete").json()["deleted"] is True
     assert get(key, f"/v1/files/{made['id']}").status_code == 404
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "gbk", "nonsense"])
+def test_a_text_file_that_names_its_encoding_is_text(key, charset):
+    """A charset parameter, as every HTTP client writes it, changes nothing of what the file is."""
+    text = "测试文件".encode("gbk" if charset == "gbk" else "utf-8")
+    made = upload(key, text, "notes.txt", f"text/plain; charset={charset}").json()
+    assert (made["kind"], made["mime_type"]) == ("text", "text/plain")
 
 
 def test_a_file_of_another_agent_is_read_by_reference_and_deleted_by_its_owner_only(key):
