@@ -11,8 +11,9 @@ from django.conf import settings
 from artifacts import extract
 from artifacts.core.artifact import StoredArtifact, artifact_id
 from artifacts.core.encodings import decode_blocks
+from artifacts.core.errors import MissingError
 from artifacts.core.store import ByteStore
-from artifacts.models import Artifact
+from artifacts.models import Artifact, ArtifactQuerySet
 from artifacts.stores import FileStore
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, UnreadableError
 from capabilities.core.vocabulary import Kind
@@ -80,8 +81,12 @@ def health(sha256: str, store: ByteStore | None = None) -> str | None:
 
 
 def stored(row: Artifact) -> StoredArtifact:
-    """The artifact as the cores know it, with its content; bytes that are gone or damaged are told beforehand."""
+    """The artifact as the cores know it, with its content; bytes that are gone or damaged are told beforehand.
+
+    A deleted or expired one is gone, though its bytes may still wait for `prune`.
+    """
     store = byte_store()
+    content = None if row.is_gone else StoredContent(store, row.sha256, row.size, row.mime_type, row.encoding or None)
     return StoredArtifact(
         id=row.id,
         mime_type=row.mime_type,
@@ -97,8 +102,8 @@ def stored(row: Artifact) -> StoredArtifact:
         height=row.height,
         pages=row.pages,
         seconds=row.seconds,
-        unreadable=health(row.sha256, store),
-        content=StoredContent(store, row.sha256, row.size, row.mime_type, row.encoding or None),
+        unreadable=health(row.sha256, store) if content else MissingError.code,
+        content=content,
     )
 
 
@@ -115,10 +120,21 @@ class RowStore:
 
     def row(self, ref: str) -> Artifact | None:
         """The row behind a reference; a word that cannot be one never reaches the database (decision 14)."""
-        bare = artifact_id(ref)
-        return Artifact.objects.readable_by(self.agent).filter(pk=bare).first() if bare else None
+        return self._first(Artifact.objects.readable_by(self.agent), ref)
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
         """The artifact, None when there is none that this agent may read."""
         row = self.row(ref)
         return stored(row) if row is not None else None
+
+    def part(self, ref: str) -> FilePart | None:
+        """The artifact as a part of a message; a deleted or expired one is a part that says so (decision 16).
+
+        None where there never was one, as far as this agent may know.
+        """
+        row = self._first(Artifact.objects.open_to(self.agent), ref)
+        return part_of(row) if row is not None else None
+
+    def _first(self, rows: ArtifactQuerySet, ref: str) -> Artifact | None:
+        bare = artifact_id(ref)
+        return rows.filter(pk=bare).first() if bare else None

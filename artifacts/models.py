@@ -26,9 +26,13 @@ class ArtifactQuerySet(models.QuerySet["Artifact"]):
             Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
         )
 
+    def open_to(self, agent_id: str) -> ArtifactQuerySet:
+        """Artifacts, gone ones too, whose existence an agent may know of: shared ones, and its own private ones."""
+        return self.filter(Q(visibility=Artifact.Visibility.SHARED) | Q(owner=agent_id))
+
     def readable_by(self, agent_id: str) -> ArtifactQuerySet:
         """Living artifacts an agent may read by reference: shared ones, and its own private ones (CONTRACT §3)."""
-        return self.living().filter(Q(visibility=Artifact.Visibility.SHARED) | Q(owner=agent_id))
+        return self.living().open_to(agent_id)
 
     def owned_by(self, agent_id: str) -> ArtifactQuerySet:
         """Living artifacts an agent stored itself: what it may list and delete."""
@@ -81,3 +85,8 @@ class Artifact(models.Model):
     def ref(self) -> str:
         """The reference that agents hand to one another."""
         return f"artifact:{self.id}"
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was deleted or has expired; `living` is the same question to the database."""
+        return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,8 @@ from capabilities.ports import ports
 
 PAGE = 50
 MAX_PAGE = 200
+OFFERED = 30
+"""How many of the newest artifacts can be attached from a page."""
 
 
 def artifact_json(row: Artifact) -> dict[str, Any]:
@@ -76,6 +79,12 @@ def page_of(rows: QuerySet[Artifact], *, cursor: str = "", limit: int = PAGE, q:
         rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=last))
     found = list(rows.order_by("-created_at", "-pk")[: limit + 1])
     return Page(tuple(found[:limit]), _cursor(found[limit - 1]) if len(found) > limit else None)
+
+
+def attachable(chosen: Collection[str]) -> list[Artifact]:
+    """What a page offers for a message: the newest artifacts, and the chosen ones, gone or not: the message says so."""
+    newest = list(Artifact.objects.living()[:OFFERED])
+    return newest + list(Artifact.objects.filter(pk__in=set(chosen) - {row.pk for row in newest}))
 
 
 def _cursor(row: Artifact) -> str:

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 from pydantic import Field
 
-from artifacts.content import RowStore, stored
+from artifacts.content import RowStore
 from capabilities.agent_calls import CallError, answer, needs, principal_of, read_as, takes
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.wire import Answer
@@ -98,7 +98,7 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
 
 
 def job_of(body: ResolveIn, agent: str) -> Job:
-    """The decided request. Raises `CallError`: 404 for an artifact that is not there, 503 without a route."""
+    """The decided request. Raises `CallError`: 404 for an artifact that never was, 503 without a route."""
     state = snapshot.current()
     try:
         taken, matched = resolve_route(state.configuration, body.taskType)
@@ -112,12 +112,15 @@ def job_of(body: ResolveIn, agent: str) -> Job:
 
 
 def attached(given: AttachmentIn, rows: RowStore) -> FilePart:
-    """The file an attachment refers to, as its artifact says what it is. Raises `CallError` 404."""
-    row = rows.row(given.artifactRef)
-    if row is None:
-        message = "The artifact does not exist or has been deleted. Upload the file again and use the new reference."
+    """The file an attachment refers to, as its artifact says what it is; one that is gone says so (decision 16).
+
+    Raises `CallError` 404 for one that never existed for this agent.
+    """
+    found = rows.part(given.artifactRef)
+    if found is None:
+        message = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
         raise CallError(404, "artifact_not_found", message, ref=given.artifactRef)
-    return stored(row).part()
+    return found
 
 
 def answered(job: Job, done: Done[Answer]) -> dict[str, Any]:

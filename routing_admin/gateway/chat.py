@@ -15,6 +15,7 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
+from artifacts.content import RowStore
 from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Usage
 from routing_admin import snapshot
 from routing_admin.core.chain import OK, Attempt, Done, cut_short
@@ -30,7 +31,7 @@ from routing_admin.gateway import naming
 from routing_admin.gateway.admission import actor_for, admitted, async_endpoint
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.errors import GatewayError, body_of, json_response, of_router
-from routing_admin.gateway.media import finder, keeper
+from routing_admin.gateway.media import keeper
 from routing_admin.gateway.parsing import parse
 from routing_admin.gateway.rendering import Chunks, completion, event
 from routing_admin.job import job_for
@@ -95,7 +96,7 @@ def admit(request: HttpRequest, telling: Telling) -> Ready:
     telling.knows(agent=principal.agent, key=principal.key)
     try:
         state = snapshot.current()
-        asked = parse(read_object(request), finder(principal.agent))
+        asked = parse(read_object(request), RowStore(principal.agent).part)
         telling.knows(asked_model=asked.model or f"task:{asked.task_type}", stream=asked.stream)
         named = _named(state, asked.model, asked.task_type)
         job = job_for(

@@ -18,10 +18,9 @@ from django.conf import settings
 
 from artifacts import extract
 from artifacts.actions import store_blocks
-from artifacts.content import RowStore, stored
-from artifacts.core.artifact import REF_PREFIX
+from artifacts.core.artifact import REF_PREFIX, artifact_id
 from artifacts.core.encodings import decode_blocks
-from artifacts.core.errors import ArtifactError
+from artifacts.core.errors import ArtifactError, MissingError
 from artifacts.core.facts import image_size
 from artifacts.core.filenames import clean_filename
 from artifacts.core.kinds import mime_of_filename
@@ -37,12 +36,44 @@ log = logging.getLogger(__name__)
 
 DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
+ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
+"""What is known of a file by the slot it stands in alone."""
 URL_CHARS = 8192
 PIECE_CHARS = 4 * 256 * 1024
 """Base64 that is decoded in one go: whole groups of four characters."""
 
 Find = Callable[[str], FilePart | None]
-"""The file behind a reference, as this agent may read it; None where there is none for it."""
+"""The file behind a reference, as this agent may read it, gone or not; None where it never existed for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """The artifacts that one message may name.
+
+    `must_exist` says that it is the newest user message: only there a reference that never existed is an error, so that
+    nothing in a conversation's past ends it (decision 16).
+    """
+
+    find: Find
+    must_exist: bool
+
+    def part(self, ref: str, param: str, unknown: FilePart) -> FilePart:
+        """The artifact behind a reference, or `unknown` as a part that says that it is gone.
+
+        Raises `BadRequestError` for one that must exist; it does not say whether another agent has it.
+        """
+        found = self.find(ref)
+        if found is None and self.must_exist:
+            message = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
+            raise BadRequestError(message, param, "artifact_not_found")
+        return found or _gone(ref, unknown)
+
+
+def _gone(ref: str, known: FilePart) -> FilePart:
+    """The part that says that a file is gone; a word that cannot be an artifact's id is at least its name."""
+    bare = artifact_id(ref)
+    filename = known.filename or (None if bare else clean_filename(ref))
+    return replace(known, artifact_id=bare, filename=filename, unreadable=MissingError.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,37 +164,17 @@ def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart
     return inline(data, match[1] or None, filename)
 
 
-def at_url(url: str, param: str, find: Find) -> FilePart:
+def at_url(url: str, param: str, references: References) -> FilePart:
     """The image at a URL: data in it, an artifact's reference, or an address that is passed on and never fetched."""
     if url[:5].lower() == "data:":
         return from_data_url(url, param)
     if url.startswith(REF_PREFIX):
-        return by_reference(url, param, find)
+        return references.part(url, param, ANY_IMAGE)
     parts = urlsplit(url) if len(url) <= URL_CHARS and url.isprintable() else None
     if parts is None or parts.scheme not in ("https", "http") or not parts.hostname:
         raise BadRequestError("A URL here is a data URL, an https URL or artifact:<id>.", param)
     named = mime_of_filename(parts.path)
-    return FilePart(Kind.IMAGE, named if named and named.startswith("image/") else "image/*", url=url)
-
-
-def by_reference(ref: str, param: str, find: Find) -> FilePart:
-    """The artifact behind a reference. One that is not there for this agent is refused without saying which it is."""
-    found = find(ref)
-    if found is None:
-        message = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
-        raise BadRequestError(message, param, "artifact_not_found")
-    return found
-
-
-def finder(agent: str) -> Find:
-    """Artifacts as one agent may read them by reference; bytes that are gone make a part that says so."""
-    rows = RowStore(agent)
-
-    def find(ref: str) -> FilePart | None:
-        row = rows.row(ref)
-        return None if row is None else stored(row).part()
-
-    return find
+    return replace(ANY_IMAGE, mime_type=named if named and named.startswith("image/") else "image/*", url=url)
 
 
 def keeper(actor: Actor) -> Callable[[FilePart], FilePart]:

@@ -8,11 +8,22 @@ from types import MappingProxyType
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
+from artifacts.core.filenames import clean_filename
 from artifacts.core.get_artifact import BadBase64Error, InMemory, read_tool_result
+from artifacts.core.kinds import OCTET_STREAM, kind_of, mime_of_filename
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import Object, a_list, an_object, missing, needed_text, text_in, wrong
-from routing_admin.gateway.media import AUDIO_TYPES, Find, at_url, by_reference, decoded, from_data_url, inline
+from routing_admin.gateway.media import (
+    ANY_AUDIO,
+    AUDIO_TYPES,
+    Find,
+    References,
+    at_url,
+    decoded,
+    from_data_url,
+    inline,
+)
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {
@@ -27,9 +38,10 @@ ROLES: Mapping[str, Role] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class MessageReader:
-    """Reads messages for one agent; `find` gives the artifacts it may see."""
+    """Reads messages for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message."""
 
     find: Find
+    must_exist: bool = True
 
     def messages(self, value: Any) -> tuple[Message, ...]:
         """All messages. Raises `BadRequestError` naming the first place that is wrong."""
@@ -38,8 +50,10 @@ class MessageReader:
         found = a_list(value, "messages")
         if not found:
             raise BadRequestError("messages is a list of at least one message.", "messages", "empty_array")
+        newest = _newest(found)
         return tuple(
-            self.message(an_object(each, f"messages[{at}]"), f"messages[{at}]") for at, each in enumerate(found)
+            replace(self, must_exist=at == newest).message(an_object(each, f"messages[{at}]"), f"messages[{at}]")
+            for at, each in enumerate(found)
         )
 
     def message(self, value: Object, at: str) -> Message:
@@ -87,8 +101,12 @@ class MessageReader:
         if isinstance(file.content, InMemory):
             looked = inline(file.content.data, file.mime_type, file.filename)
             return replace(looked, artifact_id=file.artifact_id, led=True)
-        known = by_reference(REF_PREFIX + (file.artifact_id or ""), param, self.find)
+        known = self._references.part(REF_PREFIX + (file.artifact_id or ""), param, file)
         return replace(known, led=True)
+
+    @property
+    def _references(self) -> References:
+        return References(self.find, self.must_exist)
 
     def _part(self, value: Any, role: Role, at: str) -> Part:
         part = an_object(value, at)
@@ -99,35 +117,41 @@ class MessageReader:
         if read is None:
             known = ", ".join(("text", *_PARTS))
             raise BadRequestError(f"{at}.type is one of {known}.", f"{at}.type")
-        return read(part, at, self.find)
+        return read(part, at, self._references)
 
 
-def _image(part: Object, at: str, find: Find) -> FilePart:
+def _newest(messages: list[Any]) -> int | None:
+    """Where the newest user message stands: what comes after it was made by machines. None without one."""
+    asked = (at for at, each in enumerate(messages) if isinstance(each, dict) and each.get("role") == Role.USER.value)
+    return max(asked, default=None)
+
+
+def _image(part: Object, at: str, references: References) -> FilePart:
     inner = part.get("image_url")
     place = f"{at}.image_url"
     if isinstance(inner, str):
-        return at_url(inner, place, find)
+        return at_url(inner, place, references)
     if inner is None:
         raise missing(place)
-    found = at_url(needed_text(an_object(inner, place), "url", place), f"{place}.url", find)
+    found = at_url(needed_text(an_object(inner, place), "url", place), f"{place}.url", references)
     return replace(found, detail=text_in(inner, "detail", place))
 
 
-def _audio(part: Object, at: str, find: Find) -> FilePart:
+def _audio(part: Object, at: str, references: References) -> FilePart:
     place = f"{at}.input_audio"
     if part.get("input_audio") is None:
         raise missing(place)
     inner = an_object(part["input_audio"], place)
     data = needed_text(inner, "data", place)
     if data.startswith(REF_PREFIX):
-        return by_reference(data, f"{place}.data", find)
+        return references.part(data, f"{place}.data", ANY_AUDIO)
     if data[:5].lower() == "data:":
         return from_data_url(data, f"{place}.data")
     word = needed_text(inner, "format", place)
     return inline(decoded(data, f"{place}.data"), AUDIO_TYPES.get(word.lower(), f"audio/{word.lower()}"), None)
 
 
-def _file(part: Object, at: str, find: Find) -> FilePart:
+def _file(part: Object, at: str, references: References) -> FilePart:
     """`file_id`, `file_data`, or `data` with `mimeType` as get_artifact returns it."""
     place = f"{at}.file"
     if part.get("file") is None:
@@ -135,7 +159,7 @@ def _file(part: Object, at: str, find: Find) -> FilePart:
     inner = an_object(part["file"], place)
     ref = text_in(inner, "file_id", place)
     if ref is not None:
-        return by_reference(ref, f"{place}.file_id", find)
+        return references.part(ref, f"{place}.file_id", _named(text_in(inner, "filename", place)))
     key = "file_data" if inner.get("file_data") is not None else "data"
     data, filename = text_in(inner, key, place), text_in(inner, "filename", place)
     if data is None:
@@ -145,7 +169,13 @@ def _file(part: Object, at: str, find: Find) -> FilePart:
     return inline(decoded(data, f"{place}.{key}"), text_in(inner, "mimeType", place), filename)
 
 
-_PARTS: Mapping[str, Callable[[Object, str, Find], FilePart]] = MappingProxyType(
+def _named(filename: str | None) -> FilePart:
+    """What is known of a file by its name alone."""
+    mime_type = mime_of_filename(filename) or OCTET_STREAM
+    return FilePart(kind_of(mime_type), mime_type, clean_filename(filename) or None)
+
+
+_PARTS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
     {"image_url": _image, "input_audio": _audio, "file": _file}
 )
 

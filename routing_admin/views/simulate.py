@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from artifacts.content import part_of
 from artifacts.models import Artifact
+from artifacts.queries import attachable
 from capabilities.access import actor_of, can_edit
 from capabilities.core.delivery import SHOWN, Shown
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
@@ -35,8 +36,6 @@ from routing_admin.telling import Telling, answer_told_sync
 from routing_admin.views import simulate_words as words
 from routing_admin.views.simulate_words import OUTCOMES, StopView
 
-ARTIFACTS = 30
-"""How many of the newest artifacts can be attached from the page."""
 LONGEST = 20_000
 
 
@@ -99,7 +98,7 @@ def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool)
     )
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     panel.languages = [(code, f"{code} · {text}") for code, text in directives.items()]
-    panel.artifacts = list(Artifact.objects.living()[:ARTIFACTS]) if may_attach else []
+    panel.artifacts = attachable(panel.chosen) if may_attach else []
     return panel
 
 
@@ -111,7 +110,7 @@ def with_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str
 
 
 def chat_of(panel: Panel) -> ChatRequest:
-    """The request: the message, and the artifacts that are attached. Raises `Http404` for one that is gone."""
+    """The request: the message, and the artifacts that are attached. Raises `Http404` for one that never was."""
     rows = {row.pk: row for row in panel.artifacts}
     parts: list[FilePart] = []
     for pk in panel.chosen:
@@ -267,11 +266,11 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
 
 
 def ask_again(panel: Panel, logged: RequestLog) -> None:
-    """Puts a recorded request's question and its living artifacts into the panel; without a record nothing."""
+    """Puts a recorded request's question and its artifacts into the panel; without a record nothing."""
     question, files = question_of(logged.body)
     if not (question or files):
         return
-    panel.artifacts += Artifact.objects.living().filter(pk__in=set(files) - {row.pk for row in panel.artifacts})
+    panel.artifacts = attachable(files)
     panel.message, panel.chosen = question, [row.pk for row in panel.artifacts if row.pk in files]
 
 

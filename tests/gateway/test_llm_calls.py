@@ -110,6 +110,23 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
     assert (caught.value.status, caught.value.code) == (404, "artifact_not_found")
 
 
+def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key):
+    """Known to have existed: the model reads which file is missing. Another's private one is 404 as if it never was."""
+    from artifacts.actions import delete_artifacts, store_bytes
+    from capabilities.ports import SYSTEM
+
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    hidden = store_bytes(SYSTEM, PNG, owner="vision-agent", filename="dot.png", visibility="private")
+    delete_artifacts(SYSTEM, [row.pk, hidden.pk])
+    told = send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": row.ref}])
+    assert "[文件处理失败: dot.png]" in told["content"]
+    assert f"工件ID: {row.ref}" in told["content"]
+    assert told["attempts"][-1]["adaptation"] == "image=described"
+    with pytest.raises(CallError) as caught:
+        send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": hidden.ref}])
+    assert (caught.value.status, caught.value.code) == (404, "artifact_not_found")
+
+
 def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
     """By the request id; another agent's request is not there for it."""
     made = request(key, {"prompt": "Hello"})

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from artifacts.actions import store_bytes
+from artifacts.actions import delete_artifacts, store_bytes
 from capabilities.ports import SYSTEM
 from routing_admin.actions import installation
 from tests.gateway.plane import PNG, install, logged, post, said
@@ -16,9 +16,8 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 def page(request_id: str, **role: bool) -> str:
     """Simulate's page for a request of the log, as a person of that role sees it."""
-    name = "admin" if role else "viewer"
-    person = Client()
-    person.force_login(get_user_model().objects.create_user(f"replay-{name}", password="correct horse", **role))
+    people, person = get_user_model().objects, Client()
+    person.force_login(people.create_user(f"replay-{people.count()}", password="correct horse", **role))
     return person.get("/simulate/", {"request": request_id}).content.decode()
 
 
@@ -35,3 +34,15 @@ def test_a_recorded_request_is_asked_again_with_its_words_and_files():
     assert "Which colour is noon?" in seen
     assert row.pk in seen
     assert "Which colour is noon?" not in page(kept.pk)
+
+
+def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it():
+    """Simulate shows what the same call would send now: that the file is gone (decision 16)."""
+    key = install()
+    installation.record_bodies(SYSTEM, True)
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    response = post(key, said({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
+    kept = logged(response.headers["x-request-id"])
+    assert "文件处理失败" not in page(kept.pk, is_staff=True)
+    delete_artifacts(SYSTEM, [row.pk])
+    assert "文件处理失败: dot.png" in page(kept.pk, is_staff=True)

@@ -11,6 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from artifacts.actions import delete_artifacts, store_bytes
+from capabilities.ports import SYSTEM
 from routing_admin.demo import load as demo
 from routing_admin.journal import journal
 from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision, TaskRoute
@@ -128,9 +130,18 @@ def test_an_empty_chain_says_that_there_is_nobody_to_ask(admin_client: Client) -
     assert "There is no candidate to ask yet" in answer.content.decode()
 
 
-def test_an_artifact_that_is_gone_is_404(admin_client: Client) -> None:
-    """A page left open too long does not send something else."""
+def test_an_artifact_that_never_was_is_404(admin_client: Client) -> None:
+    """Nothing else is sent in its place."""
     assert admin_client.post(PAGE, asked(**{"sim-artifact": "gone"})).status_code == 404
+
+
+def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin_client: Client) -> None:
+    """A page left open shows what a call that names the file would send now (decision 16)."""
+    row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
+    delete_artifacts(SYSTEM, [row.pk])
+    walked = walk(admin_client, asked(**{"sim-artifact": row.pk}))
+    assert "文件处理失败: diary.txt" in str(walked.stops[0].payload)
+    assert "noon" not in str([stop.payload for stop in walked.stops])
 
 
 def test_sending_for_real_calls_answers_and_is_written_down(admin_client: Client) -> None:

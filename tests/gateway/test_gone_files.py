@@ -1,0 +1,191 @@
+"""A file that is gone never ends a conversation (decision 16); an agent learns nothing of another's private files."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from artifacts.actions import delete_artifacts, restore_artifacts, store_bytes
+from artifacts.models import Artifact
+from capabilities.ports import SYSTEM
+from tests.gateway.plane import PNG, install, logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+NEVER = "artifact:" + "0" * 32
+ODD = "artifact:../../etc/passwd"
+
+
+@pytest.fixture
+def key() -> str:
+    return install()
+
+
+def kept(owner: str = "text-agent", **more: Any) -> Artifact:
+    return store_bytes(SYSTEM, PNG, owner=owner, filename="dot.png", declared="image/png", **more)
+
+
+def end(row: Artifact, how: str) -> None:
+    """The artifact is deleted, has expired, or was even pruned."""
+    if how == "deleted":
+        delete_artifacts(SYSTEM, [row.pk])
+    elif how == "expired":
+        Artifact.objects.filter(pk=row.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    else:
+        Artifact.objects.filter(pk=row.pk).delete()
+
+
+def as_image(ref: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": ref}}
+
+
+def as_file(ref: str) -> dict[str, Any]:
+    return {"type": "file", "file": {"file_id": ref}}
+
+
+def as_audio(ref: str) -> dict[str, Any]:
+    return {"type": "input_audio", "input_audio": {"data": ref, "format": "wav"}}
+
+
+FORMS = {"image_url": as_image, "file_id": as_file, "input_audio": as_audio}
+
+
+def result_of(ref: str) -> dict[str, Any]:
+    """A get_artifact result in the seed's short form, which names its artifact and carries no data."""
+    about = {"id": ref.removeprefix("artifact:"), "filename": "seen.png", "mimeType": "image/png"}
+    return {"contentType": "image", "routing": "image_url", "metadata": about}
+
+
+def tool_turn(ref: str) -> list[dict[str, Any]]:
+    call = {"id": "c1", "type": "function", "function": {"name": "get_artifact", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": json.dumps(result_of(ref))},
+    ]
+
+
+def ask(key: str, *messages: dict[str, Any], model: str = "echo-vision", **more: Any) -> Any:
+    return post(key, {"model": model, "messages": list(messages), **more})
+
+
+def words(response: Any) -> str:
+    assert response.status_code == 200, response.content
+    return str(response.json()["choices"][0]["message"]["content"])
+
+
+def later(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
+    """A conversation whose first turn holds the parts."""
+    return [
+        {"role": role, "content": parts},
+        {"role": "assistant", "content": "A dot."},
+        {"role": "user", "content": "And now?"},
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
+def test_a_file_in_the_history_never_ends_the_conversation(key, how, form):
+    """However it went and however it is named: the later turn is answered, and the file is described as gone."""
+    row = kept()
+    turn = later([{"type": "text", "text": "Look"}, FORMS[form](row.ref)])
+    assert "文件处理失败" not in words(ask(key, *turn))
+    end(row, how)
+    text = words(ask(key, *turn))
+    name = row.pk if how == "pruned" else "dot.png"
+    assert f"[文件处理失败: {name}]" in text
+    assert f"工件ID: {row.ref}" in text
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
+@pytest.mark.parametrize("ref", [NEVER, ODD, "file-abc123"])
+def test_what_an_earlier_message_names_and_never_was_is_described_too(key, ref, role):
+    """Any role may hold it, and it need not even be a reference; in English where the call asks for it."""
+    response = ask(key, *later([{"type": "text", "text": "Look"}, as_file(ref)], role), language="en")
+    assert "[File could not be processed: " in words(response)
+    assert response.headers["x-routing-adaptation"] == "file=described"
+
+
+@pytest.mark.parametrize("how", ["deleted", "expired"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_is_known_to_have_existed_is_described_in_the_newest_message_as_well(key, how, form):
+    """The log says why: `artifact_missing`."""
+    row = kept()
+    end(row, how)
+    response = post(key, said(FORMS[form](row.ref), model="echo-vision"))
+    assert "[文件处理失败: dot.png]" in words(response)
+    assert response.headers["x-routing-adaptation"] == "image=described"
+    assert "artifact_missing" in str(logged(response.headers["x-request-id"]).attempts.get().deliveries)
+
+
+@pytest.mark.parametrize(("form", "place"), [("image_url", "image_url.url"), ("file_id", "file.file_id")])
+@pytest.mark.parametrize("ref", [NEVER, ODD])
+def test_only_what_the_newest_user_message_names_and_never_was_is_an_error(key, ref, form, place):
+    """400 with the place, also when tool results and answers stand behind that message."""
+    newest = {"role": "user", "content": [{"type": "text", "text": "Look"}, FORMS[form](ref)]}
+    for after in ([], tool_turn(kept().ref), [{"role": "assistant", "content": "I"}]):
+        response = ask(key, {"role": "user", "content": "Hello"}, newest, *after)
+        assert response.status_code == 400
+        error = response.json()["error"]
+        assert (error["code"], error["param"]) == ("artifact_not_found", f"messages[1].content[1].{place}")
+
+
+@pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
+def test_a_tool_result_in_the_newest_turn_that_names_something_gone_is_described(key, how):
+    """What a tool said comes from a machine: it may name what never was, and keeps the name it gave it."""
+    row = kept()
+    end(row, how)
+    for ref in (row.ref, NEVER):
+        text = words(ask(key, {"role": "user", "content": "Look"}, *tool_turn(ref)))
+        name = "dot.png" if ref == row.ref and how != "pruned" else "seen.png"
+        assert f"[文件处理失败: {name}]" in text
+        assert f"工件ID: {ref}" in text
+
+
+def test_without_a_user_message_nothing_is_an_error(key):
+    """A call may consist of a system message and tool results alone."""
+    text = words(ask(key, {"role": "system", "content": [as_file(NEVER)]}, *tool_turn(NEVER)))
+    assert text.count("文件处理失败") == 2
+
+
+@pytest.mark.parametrize("how", ["living", "deleted", "expired"])
+def test_anothers_private_file_is_as_if_it_had_never_been(key, how):
+    """The same status, the same words, whether or not it was ever there: only the id that was asked for differs."""
+    row = kept("vision-agent", visibility="private")
+    if how != "living":
+        end(row, how)
+
+    def answers(ref: str) -> list[Any]:
+        calls = [ask(key, {"role": "user", "content": [form(ref)]}) for form in FORMS.values()]
+        calls += [ask(key, *later([form(ref)])) for form in FORMS.values()]
+        calls += [ask(key, {"role": "user", "content": "Look"}, *tool_turn(ref))]
+        seen = [(one.status_code, one.headers.get("x-routing-adaptation"), told(one)) for one in calls]
+        return [json.loads(json.dumps(seen).replace(ref.removeprefix("artifact:"), "ID"))]
+
+    def told(response: Any) -> str:
+        body = response.json()
+        return body["error"]["message"] if "error" in body else words(response)
+
+    assert answers(row.ref) == answers(NEVER)
+
+
+def test_ones_own_private_file_is_known_to_have_existed(key):
+    """Its owner is told which file is gone."""
+    row = kept(visibility="private")
+    end(row, "deleted")
+    assert "[文件处理失败: dot.png]" in words(post(key, said(as_image(row.ref), model="echo-vision")))
+
+
+def test_a_deleted_file_is_gone_at_once_and_back_with_undo(key):
+    """Its bytes are still there for Undo, and no model gets them meanwhile."""
+    row = kept()
+    turn = later([as_image(row.ref)])
+    before = ask(key, *turn)
+    assert before.headers["x-routing-adaptation"] == "image=native"
+    end(row, "deleted")
+    assert ask(key, *turn).headers["x-routing-adaptation"] == "image=described"
+    restore_artifacts(SYSTEM, [row.pk])
+    assert words(ask(key, *turn)) == words(before)
