@@ -9,14 +9,20 @@ from capabilities.core.adaptation import CannotRead, PartDelivery
 from capabilities.core.delivery import Outcome
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from capabilities.core.reasons import ReasonCode
-from capabilities.core.receiver import Prepared, Receiver, prepare
+from capabilities.core.receiver import Prepared, Receiver, naming_limit, prepare
 from routing_admin.core.chain import Call
 from routing_admin.job import Job, Keep
 
 
 def prepared_for(job: Job, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
     """The request as this candidate gets it; media that it gets as words is stored first, so that they name it."""
-    making = partial(prepare, to=to, words=job.words, stream=job.stream, without_capabilities=call.without_capabilities)
+    making = partial(
+        prepare,
+        to=naming_limit(to, call.limit_name),
+        words=job.words,
+        stream=job.stream,
+        without_capabilities=call.without_capabilities,
+    )
     prepared = making(chat)
     if isinstance(prepared, CannotRead) or job.keep is None:
         return prepared

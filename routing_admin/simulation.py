@@ -21,8 +21,11 @@ from routing_admin.core.cooldown import LocalCooldowns
 from routing_admin.core.drivers import drive
 from routing_admin.core.errors import RouterError
 from routing_admin.core.flow import Surroundings, Walk
+from routing_admin.core.memory import Memory
 from routing_admin.core.params import for_candidate
+from routing_admin.core.trial import Trial
 from routing_admin.core.verdicts import caller_of
+from routing_admin.dispatch import surroundings
 from routing_admin.job import Job, job_for
 from routing_admin.preparing import prepared_for
 from routing_admin.snapshot import Snapshot
@@ -135,7 +138,8 @@ class _Play:
 
     job: Job
     script: Script
-    clock: _Clock = field(default_factory=_Clock)
+    memory: Memory
+    clock: _Clock
     prepared: dict[int, Prepared] = field(default_factory=dict)
     cut: Failure | None = None
 
@@ -168,15 +172,19 @@ def simulate(
     stream: bool = False,
     agent: str | None = None,
     assume_usable: bool = False,
+    memory: Memory | None = None,
 ) -> Simulated:
     """The course of a request along a route. Raises `KeyError` for a word that is not in `WORDS`.
 
     `assume_usable` passes over missing keys and forbidden origins, so that a chain can be tried before keys are there.
+    `memory` is what is known of refusals before it, by default what this process has learnt; it learns nothing here.
     """
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
     job = job_for(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
-    play = _Play(job, _checked(script or {}))
-    world = Surroundings(play.clock, lambda: 0.5, LocalCooldowns(play.clock))
+    clock = _Clock()
+    known = (surroundings().memory if memory is None else memory).copied(clock)
+    play = _Play(job, _checked(script or {}), known, clock)
+    world = Surroundings(clock, lambda: 0.5, LocalCooldowns(clock), known)
     walk: Walk[Answer] = Walk(job.plan, world, stream=stream)
     try:
         done = drive(walk, play.call, play.clock.sleep)
@@ -217,7 +225,8 @@ def _stop(play: _Play, candidate: Candidate, attempt: Attempt | None) -> Stop:
     if play.job.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
-    prepared = play.prepared.get(index) or play.prepare(index, Call(candidate, 1, Timeouts()))
+    unasked = Trial.remembering(play.memory, candidate, play.clock(), retries=0)
+    prepared = play.prepared.get(index) or play.prepare(index, unasked.call(Timeouts()))
     to = play.job.receiver(index)
     if isinstance(prepared, CannotRead):
         why = reason or prepared.reason.sentence()

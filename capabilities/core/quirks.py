@@ -28,6 +28,9 @@ class Quirk:
 
 
 ALL = ("openai", "anthropic", "gemini")
+LIMIT_FIELD = "max_tokens_field"
+LIMIT_NAMES = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"})
+"""What vendors call the limit on the tokens of an answer, which is never left out (decision 17)."""
 
 
 def _choice(name: str, meaning: str, *values: str, **more: Any) -> Quirk:
@@ -41,12 +44,18 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
             Quirk("image_url_as_string", "Images stand as a plain URL text instead of an object.", False),
             Quirk("no_remote_image_urls", "Images are sent as data only; a web address is written as text.", False),
             _choice(
-                "max_tokens_field",
+                LIMIT_FIELD,
                 "The name under which the longest answer is sent.",
                 "max_tokens",
                 "max_completion_tokens",
             ),
-            Quirk("drop_params", "Parameters that are left out of every call.", (), kind="list", protocols=ALL),
+            Quirk(
+                "drop_params",
+                "Parameters that are left out of every call; a limit on tokens never is.",
+                (),
+                kind="list",
+                protocols=ALL,
+            ),
             _choice("system_role", "How system messages are sent.", "system", "developer", "first_user"),
             Quirk("string_content_only", "Every message is one text; no media can be sent.", False),
             _choice("input_audio_shape", "How audio is written.", "object", "string", "audio_url"),
@@ -100,6 +109,26 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
     if value is None or not _fits(known, value):
         return known.by_protocol.get(protocol, known.default)
     return tuple(value) if known.kind == "list" else value
+
+
+def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[str]:
+    """The parameters that are left out of every call; a limit on tokens never is."""
+    return set(quirk(quirks, "drop_params", protocol)) - LIMIT_NAMES
+
+
+def limit_name(quirks: Mapping[str, Any]) -> str:
+    """The name of the limit on tokens: the chosen one, or the other where only the chosen one is not wanted."""
+    chosen = str(quirk(quirks, LIMIT_FIELD))
+    unwanted = quirk(quirks, "drop_params")
+    return next((name for name in (chosen, *QUIRKS[LIMIT_FIELD].values) if name not in unwanted), chosen)
+
+
+def other_limit_name(protocol: str, refused: str) -> str | None:
+    """The protocol's other name of the limit on tokens; None where it has none."""
+    known = QUIRKS[LIMIT_FIELD]
+    if protocol not in known.protocols or refused not in known.values:
+        return None
+    return next(name for name in known.values if name != refused)
 
 
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:

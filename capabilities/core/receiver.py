@@ -14,6 +14,7 @@ from capabilities.core.adaptation import Adapted, CannotRead, PartDelivery, Word
 from capabilities.core.message import ChatRequest
 from capabilities.core.presets import preset_for_host, quirks_for
 from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.quirks import LIMIT_FIELD, LIMIT_NAMES
 from capabilities.core.reader import ContentPolicy, Reader, policies_of
 from capabilities.core.slots import slots_for
 from capabilities.core.vocabulary import Capabilities
@@ -100,6 +101,15 @@ def written(adapted: Adapted, to: Receiver, *, stream: bool) -> Prepared:
     """The derived request in the receiver's protocol."""
     request = to.protocol.encode(adapted.chat, to.target, stream=stream)
     return Prepared(request, adapted.chat, adapted.deliveries)
+
+
+def naming_limit(to: Receiver, name: str | None) -> Receiver:
+    """The receiver with its limit on tokens under that name, in its own fields too; as it is for None."""
+    if name is None:
+        return to
+    quirks = {**to.target.quirks, LIMIT_FIELD: name}
+    extra = {name if key in LIMIT_NAMES else key: value for key, value in to.target.extra_body.items()}
+    return replace(to, target=replace(to.target, quirks=quirks, extra_body=extra))
 
 
 def withheld(reader: Reader, capabilities: Collection[str]) -> Reader:

@@ -42,7 +42,7 @@ MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images stand as a plain URL text instead of an object."),
     "no_remote_image_urls": gettext_lazy("Images are sent as data only; a web address is written as text."),
     "max_tokens_field": gettext_lazy("The name under which the longest answer is sent."),
-    "drop_params": gettext_lazy("Parameters that are left out of every call."),
+    "drop_params": gettext_lazy("Parameters that are left out of every call; a limit on tokens never is."),
     "system_role": gettext_lazy("How system messages are sent."),
     "string_content_only": gettext_lazy("Every message is one text; no media can be sent."),
     "input_audio_shape": gettext_lazy("How audio is written."),

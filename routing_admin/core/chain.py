@@ -54,7 +54,10 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One (provider, model) of a chain, the primary first; `skip` is set when it is known not to be callable."""
+    """One (provider, model) of a chain, the primary first; `skip` is set when it is known not to be callable.
+
+    `protocol` is what its provider speaks.
+    """
 
     index: int
     provider: str
@@ -64,6 +67,7 @@ class Candidate:
     skip: SkipReason | None = None
     skip_detail: str = ""
     timeouts: Timeouts | None = None
+    protocol: str = "openai"
 
     @property
     def name(self) -> str:
@@ -92,7 +96,7 @@ class Call:
     """Ask this candidate now. `timeouts.total` is what is left of the whole request, in seconds.
 
     `without_params` are parameters to leave out; `without_capabilities` are capabilities to treat as lacking, `*` for
-    all but text.
+    all but text. `limit_name` is what the limit on tokens is called in this call, None as the provider usually has it.
     """
 
     candidate: Candidate
@@ -100,6 +104,7 @@ class Call:
     timeouts: Timeouts
     without_params: frozenset[str] = frozenset()
     without_capabilities: frozenset[str] = frozenset()
+    limit_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

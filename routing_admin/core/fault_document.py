@@ -47,7 +47,10 @@ COOLDOWNS = {
 
 ENDING = """
 Two faults ask the same candidate once more with less before the table applies: `unsupported_parameter` without the
-named parameter (remembered for that model), `capability_mismatch` with that kind of content described in text.
+named parameter, `capability_mismatch` with that kind of content described in text. A limit on tokens is never left out:
+refused as `max_completion_tokens` it is asked again as `max_tokens`, and the other way round; where the protocol has no
+other name, or that is refused too, the table applies. What a model refused is remembered for an hour and stands on the
+page of its model service.
 A cooldown begun at once or by counting lasts 30 s, 60 s … at most 300 s; one request probes afterwards. When every
 candidate is cooling after an outage, the one that wakes first gets one last-resort try; when they are cooling for
 want of quota or money, nobody is called.

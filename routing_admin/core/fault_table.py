@@ -99,7 +99,7 @@ TABLE: Mapping[Fault, Row] = MappingProxyType(
         ),
         Fault.CONTENT_POLICY: Row("The provider's content policy refused", RAISE, RAISE, NONE, 400, "content_filter"),
         Fault.UNSUPPORTED_PARAMETER: Row(
-            "The model does not take a parameter; once more without it, and remembered",
+            "The model refuses a parameter; once more without it (a limit on tokens: by its other name), remembered",
             *(RAISE, RAISE, NONE, 400, "unsupported_parameter"),
         ),
         Fault.CAPABILITY_MISMATCH: Row(

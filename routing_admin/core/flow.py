@@ -55,7 +55,7 @@ class Surroundings:
     clock: Callable[[], float]
     random: Callable[[], float]
     cooldowns: Cooldowns
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory
     budget: RetryBudget = field(default_factory=RetryBudget)
 
 
@@ -125,7 +125,7 @@ class Walk(Generic[T]):
     def _ask(self, candidate: Candidate, retries: int) -> Generator[Step, Any, Done[T] | None]:
         """Call one candidate until it answers or is left; None when the chain goes on."""
         world, place = self._world, (candidate.provider, candidate.model)
-        trial = Trial(candidate, world.clock(), retries, world.memory.refused_params(*place))
+        trial = Trial.remembering(world.memory, candidate, world.clock(), retries)
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:
@@ -153,7 +153,7 @@ class Walk(Generic[T]):
             if not isinstance(outcome, Failure):
                 return call, outcome
             failure = refined(self._own_time(outcome), self.plan.policy.preset, self._time_left())
-            if self._adjusted(trial, failure):
+            if self.plan.policy.preset is not Preset.STRICT and trial.adjust(failure, self._world.memory):
                 continue
             waiting = self._pause(trial, failure)
             if waiting is None:
@@ -166,9 +166,7 @@ class Walk(Generic[T]):
     def _call(self, trial: Trial) -> Call:
         own = trial.candidate.timeouts or self.plan.timeouts
         total = min(own.total, self._time_left())
-        timeouts = Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total)
-        number = len(trial.tries) + 1
-        return Call(trial.candidate, number, timeouts, trial.without_params, trial.without_capabilities)
+        return trial.call(Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total))
 
     def _tried(self, trial: Trial, began: float, sent: Any) -> T | Failure:
         """Write down what came of a call."""
@@ -186,21 +184,6 @@ class Walk(Generic[T]):
         if failure.fault is Fault.DEADLINE and self._time_left() > CLOCK_SLACK:
             return replace(failure, fault=Fault.READ_TIMEOUT)
         return failure
-
-    def _adjusted(self, trial: Trial, failure: Failure) -> bool:
-        """Whether the candidate is asked once more with less: without a parameter, or with content described."""
-        if failure.fault in trial.adjusted or self.plan.policy.preset is Preset.STRICT:
-            return False
-        if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param:
-            trial.without_params |= {failure.param}
-            trial.stripped += (failure.param,)
-            self._world.memory.refuse(trial.candidate.provider, trial.candidate.model, failure.param)
-        elif failure.fault is Fault.CAPABILITY_MISMATCH:
-            trial.without_capabilities |= {failure.param or "*"}
-        else:
-            return False
-        trial.adjusted.add(failure.fault)
-        return True
 
     def _pause(self, trial: Trial, failure: Failure) -> float | None:
         """Seconds before the same candidate is asked again; None when it is left."""

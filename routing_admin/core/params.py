@@ -29,7 +29,6 @@ def in_effect(*levels: Params) -> Params:
 
 OUR_NAMES: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"), "max_tokens"),
         **dict.fromkeys(("top_p", "topP"), "top_p"),
         **dict.fromkeys(("stop", "stop_sequences", "stopSequences"), "stop"),
         **dict.fromkeys(
@@ -41,7 +40,10 @@ OUR_NAMES: Mapping[str, str] = MappingProxyType(
         **{name: name for name in ("temperature", "parallel_tool_calls")},
     }
 )
-"""What vendors call a parameter, and what it is here; any other name is one of the request's extras."""
+"""What vendors call a parameter, and what it is here; any other name is one of the request's extras.
+
+The limit on tokens is not among them: it is never left out (decision 17).
+"""
 
 EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
     {

@@ -124,7 +124,8 @@ def _candidate(
         asked.params, Params(spec.temperature, spec.max_tokens), Params(route.temperature, route.max_tokens)
     )
     timeouts = _candidate_timeouts(configuration, route, provider, model) if provider else None
-    return Candidate(index, spec.provider, model, params.temperature, params.max_tokens, skip, detail, timeouts)
+    speaks = provider.protocol if provider else ""
+    return Candidate(index, spec.provider, model, params.temperature, params.max_tokens, skip, detail, timeouts, speaks)
 
 
 def _skip(

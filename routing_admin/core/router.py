@@ -16,6 +16,7 @@ from routing_admin.core.cooldown import LocalCooldowns
 from routing_admin.core.drivers import Outcome, drive
 from routing_admin.core.flow import Surroundings, Walk
 from routing_admin.core.language import inject_directive
+from routing_admin.core.memory import Memory
 from routing_admin.core.params import Params, for_candidate
 from routing_admin.core.planning import DEFAULT_ROUTE, Asked, Unusable, make_plan, resolve_route
 
@@ -62,7 +63,7 @@ Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
 
 def world() -> Surroundings:
     """The real surroundings of this process."""
-    return Surroundings(time.monotonic, random.random, LocalCooldowns(time.monotonic))
+    return Surroundings(time.monotonic, random.random, LocalCooldowns(time.monotonic), Memory(time.monotonic))
 
 
 @dataclass(slots=True)

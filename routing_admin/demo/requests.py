@@ -21,6 +21,7 @@ from routing_admin.core.chain import Timeouts
 from routing_admin.core.cooldown import LocalCooldowns
 from routing_admin.core.errors import RouterError
 from routing_admin.core.flow import Surroundings
+from routing_admin.core.memory import Memory
 from routing_admin.core.planning import resolve_route
 from routing_admin.dispatch import Dispatch
 from routing_admin.job import Job, job_for
@@ -68,7 +69,7 @@ def _walked(job: Job) -> str:
     telling = Telling(request_id, "demo")
     telling.knows(agent=AGENT, asked_model=f"task:{TASK_TYPE}")
     telling.job(job, TASK_TYPE)
-    world = Surroundings(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic))
+    world = Surroundings(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic), Memory(time.monotonic))
     dispatch = Dispatch(job, OneDown(DOWN), world)
     with suppress(RouterError):  # the log says that nobody answered
         answer_told_sync(dispatch, telling)

@@ -31,7 +31,7 @@ MEANINGS: Mapping[Fault, str | Promise] = {
     Fault.CONTEXT_LENGTH: gettext_lazy("The request is longer than the model can read"),
     Fault.CONTENT_POLICY: gettext_lazy("The provider's content policy refused"),
     Fault.UNSUPPORTED_PARAMETER: gettext_lazy(
-        "The model does not take a parameter; once more without it, and remembered"
+        "The model refuses a parameter; once more without it (a limit on tokens: by its other name), remembered"
     ),
     Fault.CAPABILITY_MISMATCH: gettext_lazy("The model cannot read a kind of content; once more with it described"),
     Fault.HTTP_401: gettext_lazy("The provider refuses our key"),

@@ -100,6 +100,19 @@ def test_inline_media_that_is_described_carries_a_reference_that_can_be_opened(c
     assert client.files.content(ref).read() == PNG
 
 
+def test_a_limit_on_tokens_reaches_a_provider_that_refuses_its_usual_name(client, server):
+    """Whole and streamed: asked again as `max_completion_tokens`, and from then on at once; it is never left out."""
+    play(server)
+    picky = {"model": model("parameter:param=max_tokens"), "messages": HELLO}
+    whole = client.chat.completions.create(**picky, max_tokens=7)
+    assert whole.choices[0].message.content == "You said: hello"
+    pieces = list(client.chat.completions.create(**picky, max_completion_tokens=8, stream=True))
+    assert "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices) == "You said: hello"
+    bodies = [received.json for received in server.lab.requests]
+    assert [body.get("max_tokens") for body in bodies] == [7, None, None]
+    assert [body.get("max_completion_tokens") for body in bodies] == [None, 7, 8]
+
+
 @pytest.mark.requirement("MMR-P8", "MMR-E4")
 def test_a_failing_provider_is_left_for_the_next_one(client, server):
     """503 and 429 lead on; the answer comes from the third, and the log has all three."""

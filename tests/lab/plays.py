@@ -446,8 +446,20 @@ def _context(scene: Scene) -> Any:
     return scene.vendor.error(400, "invalid_request_error", said, code="context_length_exceeded", param="messages")
 
 
-def _parameter(scene: Scene) -> Any:
-    param = scene.params.get("param", "temperature")
+@play(
+    "parameter",
+    "refuses `param` (`a+b` for several) where the request has it, else answers; without one temperature in any case",
+    Fault.UNSUPPORTED_PARAMETER,
+    row="16",
+)
+async def parameter(scene: Scene) -> None:
+    named = scene.params.get("param")
+    there = [name for name in named.split("+") if name in scene.heard.names] if named else ["temperature"]
+    refused = there[0] if there else None
+    await (ok(scene) if refused is None else scene.fail(400, _refusal_of(scene, refused)))
+
+
+def _refusal_of(scene: Scene, param: str) -> Any:
     words = {
         "openai": f"Unsupported parameter: '{param}' is not supported with this model.",
         "anthropic": f"{param}: Extra inputs are not permitted",
@@ -470,7 +482,6 @@ _error("quota", "the quota or the credit is used up", Fault.HTTP_429_QUOTA, "31"
 _error("gemini_retry", "429 with the wait in the body", Fault.HTTP_429_WAIT, "29", 429, ("gemini",), _gemini_retry)
 _error("gemini_bad_key", "a bad key as status 400", Fault.HTTP_401, "19", 400, ("gemini",), _gemini_key)
 _error("context_length", "the input is too long", Fault.CONTEXT_LENGTH, "17", 400, ALL, _context)
-_error("parameter", "refuses `param` (temperature)", Fault.UNSUPPORTED_PARAMETER, "16", 400, ALL, _parameter)
 _error("policy", "refuses the content", Fault.CONTENT_POLICY, "18", 400, ALL, _policy)
 _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_MISMATCH, "26", 400, ALL, _capability)
 

@@ -21,7 +21,10 @@ class Media:
 
 @dataclass
 class Heard:
-    """A request as its receiver understands it; `turns` are (role, text), tool results have role `tool`."""
+    """A request as its receiver understands it; `turns` are (role, text), tool results have role `tool`.
+
+    `names` are the names of its fields, Gemini's options among them.
+    """
 
     protocol: str = "openai"
     model: str = ""
@@ -35,6 +38,7 @@ class Heard:
     schema: dict[str, Any] | None = None
     max_tokens: int | None = None
     temperature: float | None = None
+    names: frozenset[str] = frozenset()
     problem: str = ""
 
     @property
@@ -61,6 +65,7 @@ def read(path: str, body: bytes) -> Heard:
     if not isinstance(data, dict):
         heard.problem = "the body is not a JSON object"
     else:
+        heard.names = frozenset(data)
         try:
             {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}[protocol](data, heard)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -148,6 +153,7 @@ def _blocks(blocks: list[dict[str, Any]], heard: Heard) -> str:
 
 def _gemini(data: dict[str, Any], heard: Heard) -> None:
     options = data.get("generationConfig") or {}
+    heard.names |= frozenset(options)
     heard.max_tokens, heard.temperature = options.get("maxOutputTokens"), options.get("temperature")
     heard.schema = options.get("responseJsonSchema") or options.get("responseSchema")
     for tool in data.get("tools") or []:

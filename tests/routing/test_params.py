@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
 from capabilities.core.protocols.openai import OpenAI
+from capabilities.core.quirks import LIMIT_NAMES
 from capabilities.core.wire import Target
 from routing_admin.core.chain import Call, Candidate, Timeouts
 from routing_admin.core.params import OUR_NAMES, Params, for_candidate, in_effect, without_params
@@ -54,6 +55,12 @@ def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(na
         value = getattr(bare, field)
         assert value in (None, ()) if field == ours else value == getattr(FULL, field)
     assert dict(bare.extra) == ({"n": 1} if name == "seed" else FULL.extra)
+
+
+@pytest.mark.parametrize("name", sorted(LIMIT_NAMES))
+def test_a_limit_on_tokens_is_never_left_out(name):
+    """Decision 17: whatever a vendor calls it."""
+    assert without_params(FULL, {name}) == FULL
 
 
 @pytest.mark.parametrize(("vendors", "ours"), [("effort", "reasoning_effort"), ("topK", "top_k"), ("seed", "seed")])

@@ -15,6 +15,7 @@ from routing_admin.core.cooldown import LocalCooldowns
 from routing_admin.core.drivers import drive
 from routing_admin.core.errors import RouterError
 from routing_admin.core.flow import Surroundings, Walk
+from routing_admin.core.memory import Memory
 
 STATUS_FAULTS = {
     400: Fault.HTTP_400,
@@ -97,7 +98,8 @@ class Stage:
     surroundings: Surroundings = field(init=False)
 
     def __post_init__(self) -> None:
-        self.surroundings = Surroundings(self.clock, lambda: self.random, LocalCooldowns(self.clock))
+        known = (LocalCooldowns(self.clock), Memory(self.clock))
+        self.surroundings = Surroundings(self.clock, lambda: self.random, *known)
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)

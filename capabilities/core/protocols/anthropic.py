@@ -18,7 +18,7 @@ from capabilities.core.protocols.schema import closed, instruction, schema_of, w
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.protocols.urls import call_url
-from capabilities.core.quirks import quirk
+from capabilities.core.quirks import quirk, unwanted_params
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -63,7 +63,7 @@ class Anthropic:
 
 def _parameters(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but words, and the names of what this protocol or this provider does not take."""
-    refused = set(quirk(ways, "drop_params", "anthropic"))
+    refused = unwanted_params(ways, "anthropic")
     given, lost = without(_given(chat, ways, refused), refused)
     given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
     return given, (*lost, *_unsaid(chat, ways, refused))

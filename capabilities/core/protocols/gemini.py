@@ -17,7 +17,7 @@ from capabilities.core.protocols.payload import headers_for, merged, without
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
-from capabilities.core.quirks import quirk
+from capabilities.core.quirks import quirk, unwanted_params
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
 OPENING = {"text": "."}
@@ -91,7 +91,7 @@ def _options(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any]
         "stop": ("stopSequences", list(chat.stop[:MOST_STOPS]) or None),
         **{name: (KNOWN_EXTRA[name], value) for name, value in chat.extra.items() if name in KNOWN_EXTRA},
     }
-    refused = set(quirk(ways, "drop_params", "gemini"))
+    refused = unwanted_params(ways, "gemini")
     if not quirk(ways, "sampling", "gemini"):
         refused |= {"temperature", "top_p", "top_k"}
     there = {name: pair for name, pair in given.items() if pair[1] is not None}

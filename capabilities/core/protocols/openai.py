@@ -15,7 +15,7 @@ from capabilities.core.protocols.payload import headers_for, merged, without
 from capabilities.core.protocols.schema import instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url
-from capabilities.core.quirks import quirk
+from capabilities.core.quirks import limit_name, quirk, unwanted_params
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -75,11 +75,11 @@ def _parameters(chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool) -> 
     given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in OURS}
     given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
     given |= _tools(chat) | {"response_format": _response_format(chat, ways)}
-    given[quirk(ways, "max_tokens_field")] = chat.max_tokens
+    given[limit_name(ways)] = chat.max_tokens
     given = {name: value for name, value in given.items() if value is not None}
     if given.get("n") == 1:
         del given["n"]
-    refused = {*quirk(ways, "drop_params"), *NOT_IN_AN_ANSWER}
+    refused = unwanted_params(ways) | NOT_IN_AN_ANSWER
     if not quirk(ways, "sampling"):
         refused |= {"temperature", "top_p"}
     kept, dropped = without(given, refused)

@@ -1,0 +1,219 @@
+"""A limit on tokens is never dropped: what refuses one name is asked under the other, over real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.wire import Delta
+from capabilities.models import Provider, Service
+from routing_admin import snapshot
+from routing_admin.core.chain import Attempt
+from routing_admin.core.configuration import CandidateSpec, RouteSpec
+from routing_admin.core.errors import RouterError, UpstreamRefused
+from routing_admin.dispatch import Dispatch
+from routing_admin.job import job_for
+from routing_admin.simulation import simulate
+from routing_admin.upstream import configured_upstream, run_sync
+from tests.gateway.plane import install
+from tests.lab import Lab
+from tests.routing.walking import Stage
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+NEW, OLD = "max_completion_tokens", "max_tokens"
+NAMES = frozenset({NEW, OLD, "maxOutputTokens"})
+HOUR = 3600
+HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),), max_tokens=7)
+
+
+@dataclass
+class Plane:
+    """The lab's providers in the configuration, and one memory whose clock moves when it is told to."""
+
+    lab: Lab
+    stage: Stage = field(default_factory=Stage)
+
+    def provider(self, name: str, protocol: str = "openai", **quirks: object) -> None:
+        """A provider of the lab."""
+        at = self.lab.url(protocol, name)
+        Provider.objects.create(
+            name=name, endpoint=at, default_model="lab", protocol=protocol, key_source="none", quirks=quirks
+        )
+        snapshot.refresh()
+
+    def ask(self, name: str, chat: ChatRequest = HELLO, **route: Any) -> RouterError | tuple[Attempt, ...]:
+        """One request along a route to this provider alone; its attempts, or the error that was raised."""
+        draft = RouteSpec("draft", (CandidateSpec(name),), **route)
+        dispatch = Dispatch(job_for(snapshot.current(), draft, chat), world=self.stage.surroundings)
+        try:
+            return dispatch.answer_sync().attempts
+        except RouterError as error:
+            return error
+
+    @property
+    def limits(self) -> list[dict[str, int]]:
+        """The limits that the lab was sent, by name, in order."""
+        bodies = [{**each.json, **each.json.get("generationConfig", {})} for each in self.lab.requests]
+        return [{name: body[name] for name in sorted(NAMES & set(body))} for body in bodies]
+
+
+@pytest.fixture
+def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
+    """The lab with the script that the test is marked with."""
+    with Lab(request.param) as lab:
+        install()
+        yield Plane(lab)
+        run_sync(configured_upstream().close())
+
+
+def lab(**script: str) -> pytest.MarkDecorator:
+    """A test's lab: what each provider does to every request."""
+    return pytest.mark.parametrize("plane", [script], indirect=True, ids=["lab"])
+
+
+@lab(picky=f"parameter:param={NEW}")
+def test_a_provider_that_refuses_the_newer_name_is_asked_under_the_older_and_so_from_then_on(plane: Plane) -> None:
+    """Decision 17: the same limit under the other name in the same request; the next one begins with it."""
+    plane.provider("picky", max_tokens_field=NEW)
+    first, second = plane.ask("picky"), plane.ask("picky")
+    assert plane.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
+    assert [each[0].outcome for each in (first, second)] == ["ok", "ok"]
+    assert [each[0].dropped_params for each in (first, second)] == [(), ()]
+
+
+@lab(picky=f"parameter:param={OLD}")
+def test_a_provider_that_refuses_the_older_name_is_asked_under_the_newer_and_so_from_then_on(plane: Plane) -> None:
+    """The other way round; what refuses one name of the limit costs one more try, once."""
+    plane.provider("picky")
+    first, second = plane.ask("picky"), plane.ask("picky")
+    assert plane.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
+    assert [each[0].retry_attempts for each in (first, second)] == [1, 0]
+
+
+@lab(picky=f"parameter:param={OLD}")
+def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
+    """A refusal comes before the stream, which then runs under the other name."""
+    plane.provider("picky")
+    route = RouteSpec("draft", (CandidateSpec("picky"),))
+    job = job_for(snapshot.current(), route, HELLO, stream=True)
+
+    async def words() -> str:
+        done = await Dispatch(job, world=plane.stage.surroundings).open()
+        return "".join([event.text async for event in done.answer if isinstance(event, Delta)])
+
+    assert run_sync(words()) == "You said: hello"
+    assert plane.limits == [{OLD: 7}, {NEW: 7}]
+
+
+@lab(picky=f"parameter:param={NEW}")
+def test_a_remembered_name_is_forgotten_after_an_hour(plane: Plane) -> None:
+    """Decision 17: until the hour is over the other name is used, then the usual one is asked again."""
+    plane.provider("picky", max_tokens_field=NEW)
+    plane.ask("picky")
+    plane.stage.clock.now += HOUR - 1
+    plane.ask("picky")
+    plane.stage.clock.now += 1
+    plane.ask("picky")
+    assert plane.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}, {NEW: 7}, {OLD: 7}]
+
+
+@lab(picky="parameter:param=temperature")
+def test_a_parameter_that_was_left_out_is_sent_again_after_an_hour(plane: Plane) -> None:
+    """What carries no limit is left out, for an hour."""
+    plane.provider("picky")
+    warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
+    plane.ask("picky", warm)
+    plane.ask("picky", warm)
+    plane.stage.clock.now += HOUR
+    plane.ask("picky", warm)
+    sent = ["temperature" in each.json for each in plane.lab.requests]
+    assert sent == [True, False, False, True, False]
+    assert plane.limits == [{OLD: 7}] * 5
+
+
+@lab(picky=f"parameter:param={OLD}+temperature")
+def test_a_refused_limit_and_a_refused_parameter_are_both_answered_in_one_request(plane: Plane) -> None:
+    """Renaming leaves nothing out, so one parameter may still be left out after it."""
+    plane.provider("picky")
+    warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
+    attempts = plane.ask("picky", warm)
+    assert plane.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
+    assert isinstance(attempts, tuple)
+    assert (attempts[0].outcome, attempts[0].dropped_params) == ("ok", ("temperature",))
+
+
+@lab(stern=f"parameter:param={OLD}+{NEW}")
+def test_where_both_names_are_refused_the_failure_stands_and_nobody_is_asked_without_a_limit(plane: Plane) -> None:
+    """The fault table's verdict; and nothing is remembered, since neither name helps."""
+    plane.provider("stern")
+    for _ in range(2):
+        error = plane.ask("stern")
+        assert isinstance(error, UpstreamRefused)
+        assert (error.status, error.code) == (400, "unsupported_parameter")
+    assert plane.limits == [{OLD: 7}, {NEW: 7}] * 2
+
+
+@lab(stern=f"parameter:param={OLD}+{NEW}", good="ok")
+def test_where_both_names_are_refused_the_chain_goes_on_where_the_route_says_so(plane: Plane) -> None:
+    """The next candidate gets the limit under its own name."""
+    plane.provider("stern")
+    plane.provider("good")
+    chain = (CandidateSpec("stern"), CandidateSpec("good"))
+    route = RouteSpec("draft", chain, on_error={"unsupported_parameter": "next"})
+    done = Dispatch(job_for(snapshot.current(), route, HELLO), world=plane.stage.surroundings).answer_sync()
+    assert [each.outcome for each in done.attempts] == ["unsupported_parameter", "ok"]
+    assert plane.limits == [{OLD: 7}, {NEW: 7}, {OLD: 7}]
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
+@lab(stern=f"parameter:param={OLD}+maxOutputTokens")
+def test_a_protocol_with_one_name_for_the_limit_never_leaves_it_out(plane: Plane, protocol: str) -> None:
+    """Anthropic's `max_tokens` and Gemini's `maxOutputTokens` have no other name: the refusal stands, asked once."""
+    plane.provider("stern", protocol)
+    name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
+    for _ in range(2):
+        assert isinstance(plane.ask("stern"), UpstreamRefused)
+    assert plane.limits == [{name: 7}] * 2
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+@lab(up="ok")
+def test_a_limit_among_the_parameters_to_leave_out_is_sent_all_the_same(plane: Plane, protocol: str) -> None:
+    """`drop_params` never takes a limit away; in the protocol that has two names, a single one chooses the other."""
+    plane.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
+    plane.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
+    name = {"openai": NEW, "anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
+    assert plane.limits == [{name: 7}]
+    assert b"temperature" not in plane.lab.requests[0].body
+
+
+@lab(picky=f"parameter:param={OLD}")
+def test_a_limit_in_the_models_own_fields_is_renamed_too(plane: Plane) -> None:
+    """`extraBody` is merged last: its limit is asked again under the other name like any other."""
+    plane.provider("picky")
+    Service.objects.create(
+        service_id="own", provider=Provider.objects.get(name="picky"), model="lab", extra_body={OLD: 5}
+    )
+    snapshot.refresh()
+    plane.ask("picky")
+    assert plane.limits == [{OLD: 5}, {NEW: 5}]
+
+
+@lab(picky=f"parameter:param={OLD}+temperature")
+def test_what_is_simulated_names_the_limit_as_it_is_sent(plane: Plane) -> None:
+    """Simulate begins with what this process remembers, and what it plays is not remembered."""
+    plane.provider("picky")
+    warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
+    plane.ask("picky", warm)
+    plane.ask("picky", warm)
+    route = RouteSpec("draft", (CandidateSpec("picky"), CandidateSpec("picky", "unreached")))
+    memory = plane.stage.surroundings.memory
+    found = simulate(snapshot.current(), route, warm, {0: ["parameter", "200"]}, memory=memory)
+    assert found.stops[0].payload == plane.lab.requests[-1].json
+    simulate(snapshot.current(), route, warm, {1: ["parameter"], 0: ["503"]}, memory=memory)
+    assert memory.refusals("picky", "unreached") == ()
