@@ -26,6 +26,11 @@ class Square:
     on: bool
     source: str
 
+    @property
+    def key(self) -> str:
+        """What its check box is called in a form: `input:vision`."""
+        return f"{self.side}:{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:

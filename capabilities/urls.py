@@ -23,7 +23,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("matrix/fill/", matrix.matrix_fill, name="matrix_fill"),
     path("services/", services.services, name="services"),
     path("services/<path:service_id>/", services.service, name="service"),
-    path("capabilities/<path:service_id>/", services.service_capabilities, name="service_capabilities"),
     path("catalogue/<path:service_id>/", services.service_catalogue, name="service_catalogue"),
     path("probe/<path:service_id>/", services.service_probe, name="service_probe"),
     path("delete/service/<path:service_id>/", services.service_delete, name="service_delete"),

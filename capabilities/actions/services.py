@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from django.utils.translation import gettext as _
 
@@ -16,9 +17,17 @@ Cell = tuple[str, str]
 
 
 def save_service(
-    actor: Actor, row: Service, *, capabilities: Capabilities | None = None, expected: int | None = None
+    actor: Actor,
+    row: Service,
+    *,
+    capabilities: Capabilities | None = None,
+    cells: Mapping[Cell, bool] = MappingProxyType({}),
+    expected: int | None = None,
 ) -> Act:
-    """Writes a service, new or changed, and with `capabilities` what an administrator declares it can do."""
+    """Writes a service, new or changed, as one revision; with what an administrator declares it can do.
+
+    `capabilities` are exactly what it can do from now on, `cells` the switches that changed.
+    """
     new = row.pk is None
     with ports.ledger.change(actor, Act("service.add" if new else "service.change", "service", row.service_id)) as act:
         if new:
@@ -29,6 +38,9 @@ def save_service(
         row.save()
         if capabilities is not None:
             declare(row, capabilities)
+        if cells:
+            write_cells(row, cells, Source.DECLARED)
+            row.save(update_fields=["declares_capabilities"])
     return act
 
 
@@ -62,9 +74,7 @@ def set_capabilities(
     names = ", ".join(row.service_id for row in wanted)
     with ports.ledger.change(actor, Act("service.capabilities", "service", names[:300])) as act:
         for row, cells in wanted.items():
-            keep_default_text(row)
-            for cell, on in cells.items():
-                write_cell(row, cell, supported=on, source=source)
+            write_cells(row, cells, source)
             row.version += 1
             row.save(update_fields=["version", "declares_capabilities"])
     return act
@@ -77,6 +87,13 @@ def keep_default_text(row: Service) -> None:
     row.declares_capabilities = True
     for side in ServiceCapability.Side.values:
         write_cell(row, (side, "text"), supported=True, source=Source.UNKNOWN)
+
+
+def write_cells(row: Service, cells: Mapping[Cell, bool], source: Source) -> None:
+    """Writes some cells of a row; that it declares its capabilities from now on is not yet saved with it."""
+    keep_default_text(row)
+    for cell, on in cells.items():
+        write_cell(row, cell, supported=on, source=source)
 
 
 def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, position: int | None = None) -> None:

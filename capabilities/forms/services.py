@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -11,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.slots import check_limits
 from capabilities.models import Service
+from capabilities.queries_matrix import Square
 from capabilities.translated import told
 
 if TYPE_CHECKING:
@@ -28,13 +31,28 @@ POLICIES = [
 ]
 
 
+SWITCHES = ("shown", "cell", "custom", "side")
+"""The fields about capabilities; a service that is not there yet has none."""
+
+
 def limits_text(value: Any) -> str:
     """Limits as an administrator edits them; nothing for none."""
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
 
 
+class CellsField(forms.MultipleChoiceField):
+    """Switches of capabilities as `side:name`; one that the row does not have means nothing."""
+
+    def valid_value(self, value: object) -> bool:
+        """Every text, since which capabilities there are is data of the row."""
+        return True
+
+
 class ServiceForm(ServiceModelForm):
-    """A model service; its id is its identity in files and at agents, and stays once it is made."""
+    """A model service; its id is its identity in files and at agents, and stays once it is made.
+
+    `shown` are the switches of the page that was sent, `cell` those of them that are on.
+    """
 
     tags = forms.CharField(
         label=gettext_lazy("Tags"), required=False, help_text=gettext_lazy("Words for people and programs, by commas.")
@@ -45,6 +63,19 @@ class ServiceForm(ServiceModelForm):
         required=False,
         widget=forms.Textarea(attrs={"spellcheck": "false"}),
         help_text=gettext_lazy('What differs from the table, for example {"image": {"maxBytes": 5000000}}'),
+    )
+    shown = CellsField(required=False)
+    cell = CellsField(required=False)
+    custom = forms.CharField(
+        label=gettext_lazy("Another capability"),
+        max_length=100,
+        required=False,
+        help_text=gettext_lazy("One that has no switch yet; it is added when the page is saved."),
+    )
+    side = forms.ChoiceField(
+        label=gettext_lazy("Side"),
+        choices=[("input", gettext_lazy("Reads")), ("output", gettext_lazy("Writes"))],
+        required=False,
     )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
@@ -68,8 +99,8 @@ class ServiceForm(ServiceModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         row = self.instance
-        if row.pk:
-            del self.fields["service_id"]
+        for name in ("service_id",) if row.pk else SWITCHES:
+            del self.fields[name]
         self.fields["version"].initial = row.version
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
         self.fields["policy"].initial = policy_word(row.content)
@@ -88,6 +119,21 @@ class ServiceForm(ServiceModelForm):
         if problems:
             raise forms.ValidationError(problems)
         return text
+
+    def switched(self, squares: Iterable[Square]) -> list[Square]:
+        """The row's capabilities as this form has them: as they are stored, or as they were just sent."""
+        if not self.is_bound:
+            return list(squares)
+        shown, on = set(self["shown"].value() or ()), set(self["cell"].value() or ())
+        return [replace(each, on=each.key in on) if each.key in shown else each for each in squares]
+
+    def cells(self, squares: Iterable[Square]) -> dict[tuple[str, str], bool]:
+        """The capabilities that the form changes, and the one that it adds."""
+        stored = list(squares)
+        pairs = zip(stored, self.switched(stored), strict=True)
+        found = {(each.side, each.name): new.on for each, new in pairs if new.on != each.on}
+        custom = str(self.cleaned_data["custom"])
+        return found | ({(self.cleaned_data["side"] or "input", custom): True} if custom else {})
 
     def filled(self) -> Service:
         """The row with everything from the form, not yet saved."""

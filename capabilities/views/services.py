@@ -26,11 +26,13 @@ from capabilities.translated import listed
 from capabilities.views import dialling
 from capabilities.views.common import (
     UNPROCESSABLE,
+    Difference,
     differences,
     into_form,
     narrowed,
     refuse,
     say,
+    shown,
     take_version,
 )
 
@@ -52,7 +54,7 @@ def services(request: HttpRequest) -> HttpResponse:
 
 def lists_of(row: Service) -> tuple[list[str], list[str]]:
     """What a service reads and writes, as it counts."""
-    squares = row_of(row, *columns([row])).cells
+    squares = squares_of(row)
     return [each.name for each in squares if each.on and each.side == "input"], [
         each.name for each in squares if each.on and each.side == "output"
     ]
@@ -99,16 +101,37 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     if not form.is_valid():
         return service_page(request, find(row.service_id), form, UNPROCESSABLE)
     try:
-        saved = form.filled()
-        made = actions.save_service(actor_of(request), saved, expected=form.cleaned_data["version"])
+        saved, cells = form.filled(), form.cells(squares_of(row))
+        made = actions.save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = find(row.service_id)
         status = into_form(form, refusal, PLACES)
-        conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
+        differ = [*switch_differences(form, current), *differences(form, current)]
+        conflict = differ if isinstance(refusal, ConflictError) else None
         take_version(form, current.version)
         return service_page(request, current, form, status, refusal=refusal, conflict=conflict)
     say(request, _("%(name)s saved") % {"name": saved.service_id}, made.revision)
     return redirect("service", service_id=saved.service_id)
+
+
+def squares_of(row: Service) -> tuple[Square, ...]:
+    """What a service can do, each of the usual capabilities and its own."""
+    return row_of(row, *columns([row])).cells
+
+
+def switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
+    """The sides whose switches the form has otherwise than the row now does."""
+    stored = squares_of(current)
+    chosen = form.switched(stored)
+    found = []
+    for side, label in (("input", _("Reads (input)")), ("output", _("Writes (output)"))):
+        theirs, mine = (
+            listed(str(capability_label(each.name)) for each in squares if each.side == side and each.on)
+            for squares in (stored, chosen)
+        )
+        if theirs != mine:
+            found.append(Difference(label, shown(theirs), shown(mine)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +158,16 @@ def slot_lines(row: Service) -> list[SlotLine]:
 
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
     """The page of a model service around a form."""
-    shown = row_of(row, *columns([row]))
+    stored = row_of(row, *columns([row]))
+    switches = form.switched(stored.cells)
     entry = entry_for(row.provider, row.model)
     context = {
         "row": row,
         "form": form,
-        "reads": [each for each in shown.cells if each.side == "input"],
-        "writes": [each for each in shown.cells if each.side == "output"],
+        "reads": [each for each in switches if each.side == "input"],
+        "writes": [each for each in switches if each.side == "output"],
         "entry": entry,
-        "disagrees": disagreements(shown) if entry else [],
+        "disagrees": disagreements(stored) if entry else [],
         "slots": slot_lines(row),
         "agents": row.agents.all(),
         "cannot_delete": allowed(actions.check_can_delete_service, row),
@@ -152,31 +176,12 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
     return render(request, "capabilities/service.html", context, status=status)
 
 
-def disagreements(shown: MatrixRow) -> list[Square]:
+def disagreements(stored: MatrixRow) -> list[Square]:
     """The cells where the catalogue says otherwise, as the catalogue has them."""
-    entry = entry_for(shown.service.provider, shown.service.model)
+    entry = entry_for(stored.service.provider, stored.service.model)
     said = cells_of(entry) if entry else {}
-    there = {(each.side, each.name): each.on for each in shown.cells}
+    there = {(each.side, each.name): each.on for each in stored.cells}
     return [Square(*cell, on, "catalogue") for cell, on in said.items() if there.get(cell, False) != on]
-
-
-@require_POST
-@administrators_only
-def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Saves the switches of the page as what an administrator declares; only those that changed."""
-    row = find(service_id)
-    wanted = set(request.POST.getlist("cell"))
-    squares = row_of(row, *columns([row])).cells
-    cells = {
-        (each.side, each.name): not each.on for each in squares if (f"{each.side}:{each.name}" in wanted) != each.on
-    }
-    custom, side = request.POST.get("custom", "").strip()[:100], request.POST.get("side", "input")
-    if custom and side in ("input", "output"):
-        cells[side, custom] = True
-    if cells:
-        made = actions.set_capabilities(actor_of(request), {row: cells})
-        say(request, _("%(name)s saved") % {"name": row.service_id}, made.revision)
-    return redirect("service", service_id=service_id)
 
 
 @require_POST

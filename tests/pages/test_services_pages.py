@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from visitors import HTMX, client_of, demo, queries_of, text_of, undo_in
@@ -18,8 +20,8 @@ def admin() -> Client:
     return client_of()
 
 
-def form_of(row: Service, **changed: str) -> dict[str, str]:
-    """What the form of a service posts."""
+def form_of(row: Service, **changed: object) -> dict[str, object]:
+    """What the form of a service posts, its switches as they are unless `cell` says otherwise."""
     tags = ", ".join(row.capability_tags)
     facts = {"name": row.name, "provider": str(row.provider.pk), "model": row.model, "description": row.description}
     return {
@@ -47,18 +49,86 @@ def test_a_new_service_begins_as_unknown_and_the_catalogue_helps(admin: Client) 
     assert "This page says the same." in text_of(admin.get("/services/gpt/"))
 
 
-def test_the_page_saves_only_the_switches_that_changed(admin: Client) -> None:
-    """Without scripts the page saves all its switches in one revision; those that stayed keep where they came from."""
-    before = Revision.objects.count()
+SHOWN = [
+    *(f"input:{name}" for name in ("text", "vision", "audio", "video", "file")),
+    *(f"output:{name}" for name in ("text", "structured_output", "tool_calling")),
+]
+
+
+def on_of(service_id: str) -> set[tuple[str, str]]:
+    """What a service can do, as it is stored."""
+    cells = Service.objects.get(service_id=service_id).capabilities.all()
+    return {(cell.side, cell.name) for cell in cells if cell.supported}
+
+
+def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
+    """One form, one button, one revision: a switch above and a field below are both kept, and undone together.
+
+    Switches that stayed keep where they came from.
+    """
+    row, before = Service.objects.get(service_id="vision-model"), Revision.objects.count()
+    sources = dict(row.capabilities.filter(side="output").values_list("name", "source"))
     kept = ["input:text", "output:text", "output:structured_output", "input:audio"]
-    answer = admin.post("/capabilities/vision-model/", {"cell": kept, "custom": "smell", "side": "input"})
-    row = Service.objects.get(service_id="vision-model")
-    on = {(cell.side, cell.name) for cell in row.capabilities.all() if cell.supported}
-    assert ("input", "vision") not in on
-    assert {("input", "audio"), ("input", "smell"), ("output", "structured_output")} <= on
+    switches = {"shown": SHOWN, "cell": kept, "custom": "smell", "side": "input"}
+    answer = admin.post("/services/vision-model/", form_of(row, description="Sees no more.", **switches))
+    assert answer.status_code == 302
+    assert Service.objects.get(pk=row.pk).description == "Sees no more."
+    assert ("input", "vision") not in on_of("vision-model")
+    assert {("input", "audio"), ("input", "smell"), ("output", "structured_output")} <= on_of("vision-model")
+    assert dict(row.capabilities.filter(side="output").values_list("name", "source")) == sources
     assert Revision.objects.count() == before + 1
     admin.post(f"/undo/{undo_in(admin, answer)}/", {"next": "/services/"})
-    assert Service.objects.get(service_id="vision-model").capabilities.get(name="vision").supported
+    assert ("input", "vision") in on_of("vision-model")
+    assert Service.objects.get(service_id="vision-model").description == row.description
+
+
+def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
+    """An absent check box means "off" only where there was one."""
+    row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
+    admin.post("/services/vision-model/", form_of(row, name="renamed", shown=["input:audio"], cell=["input:audio"]))
+    assert on_of("vision-model") == before | {("input", "audio")}
+    admin.post("/services/vision-model/", form_of(Service.objects.get(pk=row.pk), name="again"))
+    assert on_of("vision-model") == before | {("input", "audio")}
+
+
+def switches_in(page: str) -> set[str]:
+    """The switches that are on in a page."""
+    boxes = re.findall(r'<input class="cell"[^>]*value="([^"]+)"([^>]*)>', page)
+    assert len(boxes) >= len(SHOWN)
+    return {value for value, rest in boxes if " checked" in rest}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
+)
+def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: Client, wrong: dict[str, str]) -> None:
+    """422, the same page with the same choices, nothing written; the page has one form to save."""
+    row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
+    chosen = ["input:text", "input:audio", "output:text"]
+    posted = {"shown": SHOWN, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | wrong
+    answer = admin.post("/services/vision-model/", form_of(row, **posted))
+    assert answer.status_code == 422
+    assert switches_in(text_of(answer)) == set(chosen)
+    assert re.search(r">\s*typed</textarea>", text_of(answer))
+    assert f'value="{posted["custom"]}"' in text_of(answer)
+    assert on_of("vision-model") == before
+    assert Service.objects.get(pk=row.pk).description == row.description
+
+
+def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(admin: Client) -> None:
+    """409 with theirs and mine; the choices stay in the form, which is then on top of theirs."""
+    row = Service.objects.get(service_id="vision-model")
+    theirs = ["input:text", "input:vision", "input:file", "output:text"]
+    mine = ["input:text", "output:text"]
+    admin.post("/services/vision-model/", form_of(row, shown=SHOWN, cell=theirs))
+    answer = admin.post("/services/vision-model/", form_of(row, shown=SHOWN, cell=mine))
+    assert answer.status_code == 409
+    assert "Reads (input)" in text_of(answer).split("Both versions")[1].split("</table>")[0]
+    assert switches_in(text_of(answer)) == set(mine)
+    again = form_of(Service.objects.get(pk=row.pk), shown=SHOWN, cell=mine)
+    assert f'name="version" value="{again["version"]}"' in text_of(answer)
+    admin.post("/services/vision-model/", again)
+    assert on_of("vision-model") == {("input", "text"), ("output", "text")}
 
 
 def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Client) -> None:
@@ -150,5 +220,5 @@ def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client) -> None:
     """Every changing address answers 403."""
     viewer = client_of(staff=False)
     assert viewer.get("/services/vision-model/").status_code == 200
-    for address in ("/services/", "/capabilities/", "/catalogue/", "/delete/service/"):
+    for address in ("/services/", "/catalogue/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403

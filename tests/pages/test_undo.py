@@ -63,7 +63,7 @@ def names() -> set[str]:
 # What each page posts to change something
 
 
-def form_at(address: str, **changed: str) -> Callable[[Client], Post]:
+def form_at(address: str, **changed: str | list[str]) -> Callable[[Client], Post]:
     """The form of a page as it is shown, but for these fields."""
 
     def post(client: Client) -> Post:
@@ -119,7 +119,7 @@ SAVES: dict[str, Callable[[Client], Post]] = {
     "provider": form_at("/providers/openai/", display_name="Ours"),
     "provider switch": plain("/switch/providers/", name=["openai"], enabled="0"),
     "service": form_at("/services/text-model/", description="Ours"),
-    "service switches": plain("/capabilities/text-model/", cell=["input:text", "output:text", "input:audio"]),
+    "service switches": form_at("/services/text-model/", shown=["input:audio"], cell=["input:audio"]),
     "catalogue": plain("/catalogue/gpt/"),
     "matrix switch": cell,
     "matrix column": fill(act="on", side="input", name="vision"),

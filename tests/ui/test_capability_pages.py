@@ -70,6 +70,41 @@ def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(a
     assert not admin_page.get_by_label("text-model reads vision, declared").is_checked()
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_a_switch_and_a_field_of_a_service_are_kept_by_one_save(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], scripts: bool
+) -> None:
+    """By keyboard alone: a switch above, a field below, and the page's one Save keeps both."""
+    load.load()
+    page = sign_in(new_page(java_script_enabled=scripts))
+    page.goto("/services/vision-model/")
+    page.get_by_role("switch", name="Audio").focus()
+    page.keyboard.press("Space")
+    page.get_by_label("Description").fill("Sees and hears.")
+    assert page.get_by_role("button", name="Save").count() == 1
+    page.get_by_role("button", name="Save").focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("vision-model saved").wait_for()
+    assert page.get_by_role("switch", name="Audio").is_checked()
+    assert page.get_by_label("Description").input_value() == "Sees and hears."
+
+
+def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+    """422: the switches and fields stand as they were set, and the reason at its field."""
+    load.load()
+    page = sign_in(new_page())
+    page.expected_complaints.append("422")
+    page.goto("/services/vision-model/")
+    page.get_by_role("switch", name="Audio").check()
+    page.get_by_label("Another capability").fill("smell")
+    page.get_by_text("Change limits").click()
+    page.get_by_label("Limits of its own, as JSON").fill("{")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("This is not JSON").wait_for()
+    assert page.get_by_role("switch", name="Audio").is_checked()
+    assert page.get_by_label("Another capability").input_value() == "smell"
+
+
 def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
     """The head of a column opens its acts; All on switches every service shown."""
     load.load()
