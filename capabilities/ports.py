@@ -1,6 +1,7 @@
 """What this app asks upward for, filled by `routing_admin` when Django is ready; unfilled ports raise.
 
-`ledger` records changes, `dial` calls providers, `routes` knows task routes, `installed` holds the newest snapshot.
+`ledger` records changes, `dial` calls providers, `routes` knows task routes, `installed` holds the newest snapshot,
+`refusals` what models did not take.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -164,6 +166,25 @@ class Installed(Protocol):
         """How many bytes of artifacts are kept, and for how long."""
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedParameter:
+    """A parameter that a model refused: sent as `sent_as` until then, None where it is left out."""
+
+    name: str
+    sent_as: str | None
+    until: datetime
+
+
+class Refusals(Protocol):
+    """What models refused of late, from the memory of this process."""
+
+    def of(self, provider: str, model: str) -> Sequence[RefusedParameter]:
+        """The parameters that are sent otherwise now, or not at all."""
+
+    def forget(self, provider: str, model: str, name: str) -> None:
+        """Sends this parameter as usual again."""
+
+
 class _Ports:
     """The filled ports."""
 
@@ -171,6 +192,7 @@ class _Ports:
     dial: Dial
     routes: Routes
     installed: Installed
+    refusals: Refusals
 
 
 ports = _Ports()

@@ -23,6 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("matrix/fill/", matrix.matrix_fill, name="matrix_fill"),
     path("services/", services.services, name="services"),
     path("services/<path:service_id>/", services.service, name="service"),
+    path("forget/<path:service_id>/", services.service_forget, name="service_forget"),
     path("catalogue/<path:service_id>/", services.service_catalogue, name="service_catalogue"),
     path("probe/<path:service_id>/", services.service_probe, name="service_probe"),
     path("delete/service/<path:service_id>/", services.service_delete, name="service_delete"),

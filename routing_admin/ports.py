@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.utils import timezone
+
 from capabilities.core.vocabulary import TEXT_ONLY
-from capabilities.ports import Actor, Link, ports
+from capabilities.ports import Actor, Link, RefusedParameter, ports
 from routing_admin import actions, snapshot
 from routing_admin.core.configuration import CandidateSpec, Configuration
 from routing_admin.dial import Dialler
+from routing_admin.dispatch import surroundings
 from routing_admin.receivers import Installed
 from routing_admin.revisions import Ledger
 from routing_admin.snapshot import first_service
@@ -52,9 +58,26 @@ class Routes:
         return snapshot.current().configuration.default_language or "en"
 
 
+class Refusals:
+    """What this process remembers of models' refusals; see `capabilities.ports.Refusals`."""
+
+    def of(self, provider: str, model: str) -> Sequence[RefusedParameter]:
+        """The parameters that are sent otherwise now, or not at all; their end by the wall's clock."""
+        world, now = surroundings(), timezone.now()
+        return [
+            RefusedParameter(each.param, each.sent_as, now + timedelta(seconds=each.until - world.clock()))
+            for each in world.memory.refusals(provider, model)
+        ]
+
+    def forget(self, provider: str, model: str, name: str) -> None:
+        """Sends this parameter as usual again."""
+        surroundings().memory.forget(provider, model, name)
+
+
 def connect() -> None:
-    """Connects the ledger, the routes, the snapshot and the dialler."""
+    """Connects the ledger, the routes, the snapshot, the dialler and the memory of refusals."""
     ports.ledger = Ledger()
     ports.routes = Routes()
     ports.installed = Installed()
     ports.dial = Dialler()
+    ports.refusals = Refusals()

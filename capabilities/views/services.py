@@ -20,6 +20,7 @@ from capabilities.core.presets import preset_for_endpoint, quirks_for
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
 from capabilities.models import Provider, Service
+from capabilities.ports import ports
 from capabilities.queries_matrix import MatrixRow, Square, columns, row_of
 from capabilities.templatetags.ui import capability_label
 from capabilities.translated import listed
@@ -170,6 +171,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "disagrees": disagreements(stored) if entry else [],
         "slots": slot_lines(row),
         "agents": row.agents.all(),
+        "refusals": ports.refusals.of(row.provider.name, row.model),
         "cannot_delete": allowed(actions.check_can_delete_service, row),
         **more,
     }
@@ -194,6 +196,16 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
         say(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, changed.revision)
     else:
         say(request, _("The catalogue has nothing new for it."))
+    return redirect("service", service_id=service_id)
+
+
+@require_POST
+@administrators_only
+def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Forgets that the model refused a parameter: the next request sends it as usual."""
+    row, name = find(service_id), request.POST.get("name", "")
+    ports.refusals.forget(row.provider.name, row.model, name)
+    say(request, _("%(name)s is sent as usual again") % {"name": name})
     return redirect("service", service_id=service_id)
 
 
