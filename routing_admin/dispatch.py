@@ -21,7 +21,7 @@ from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.chain import Attempt, Call, Done, Reply, Timeouts
 from routing_admin.core.drivers import drive_async
 from routing_admin.core.flow import Surroundings, Walk
-from routing_admin.core.params import for_candidate
+from routing_admin.core.params import for_candidate, left_out
 from routing_admin.core.router import world
 from routing_admin.job import Job
 from routing_admin.preparing import checked, prepared_for
@@ -87,7 +87,8 @@ class Dispatch:
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
         outcome = await send(prepared, to, call.timeouts, self.job.proxy(call.candidate.provider))
-        return Reply(outcome, summary(prepared.deliveries), prepared.request.dropped_params)
+        dropped = prepared.request.dropped_params + left_out(self.job.chat, call)
+        return Reply(outcome, summary(prepared.deliveries), dropped)
 
     async def _prepared(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
         """Prepared here, or in a thread when files may be read or stored."""

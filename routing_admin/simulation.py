@@ -22,7 +22,7 @@ from routing_admin.core.drivers import drive
 from routing_admin.core.errors import RouterError
 from routing_admin.core.flow import Surroundings, Walk
 from routing_admin.core.memory import Memory
-from routing_admin.core.params import for_candidate
+from routing_admin.core.params import for_candidate, left_out
 from routing_admin.core.trial import Trial
 from routing_admin.core.verdicts import caller_of
 from routing_admin.dispatch import surroundings
@@ -155,7 +155,8 @@ class _Play:
         self.clock.sleep(min(word.seconds, call.timeouts.first_content))
         self.cut = word.cut if self.job.stream else None
         outcome = word.failure or Answer(f"{call.candidate.name} answers here.")
-        return Reply(outcome, summary(prepared.deliveries), prepared.request.dropped_params)
+        dropped = prepared.request.dropped_params + left_out(self.job.chat, call)
+        return Reply(outcome, summary(prepared.deliveries), dropped)
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:
         """The candidate's request, by the function that dispatches."""

@@ -73,6 +73,17 @@ def without_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
 
 def for_candidate(chat: ChatRequest, call: Call) -> ChatRequest:
     """The request with the parameters in effect for the candidate that is called, refused ones left out."""
-    candidate = call.candidate
-    effective = replace(chat, temperature=candidate.temperature, max_tokens=candidate.max_tokens)
-    return without_params(effective, call.without_params)
+    return without_params(_in_effect_for(chat, call), call.without_params)
+
+
+def left_out(chat: ChatRequest, call: Call) -> tuple[str, ...]:
+    """The parameters that a request has and this call leaves out, by the names that were refused, in their order."""
+    if not call.without_params:
+        return ()
+    effective = _in_effect_for(chat, call)
+    names = sorted(call.without_params - ADDED)
+    return tuple(name for name in names if without_params(effective, {name}) != effective)
+
+
+def _in_effect_for(chat: ChatRequest, call: Call) -> ChatRequest:
+    return replace(chat, temperature=call.candidate.temperature, max_tokens=call.candidate.max_tokens)

@@ -136,6 +136,15 @@ def test_a_parameter_that_was_left_out_is_sent_again_after_an_hour(plane: Plane)
     assert plane.limits == [{OLD: 7}] * 5
 
 
+@lab(picky="parameter:param=temperature")
+def test_what_is_left_out_from_memory_is_told_as_dropped_where_the_request_had_it(plane: Plane) -> None:
+    """Decision 17: nothing is dropped in silence, in the later requests as little as in the one that was refused."""
+    plane.provider("picky")
+    warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
+    told = [plane.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
+    assert told == [("temperature",), ("temperature",), ()]
+
+
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_a_refused_limit_and_a_refused_parameter_are_both_answered_in_one_request(plane: Plane) -> None:
     """Renaming leaves nothing out, so one parameter may still be left out after it."""
