@@ -35,6 +35,7 @@ class Fault(StrEnum):
     SLOW_BODY = "slow_body"
     TOO_LARGE = "too_large"
     REDIRECT = "redirect"
+    BAD_HTTP = "bad_http"
     BAD_CONTENT_TYPE = "bad_content_type"
     BAD_JSON = "bad_json"
     BAD_SHAPE = "bad_shape"

@@ -31,6 +31,7 @@ ADVICE: Mapping[str, str | Promise] = {
     Fault.TLS_ERROR: gettext_lazy("No secure connection. Check whether the address begins with https:// rightly."),
     Fault.READ_TIMEOUT: gettext_lazy("No answer in time. Try again, or set a longer timeout."),
     Fault.DEADLINE: gettext_lazy("No answer in time. Try again, or set a longer timeout."),
+    Fault.BAD_HTTP: gettext_lazy("Check the base URL: host, port, and whether it begins with https:// rightly."),
     Fault.BAD_CONTENT_TYPE: gettext_lazy("This is no model's answer. Check the base URL: it may lead to a web page."),
     Fault.REDIRECT: gettext_lazy("The address leads elsewhere. Enter the address it leads to."),
     NOT_CONNECTED: gettext_lazy("This installation cannot call providers yet. Save, and test again later."),

@@ -88,6 +88,7 @@ TABLE: Mapping[Fault, Row] = MappingProxyType(
             "The provider sent us elsewhere; redirects are never followed",
             *(NEXT, NEXT, NOW, 502, "redirect_refused", PROVIDER, True),
         ),
+        Fault.BAD_HTTP: Row("The answer breaks the rules of HTTP itself", RETRY, RETRY, COUNT, 502, BAD),
         Fault.BAD_CONTENT_TYPE: Row("Status 200 with a web page instead of JSON", NEXT, RETRY, NOW, 502, BAD),
         Fault.BAD_JSON: Row("Status 200 with JSON that does not parse", RETRY, RETRY, COUNT, 502, BAD),
         Fault.BAD_SHAPE: Row("Status 200 with JSON that is no answer", NEXT, RETRY, COUNT, 502, BAD),

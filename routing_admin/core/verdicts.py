@@ -60,7 +60,10 @@ GROUPS: Mapping[str, frozenset[Fault]] = {
     "400": frozenset({*_members("http_400"), Fault.UNSUPPORTED_PARAMETER}),
     "timeout": TIMED_OUT - {Fault.DEADLINE, Fault.STREAM_STALL},
     "network": frozenset(
-        {Fault.DNS_ERROR, Fault.CONNECT_REFUSED, Fault.TLS_ERROR, Fault.RESET_BEFORE_HEADERS, Fault.TRUNCATED_BODY}
+        {
+            *(Fault.DNS_ERROR, Fault.CONNECT_REFUSED, Fault.TLS_ERROR, Fault.RESET_BEFORE_HEADERS),
+            *(Fault.TRUNCATED_BODY, Fault.BAD_HTTP),
+        }
     ),
     "auth": frozenset({Fault.HTTP_401, Fault.HTTP_403}),
     "context_length": frozenset({Fault.CONTEXT_LENGTH}),

@@ -48,10 +48,11 @@ def media_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 class RequestBody:
-    """A request's body as the client sends it; `error` is kept when reading a file failed."""
+    """A request's body as the client sends it, `length` bytes long; `error` is kept when reading a file failed."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self._pieces = pieces
+        self.length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
         self.error: Exception | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

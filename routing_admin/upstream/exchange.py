@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 
 import httpx
@@ -12,13 +12,25 @@ from capabilities.core.redact import brief
 from capabilities.core.wire import Failure, Fault, MediaData, UpstreamRequest
 from routing_admin.core.chain import Timeouts
 from routing_admin.upstream.bodies import ANSWER_BYTES, BadEncodingError, Plain, RequestBody, TooLargeError
-from routing_admin.upstream.faults import connection_failure, failure
+from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure, fault_of
 from routing_admin.upstream.transports import Transports
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
 CODE_BYTES = 200
 SLOWEST_BYTES = 1024
 """Bytes that must arrive in a third of the time allowed between contents (1 KiB in 10 s by default)."""
+OWN_BODY_FAULTS = frozenset({Fault.BAD_HTTP, Fault.TOO_LARGE})
+"""What is told of a body that broke off, where the reason is known."""
+READ_AFTER_END = "Connection closed."
+"""What the client says, as a bare RuntimeError, to who reads on after the connection was closed within the body."""
+
+
+class BrokenBodyError(Exception):
+    """A body that came to no end of its own; `fault` says whether it broke off, or broke the rules of HTTP."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.value)
+        self.fault = fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +49,24 @@ class Head:
         """The headers, names in lower case."""
         return self.response.headers
 
+    async def blocks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes, still encoded; raises `BrokenBodyError`, and nothing else for what a provider does."""
+        try:
+            async for block in self.response.stream:  # type: ignore[union-attr]  # the transport's streams are async
+                yield block
+        except CLIENT_ERRORS as error:
+            fault = fault_of(error)
+            raise BrokenBodyError(fault if fault in OWN_BODY_FAULTS else Fault.TRUNCATED_BODY) from error
+        except RuntimeError as error:
+            if str(error) != READ_AFTER_END:
+                raise
+            raise BrokenBodyError(Fault.BAD_HTTP) from error
+
     async def close(self) -> None:
         """Give the connection back, or close it when the body is not read to its end."""
         try:
             await self.response.aclose()
-        except (httpx.HTTPError, OSError):
+        except CLIENT_ERRORS:
             return
 
 
@@ -50,15 +75,16 @@ async def send(request: UpstreamRequest, transports: Transports, proxy: str, tim
 
     Raises what reading a file of the request raised (`UnreadableError`).
     """
-    prepared, body = _prepared(request, timeouts)
+    content = _content(request)
     try:
+        prepared = _prepared(request, content, timeouts)
         async with asyncio.timeout(timeouts.first_content):
             head = Head(await transports.get(proxy).handle_async_request(prepared))
     except TimeoutError:
         return failure(Fault.READ_TIMEOUT)
-    except (httpx.HTTPError, OSError, ValueError) as error:
-        if body is not None and body.error is not None:
-            raise body.error from error
+    except CLIENT_ERRORS as error:
+        if isinstance(content, RequestBody) and content.error is not None:
+            raise content.error from error
         return connection_failure(error)
     if 300 <= head.status < 400:
         await head.close()
@@ -66,20 +92,22 @@ async def send(request: UpstreamRequest, transports: Transports, proxy: str, tim
     return head
 
 
-def _prepared(request: UpstreamRequest, timeouts: Timeouts) -> tuple[httpx.Request, RequestBody | None]:
-    headers = {**request.headers, "accept-encoding": "identity"}
-    extensions = {"timeout": {"connect": timeouts.connect}}
+def _content(request: UpstreamRequest) -> bytes | RequestBody | None:
+    """The body in one piece, or to be read as it is sent when there are files in it; None for a GET."""
     if request.method == "GET":
-        return httpx.Request("GET", request.url, headers=headers, extensions=extensions), None
+        return None
     pieces = request.pieces()
-    streamed = any(isinstance(piece, MediaData) for piece in pieces)
-    if not streamed:
-        content = b"".join(piece for piece in pieces if isinstance(piece, bytes))
-        return httpx.Request(request.method, request.url, headers=headers, content=content, extensions=extensions), None
-    length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
-    body = RequestBody(pieces)
-    headers["content-length"] = str(length)
-    return httpx.Request(request.method, request.url, headers=headers, content=body, extensions=extensions), body
+    if any(isinstance(piece, MediaData) for piece in pieces):
+        return RequestBody(pieces)
+    return b"".join(piece for piece in pieces if isinstance(piece, bytes))
+
+
+def _prepared(request: UpstreamRequest, content: bytes | RequestBody | None, timeouts: Timeouts) -> httpx.Request:
+    headers = {**request.headers, "accept-encoding": "identity"}
+    if isinstance(content, RequestBody):
+        headers["content-length"] = str(content.length)
+    extensions = {"timeout": {"connect": timeouts.connect}}
+    return httpx.Request(request.method, request.url, headers=headers, content=content, extensions=extensions)
 
 
 async def read_body(head: Head, timeouts: Timeouts, most: int = ANSWER_BYTES) -> bytes | Failure:
@@ -91,7 +119,7 @@ async def read_body(head: Head, timeouts: Timeouts, most: int = ANSWER_BYTES) ->
     try:
         plain = Plain(head.headers.get("content-encoding", ""), most)
         pace = _Pace(timeouts.between / 3)
-        blocks = head.response.stream.__aiter__()  # type: ignore[union-attr]  # the transport's streams are async
+        blocks = head.blocks()
         while True:
             begun = bool(body.strip()) if len(body) < SLOWEST_BYTES else True
             block = await _next(blocks, timeouts.between if begun else timeouts.first_content)
@@ -108,8 +136,8 @@ async def read_body(head: Head, timeouts: Timeouts, most: int = ANSWER_BYTES) ->
         return failure(Fault.TOO_LARGE, head.status)
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)
-    except (httpx.HTTPError, OSError):
-        return bytes(body) if head.status >= 400 else failure(Fault.TRUNCATED_BODY, head.status)
+    except BrokenBodyError as broken:
+        return bytes(body) if head.status >= 400 else failure(broken.fault, head.status)
     finally:
         await head.close()
 

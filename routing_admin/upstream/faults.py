@@ -1,4 +1,8 @@
-"""From a client's exception to a fault: read from its cause, since the transport files most of them as timeouts."""
+"""From a client's exception to a fault: read from its cause, since the transport files most of them as timeouts.
+
+`ORDER` is the one map, and `CLIENT_ERRORS`, what is caught, is what stands in it. Anything else that is raised is a
+fault of our own and goes on as the exception it is.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Iterator
 
 import aiohttp
 import httpx
+from aiohttp import http_exceptions
 
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import worded
@@ -37,7 +42,11 @@ SENTENCES = {
     Fault.STREAM_STALL: worded("The provider's stream fell silent."),
     Fault.STREAM_BROKEN: worded("The provider's stream broke."),
     Fault.EMPTY_CONTENT: worded("The provider's answer says nothing."),
+    Fault.BAD_HTTP: worded("The provider's answer breaks the rules of HTTP."),
     Fault.BAD_CONTENT_TYPE: worded("The provider's answer is encoded in a way that was not asked for."),
+    Fault.ORIGIN_REFUSED: worded(
+        "No request can be written for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
+    ),
 }
 
 
@@ -54,35 +63,65 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
         seen = seen.__cause__ or seen.__context__
 
 
+ORDER: tuple[tuple[Fault, tuple[type[Exception], ...]], ...] = (
+    (Fault.ORIGIN_REFUSED, (ForbiddenAddressError,)),
+    (
+        Fault.TLS_CERT_ERROR,
+        (
+            ssl.SSLCertVerificationError,
+            aiohttp.ClientConnectorCertificateError,
+            aiohttp.ServerFingerprintMismatch,
+        ),
+    ),
+    (Fault.DNS_ERROR, (aiohttp.ClientConnectorDNSError, socket.gaierror)),
+    (Fault.CONNECT_REFUSED, (ConnectionRefusedError,)),
+    (Fault.TLS_ERROR, (aiohttp.ClientSSLError, ssl.SSLError)),
+    (Fault.CONNECT_TIMEOUT, (aiohttp.ConnectionTimeoutError,)),
+    (Fault.READ_TIMEOUT, (aiohttp.ServerTimeoutError,)),
+    (Fault.TOO_LARGE, (http_exceptions.LineTooLong, http_exceptions.DecompressSizeError)),
+    (Fault.TRUNCATED_BODY, (aiohttp.ClientPayloadError,)),
+    (Fault.REDIRECT, (aiohttp.TooManyRedirects, aiohttp.RedirectClientError)),
+    (Fault.CONNECT_REFUSED, (aiohttp.ClientHttpProxyError,)),
+    (Fault.BAD_HTTP, (aiohttp.ClientResponseError, http_exceptions.HttpProcessingError)),
+    (Fault.RESET_BEFORE_HEADERS, (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError)),
+    (Fault.CONNECT_REFUSED, (aiohttp.ClientConnectorError,)),
+    (Fault.ORIGIN_REFUSED, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)),
+    (Fault.RESET_BEFORE_HEADERS, (aiohttp.ClientError,)),
+    (Fault.CONNECT_TIMEOUT, (httpx.ConnectTimeout, httpx.PoolTimeout)),
+    (Fault.READ_TIMEOUT, (httpx.TimeoutException, TimeoutError)),
+    (Fault.REDIRECT, (httpx.TooManyRedirects,)),
+    (Fault.BAD_HTTP, (httpx.ProtocolError,)),
+    (Fault.BAD_CONTENT_TYPE, (httpx.DecodingError,)),
+    (Fault.CONNECT_REFUSED, (httpx.ConnectError, httpx.ProxyError)),
+    (Fault.ORIGIN_REFUSED, (httpx.UnsupportedProtocol, httpx.InvalidURL)),
+    (Fault.RESET_BEFORE_HEADERS, (httpx.HTTPError, OSError)),
+    (Fault.ORIGIN_REFUSED, (ValueError,)),
+)
+"""Tried from top to bottom: the first kind found anywhere among the causes names the fault.
+
+What the client says comes before what its transport makes of it; the last rows hold the bases, so that a kind a new
+version adds is a fault, too. A bare ValueError is how the client refuses an address or a header it cannot write.
+"""
+
+CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
+"""All that a call can raise for what a provider, the network or the configuration does."""
+
+
 def fault_of(error: BaseException) -> Fault:
-    """What a failure to connect, send or get headers is."""
+    """What a failure to connect, send or get headers is; an error that is not the client's is raised again."""
     causes = list(chain_of(error))
     if _within_handshake(causes):
         return Fault.TLS_ERROR
     for fault, kinds in ORDER:
         if any(isinstance(cause, kinds) for cause in causes):
             return fault
-    return Fault.RESET_BEFORE_HEADERS
+    raise error
 
 
 def _within_handshake(causes: list[BaseException]) -> bool:
     """A connection that was accepted and then lost while it was still being made: only encrypting is in between."""
     connecting = any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
     return connecting and any(isinstance(cause, ConnectionResetError | ConnectionAbortedError) for cause in causes)
-
-
-ORDER: tuple[tuple[Fault, tuple[type[BaseException], ...]], ...] = (
-    (Fault.ORIGIN_REFUSED, (ForbiddenAddressError,)),
-    (Fault.TLS_CERT_ERROR, (ssl.SSLCertVerificationError, aiohttp.ClientConnectorCertificateError)),
-    (Fault.DNS_ERROR, (aiohttp.ClientConnectorDNSError, socket.gaierror)),
-    (Fault.CONNECT_REFUSED, (ConnectionRefusedError,)),
-    (Fault.TLS_ERROR, (aiohttp.ClientConnectorSSLError, ssl.SSLError)),
-    (Fault.CONNECT_TIMEOUT, (aiohttp.ConnectionTimeoutError,)),
-    (Fault.READ_TIMEOUT, (aiohttp.SocketTimeoutError, httpx.ReadTimeout)),
-    (Fault.RESET_BEFORE_HEADERS, (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError)),
-    (Fault.CONNECT_REFUSED, (aiohttp.ClientConnectorError,)),
-)
-"""Tried from top to bottom: the first kind found anywhere among the causes names the fault."""
 
 
 def connection_failure(error: BaseException) -> Failure:

@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
-import httpx
-
 from capabilities.core.protocols.stream import EXPLAINS_SILENCE
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent, ToolCallDelta
 from routing_admin.core.chain import Timeouts
 from routing_admin.core.fault_table import AFTER_CONTENT
 from routing_admin.upstream.bodies import STREAM_BYTES, BadEncodingError, Lines, Plain, TooLargeError
-from routing_admin.upstream.exchange import Head
+from routing_admin.upstream.exchange import BrokenBodyError, Head
 from routing_admin.upstream.faults import failure
 
 DRAIN_SECONDS = 0.25
@@ -168,7 +166,7 @@ async def _blocks(head: Head) -> AsyncGenerator[bytes | Failure, None]:
     """Plain blocks of the body within its bounds; a Failure as the last one when it breaks."""
     try:
         plain, lines = Plain(head.headers.get("content-encoding", ""), STREAM_BYTES), Lines()
-        async for block in head.response.stream:  # type: ignore[union-attr]  # the transport's streams are async
+        async for block in head.blocks():
             text = plain.feed(block)
             lines.feed(text)
             yield text
@@ -176,8 +174,9 @@ async def _blocks(head: Head) -> AsyncGenerator[bytes | Failure, None]:
         yield failure(Fault.TOO_LARGE, head.status)
     except BadEncodingError:
         yield failure(Fault.BAD_CONTENT_TYPE, head.status)
-    except (httpx.HTTPError, OSError):
-        yield failure(Fault.STREAM_BROKEN, head.status)
+    except BrokenBodyError as broken:
+        fault = Fault.STREAM_BROKEN if broken.fault is Fault.TRUNCATED_BODY else broken.fault
+        yield failure(fault, head.status)
 
 
 async def _drain(blocks: AsyncGenerator[bytes | Failure, None], event: StreamEvent) -> None:

@@ -22,6 +22,7 @@ MEANINGS: Mapping[Fault, str | Promise] = {
     Fault.SLOW_BODY: gettext_lazy("The answer came in drips"),
     Fault.TOO_LARGE: gettext_lazy("The answer is larger than any honest one"),
     Fault.REDIRECT: gettext_lazy("The provider sent us elsewhere; redirects are never followed"),
+    Fault.BAD_HTTP: gettext_lazy("The answer breaks the rules of HTTP itself"),
     Fault.BAD_CONTENT_TYPE: gettext_lazy("Status 200 with a web page instead of JSON"),
     Fault.BAD_JSON: gettext_lazy("Status 200 with JSON that does not parse"),
     Fault.BAD_SHAPE: gettext_lazy("Status 200 with JSON that is no answer"),

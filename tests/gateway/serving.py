@@ -10,16 +10,19 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.lab import Lab
+from tests.lab.server import Script
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("one", "two", "three")
+LOG = "server.log"
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,11 @@ class Server:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """What it wrote to its log so far."""
+        return (self.directory / LOG).read_text()
 
     def get(self, path: str) -> Any:
         """A GET of the agents' API or of the data plane, as JSON."""
@@ -81,13 +89,15 @@ def manage(environment: dict[str, str], *words: str) -> str:
 
 
 @contextmanager
-def served(directory: Path) -> Iterator[Server]:
-    """The demo, the lab's providers beside it, and a server that listens."""
-    with Lab() as lab:
+def served(
+    directory: Path, script: Script = MappingProxyType({}), configured: Callable[[Lab], dict[str, Any]] = routing
+) -> Iterator[Server]:
+    """The demo, the lab's providers beside it, and a server that listens; `configured` gives the file imported."""
+    with Lab(script) as lab:
         environment = environment_of(directory, lab)
         manage(environment, "bootstrap")
         file = directory / "lab.json"
-        file.write_text(json.dumps(routing(lab)))
+        file.write_text(json.dumps(configured(lab)))
         manage(environment, "import_config", str(file))
         server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory)
         try:
@@ -110,13 +120,14 @@ def listening(environment: dict[str, str], key: str, lab: Lab, directory: Path, 
     for _ in range(tries):
         port = free_port()
         words = [sys.executable, "manage.py", "serve", "--port", str(port)]
-        process = subprocess.Popen(words, cwd=ROOT, env=environment)
+        with (directory / LOG).open("ab") as log:
+            process = subprocess.Popen(words, cwd=ROOT, env=environment, stderr=log)
         server = Server(port, key, lab, directory, process)
         if answers(server):
             return server
         process.terminate()
         process.wait(timeout=40)
-    raise AssertionError("the server does not answer")
+    raise AssertionError(f"the server does not answer: {(directory / LOG).read_text()}")
 
 
 def answers(server: Server) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Usage
-from tests.lab import PLAYS, Lab
+from tests.lab import MALFORMED, PLAYS, Lab
 from tests.protocols.exchange import KEY, exchange
 
 NEEDS_A_DRIVER = frozenset(
@@ -32,9 +32,10 @@ NEEDS_A_DRIVER = frozenset(
         "reset_before_content",
         "held_open",
         "reset_after_finish",
+        *MALFORMED,
     ]
 )
-"""Plays whose outcome a driver's clock, limits or unpacking decides."""
+"""Plays whose outcome a driver's clock, limits, unpacking or reading of HTTP decides."""
 BYTES = [
     (protocol, name, stream)
     for name, play in PLAYS.items()

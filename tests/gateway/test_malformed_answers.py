@@ -1,0 +1,148 @@
+"""A provider whose answers break the rules of HTTP: the next one answers, the log says why, nobody sees a traceback."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import openai
+import pytest
+from django.urls import reverse
+
+from capabilities.models import Provider
+from capabilities.ports import ports
+from routing_admin import snapshot
+from routing_admin.upstream import configured_upstream, run_sync
+from tests.gateway.plane import install
+from tests.gateway.serving import Server, routing, served
+from tests.lab import MALFORMED, PLAYS, Lab
+from tests.pages.visitors import client_of, text_of
+
+HELLO = [{"role": "user", "content": "hello"}]
+ADDRESS = "Check the base URL: host, port, and whether it begins with https:// rightly."
+
+
+FORMS = ("plain", "stream")
+CASES = [(name, form) for name in MALFORMED for form in FORMS]
+SCRIPT = {f"{name}-{form}": name for name, form in CASES} | {"two": "say:from two"}
+"""A provider for each case, so that none is left alone for what another one did."""
+
+
+def configured(lab: Lab) -> dict[str, Any]:
+    """A route for each case: the malformed provider, then one that answers; and one where nobody does."""
+    file = routing(lab)
+    file["providers"] += [
+        {"providerName": name, "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", name), "defaultModel": "lab"}
+        for name in SCRIPT
+        if name != "two"
+    ]
+    chains = {name: {"provider": name, "fallback": ["two"], "retries": 0} for name in SCRIPT if name != "two"}
+    nobody = {"provider": "one", "fallback": ["three"], "retries": 0}
+    file["routing"] |= chains | {"nobody": nobody}
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    script = {**SCRIPT, "one": "length_twice", "three": "head_garbage"}
+    with served(tmp_path_factory.mktemp("malformed"), script, configured) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+@pytest.mark.requirement("MMR-P8")
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_after_a_malformed_answer_the_next_candidate_answers(client, server, name, form):
+    """Whole or streamed, whatever is wrong with it: the second answers, the first one's attempt names the fault."""
+    ask = client.chat.completions.with_raw_response.create
+    raw = ask(model=f"task:{name}-{form}", messages=HELLO, stream=form == "stream")
+    told = raw.parse()
+    if form == "stream":
+        words = "".join(piece.choices[0].delta.content or "" for piece in told if piece.choices)
+    else:
+        words = told.choices[0].message.content
+    assert (words, raw.headers["x-routing-provider"]) == ("from two", "two")
+    first, second = server.timeline(raw.headers["x-request-id"])["attempts"]
+    assert (first["provider"], first["outcome"]) == (f"{name}-{form}", PLAYS[name].plain)
+    assert first["error"].startswith("The provider's answer ")
+    assert (second["provider"], second["outcome"]) == ("two", "ok")
+    assert server.lab.played_for(f"{name}-{form}") == [name], "it was really played, once"
+    assert "Traceback" not in server.log
+
+
+def test_when_every_answer_is_malformed_the_agent_is_told_so_in_its_own_shape(client, server):
+    """502 with every attempt, as for other providers that fail; nothing of what came is repeated."""
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.chat.completions.create(model="task:nobody", messages=HELLO)
+    assert (caught.value.status_code, caught.value.code) == (502, "all_providers_failed")
+    assert [attempt["outcome"] for attempt in caught.value.body["attempts"]] == ["bad_http"] * 2
+    assert "OpenSSH" not in caught.value.response.text
+    assert "Traceback" not in server.log
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+@pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice"])
+def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_to_do(caplog, name):
+    """One clear sentence with the fault, on the page that asks, and no error of ours."""
+    install()
+    with Lab({"up": name}) as lab:
+        row = provider(lab.url("openai", "up"))
+        answer = client_of().post(reverse("provider_test", args=[row.name]))
+        run_sync(configured_upstream().close())
+    text = text_of(answer)
+    assert answer.status_code == 200
+    assert "up gave no usable answer" in text
+    assert "bad_http" in text
+    assert f"The provider&#x27;s answer breaks the rules of HTTP. {ADDRESS}" in text
+    assert no_fault_of_ours(caplog), caplog.text
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog):
+    """Fetching the models goes the same way out."""
+    install()
+    with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
+        provider(url)
+        result = ports.dial.models("up")
+        run_sync(configured_upstream().close())
+    assert (result.fault, result.models) == ("bad_http", ())
+    assert result.message == "The provider's answer breaks the rules of HTTP."
+    assert no_fault_of_ours(caplog), caplog.text
+
+
+def no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> bool:
+    return not any(record.exc_info or record.levelno >= logging.ERROR for record in caplog.records)
+
+
+def provider(endpoint: str) -> Provider:
+    """A provider called `up`."""
+    row: Any = Provider.objects.create(
+        name="up", endpoint=endpoint, default_model="lab", protocol="openai", key_source="none"
+    )
+    snapshot.refresh()
+    return row
+
+
+@contextmanager
+def banner(said: bytes) -> Iterator[str]:
+    """A server of another kind, which says its own words to one caller."""
+
+    def serve() -> None:
+        caller, _ = listening.accept()
+        with caller:
+            caller.recv(65536)
+            caller.sendall(said)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        serving.join(10)

@@ -1,0 +1,55 @@
+"""Answers that break the rules of HTTP itself, byte by byte: no status line, heads and bodies nobody may read.
+
+Row 72 is the one that docs/faults.md adds to the catalogue's 71: `bad_http`.
+"""
+
+from __future__ import annotations
+
+from capabilities.core.wire import Fault
+from tests.lab.plays import Scene, play
+
+LINE = b"HTTP/1.1 200 OK\r\n"
+SIZED = LINE + b"content-type: application/json\r\n"
+BROKEN: dict[str, tuple[str, bytes]] = {
+    "head_garbage": ("a status line that is none", b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n\r\n"),
+    "head_binary": ("bytes that are no text", bytes(range(128, 256)) + b"\r\n\r\n"),
+    "head_body_only": ("an answer without any head", b'{"choices": []}\r\n\r\n'),
+    "head_status_99": ("a status of two digits", b"HTTP/1.1 99 Odd\r\ncontent-length: 2\r\n\r\n{}"),
+    "head_status_1000": ("a status of four digits", b"HTTP/1.1 1000 Odd\r\ncontent-length: 2\r\n\r\n{}"),
+    "head_status_word": ("a word for a status", b"HTTP/1.1 fine OK\r\ncontent-length: 2\r\n\r\n{}"),
+    "head_version": ("a version nobody speaks", b"HTTP/9.9 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
+    "head_no_colon": ("a header without a colon", SIZED + b"content-length 2\r\n\r\n{}"),
+    "head_nul": ("a header with a NUL in it", SIZED + b"x-odd: a\x00b\r\ncontent-length: 2\r\n\r\n{}"),
+    "head_many": ("a thousand headers", LINE + b"".join(b"x-%d: 1\r\n" % at for at in range(1000)) + b"\r\n"),
+    "length_twice": ("two lengths", SIZED + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}"),
+    "length_word": ("a word for a length", SIZED + b"content-length: two\r\n\r\n{}"),
+    "length_negative": ("a length below zero", SIZED + b"content-length: -1\r\n\r\n{}"),
+    "length_huge": ("a length of thirty digits", SIZED + b"content-length: " + b"9" * 30 + b"\r\n\r\n{}"),
+    "length_empty": ("a length that is not said", SIZED + b"content-length:\r\n\r\n{}"),
+    "length_and_chunks": (
+        "a length and chunks at once",
+        SIZED + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    ),
+}
+"""Heads that no reader of HTTP may accept: what they are, and their bytes."""
+LARGE: dict[str, tuple[str, bytes]] = {
+    "head_large_line": ("a status line of 100 KB", LINE.rstrip() + b"x" * 100_000 + b"\r\n\r\n"),
+    "head_large_header": ("a header of 100 KB", LINE + b"x-odd: " + b"x" * 100_000 + b"\r\n\r\n"),
+}
+"""Heads larger than is read."""
+
+
+def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
+    @play(name, meaning, fault, row=row)
+    async def _(scene: Scene) -> None:
+        await scene.line.send(data)
+        await scene.line.hold()
+
+
+for _name, (_meaning, _data) in BROKEN.items():
+    _head(_name, _meaning, _data, Fault.BAD_HTTP, "72")
+for _name, (_meaning, _data) in LARGE.items():
+    _head(_name, _meaning, _data, Fault.TOO_LARGE, "38")
+
+MALFORMED = (*BROKEN, *LARGE)
+"""The names of these plays."""
