@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import aiohttp
 import httpx
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.http_exceptions import HttpProcessingError
 from httpx_aiohttp import AiohttpTransport
 
 from capabilities.core.origins import OriginPolicy, check_addresses
@@ -22,6 +23,48 @@ DNS_SECONDS = 10
 """How long a resolved name is used again."""
 RESOLVE_SECONDS = 5.0
 """How long resolving may take: the time to connect begins after it."""
+
+
+class WatchedResponse(aiohttp.ClientResponse):
+    """An answer whose body ends, at the latest, when its connection does.
+
+    The client forgets a body that breaks its own framing: it closes the connection and leaves whoever reads waiting
+    (aiohttp 3.14, `HttpParser.feed_data` drops its payload before it raises).
+    """
+
+    async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """The answer once its head is here."""
+        started = await super().start(connection)
+        if connection.protocol is not None and not self.content.is_eof():
+            end_with(connection.protocol.closed, self.content)
+        return started
+
+
+def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:
+    """Fails what still waits for the body once the connection is closed; None means that it is."""
+
+    def over(_: object) -> None:
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(HttpProcessingError(message="the connection was closed within the body"))
+
+    def no_more() -> None:
+        if closed is not None:
+            closed.remove_done_callback(over)
+
+    if closed is None:
+        over(closed)
+        return
+    closed.remove_done_callback(heard)  # one for each connection, however many answers it carries
+    closed.add_done_callback(heard)
+    closed.add_done_callback(over)
+    content.on_eof(no_more)
+
+
+def heard(closed: asyncio.Future[None]) -> None:
+    """Takes note of how a connection ended, so that nobody has to be told of it."""
+    if not closed.cancelled():
+        closed.exception()
+
 
 Pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, "AiohttpTransport"]]
 
@@ -92,7 +135,12 @@ class Transports:
             ssl=context,
             resolver=aiohttp.ThreadedResolver() if proxy else CheckedResolver(self.policy),
         )
-        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+        session = aiohttp.ClientSession(
+            connector=connector,
+            response_class=WatchedResponse,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
         return AiohttpTransport(verify=context, client=session, proxy=httpx.Proxy(proxy) if proxy else None)
 
     async def close(self) -> None:

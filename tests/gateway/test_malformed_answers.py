@@ -89,7 +89,7 @@ def test_when_every_answer_is_malformed_the_agent_is_told_so_in_its_own_shape(cl
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-@pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice"])
+@pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice", "chunk_size_word"])
 def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_to_do(caplog, name):
     """One clear sentence with the fault, on the page that asks, and no error of ours."""
     install()

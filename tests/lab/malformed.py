@@ -6,7 +6,7 @@ Row 72 is the one that docs/faults.md adds to the catalogue's 71: `bad_http`.
 from __future__ import annotations
 
 from capabilities.core.wire import Fault
-from tests.lab.plays import Scene, play
+from tests.lab.plays import SSE, Scene, play
 
 LINE = b"HTTP/1.1 200 OK\r\n"
 SIZED = LINE + b"content-type: application/json\r\n"
@@ -37,6 +37,14 @@ LARGE: dict[str, tuple[str, bytes]] = {
     "head_large_header": ("a header of 100 KB", LINE + b"x-odd: " + b"x" * 100_000 + b"\r\n\r\n"),
 }
 """Heads larger than is read."""
+CHUNKS: dict[str, tuple[str, bytes]] = {
+    "chunk_size_word": ("a chunk whose size is no number", b"size\r\n{}\r\n"),
+    "chunk_size_negative": ("a chunk of less than nothing", b"-2\r\n{}\r\n"),
+    "chunk_size_huge": ("a chunk whose size no number holds", b"f" * 30 + b"\r\n{}\r\n"),
+    "chunk_unended": ("a chunk longer than it said", b"2\r\n{}and more\r\n"),
+    "chunk_trailer": ("a trailer that is none", b"2\r\n{}\r\n0\r\nno trailer at all\r\n\r\n"),
+}
+"""Bodies that break off their own framing, after a head that is in order."""
 
 
 def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
@@ -46,10 +54,21 @@ def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
         await scene.line.hold()
 
 
+def _chunk(name: str, meaning: str, data: bytes) -> None:
+    @play(name, meaning, Fault.BAD_HTTP, row="72")
+    async def _(scene: Scene) -> None:
+        await scene.line.start(200, SSE if scene.heard.stream else "application/json")
+        await scene.line.wait(scene.number("after", 0.05))
+        await scene.line.send(data)
+        await scene.line.hold()
+
+
 for _name, (_meaning, _data) in BROKEN.items():
     _head(_name, _meaning, _data, Fault.BAD_HTTP, "72")
 for _name, (_meaning, _data) in LARGE.items():
     _head(_name, _meaning, _data, Fault.TOO_LARGE, "38")
+for _name, (_meaning, _data) in CHUNKS.items():
+    _chunk(_name, _meaning, _data)
 
-MALFORMED = (*BROKEN, *LARGE)
+MALFORMED = (*BROKEN, *LARGE, *CHUNKS)
 """The names of these plays."""
