@@ -35,6 +35,7 @@ class WatchedResponse(aiohttp.ClientResponse):
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         """The answer once its head is here."""
         started = await super().start(connection)
+        self.reason = None  # nobody reads the words beside the status, and httpx-aiohttp fails unless they are UTF-8
         if connection.protocol is not None and not self.content.is_eof():
             end_with(connection.protocol.closed, self.content)
         return started

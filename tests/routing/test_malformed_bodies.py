@@ -12,12 +12,13 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http_exceptions import HttpProcessingError
 
 from capabilities.core.origins import OriginPolicy
-from capabilities.core.wire import Delta, Failure, Fault, StreamEvent, Target, UpstreamRequest
+from capabilities.core.wire import Answer, Delta, Failure, Fault, StreamEvent, Target, UpstreamRequest
 from routing_admin.core.chain import Timeouts
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.exchange import Head, read_body, send
 from routing_admin.upstream.transports import end_with
 from tests.lab.malformed import CHUNKS
+from tests.lab.plays import dump
 from tests.lab.shapes import VENDORS, Said
 from tests.lab.wire import read_request
 from tests.routing.outside import HELLO, protocol
@@ -139,3 +140,14 @@ async def test_a_connection_that_is_closed_already_leaves_no_body_to_wait_for() 
     end_with(None, content)
     with pytest.raises(HttpProcessingError):
         await content.read(1)
+
+
+@pytest.mark.parametrize("reason", [b"\xd5\xfd\xb3\xa3", b"\xff", b""], ids=["GBK", "no text", "none"])
+async def test_the_words_beside_a_status_may_be_anything(upstream: Upstream, reason: bytes) -> None:
+    """Nobody reads them: a Chinese gateway's "OK" in GBK is no reason to lose its answer."""
+    go_on = asyncio.Event()
+    go_on.set()
+    body = dump(VENDORS["openai"].plain(Said(text="hi"), "m"))
+    head = b"HTTP/1.1 200 %s\r\ncontent-length: %d\r\n\r\n" % (reason, len(body))
+    async with saying(head, body, go_on=go_on) as url:
+        assert isinstance(await upstream.call(request_to(url), protocol("openai"), PATIENT), Answer)
