@@ -15,7 +15,7 @@ from capabilities.agent_calls import CallError, answer, needs, principal_of, rea
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.wire import Answer
 from capabilities.schemas import AttachmentIn
-from routing_admin import snapshot
+from routing_admin import request_search, snapshot
 from routing_admin.core.chain import Done
 from routing_admin.core.errors import RouterError
 from routing_admin.core.planning import NoRouteError, resolve_route
@@ -91,8 +91,8 @@ def resolve(request: HttpRequest) -> HttpResponse:
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """The attempt timeline of one of the agent's own requests, by its `x-request-id`."""
     journal.flush()
-    row = RequestLog.objects.filter(pk=request_id, agent=principal_of(request).agent).first()
-    if row is None:
+    row = request_search.with_id(request_id)
+    if row is None or row.agent != principal_of(request).agent:
         raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
     return answer(timeline(row))
 

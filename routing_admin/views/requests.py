@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from artifacts.views.words import KINDS
+from capabilities.access import can_edit
 from routing_admin import logged_words, request_search, snapshot
 from routing_admin.core.chain import OK
 from routing_admin.models import Installation, RequestLog
@@ -113,7 +114,7 @@ def _kind(slot: str) -> str:
 @require_GET
 def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     """What happened to one request, why, and what to click."""
-    row = RequestLog.objects.filter(pk=pk).first()
+    row = request_search.with_id(pk, body=can_edit(request.user))
     if row is None:
         raise Http404
     walked = steps(list(row.attempts.order_by("position")))

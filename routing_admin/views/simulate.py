@@ -18,7 +18,7 @@ from capabilities.access import actor_of, can_edit
 from capabilities.core.delivery import SHOWN, Shown
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.ports import Act, ports
-from routing_admin import logged_words, snapshot
+from routing_admin import logged_words, request_search, snapshot
 from routing_admin.core.chain import OK, Attempt
 from routing_admin.core.configuration import Configuration, RouteSpec
 from routing_admin.core.errors import RouterError
@@ -245,10 +245,10 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     """Simulate on any stored route; `?request=` repeats what became of a request of the log."""
     state = snapshot.current()
     data = request.POST if request.method == "POST" else request.GET
-    logged = RequestLog.objects.filter(pk=data.get("request", "")).first() if data.get("request") else None
+    editor = can_edit(request.user)
+    logged = request_search.with_id(data["request"], body=editor) if data.get("request") else None
     asked = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
     route = state.configuration.route(asked) or state.configuration.route(DEFAULT_ROUTE)
-    editor = can_edit(request.user)
     panel = panel_in(data, state.configuration, may_attach=editor)
     if route is not None:
         places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
