@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from django.db import close_old_connections
+from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections, transaction
 from django.db.models import Model
+
+from routing_admin.sqlite.base import DatabaseWrapper
 
 LOGS = "logs"
 CONNECTION_SECONDS = 5.0
@@ -44,3 +48,26 @@ def renew_connections() -> None:
     if now - getattr(_thread, "renewed", 0.0) > CONNECTION_SECONDS:
         _thread.renewed = now
         close_old_connections()
+
+
+def drop_connections() -> None:
+    """Lets this thread's connections go, so that the next query opens others; one in a transaction stays."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Everything read in here is the main database as it was at one moment; nobody's write is kept waiting.
+
+    Inside an open transaction nothing is added to it: that is one moment already.
+    """
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.in_atomic_block:
+        yield
+        return
+    with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic():
+        if connection.vendor == "postgresql":  # where each statement would otherwise see a moment of its own
+            connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield

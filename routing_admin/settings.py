@@ -109,7 +109,7 @@ def sqlite(name: str, synchronous: str) -> dict[str, Any]:
         "cache_size=-8000",
     )
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "routing_admin.sqlite",
         "NAME": DATA_DIR / f"{name}.sqlite3",
         "OPTIONS": {
             "timeout": 5,
