@@ -34,6 +34,8 @@ def _databases() -> None:
 
 def _configuration() -> None:
     snapshot.current()
+    if since := snapshot.unread_since():
+        raise LookupError(f"the configuration cannot be read since {since:%H:%M:%S} UTC; an older one is in use")
 
 
 def _artifacts() -> None:

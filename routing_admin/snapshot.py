@@ -1,13 +1,12 @@
 """The configuration in use: one immutable value per process, swapped whole when somebody changes something.
 
-A request takes `current()` once and keeps it. Other processes' changes are seen when the installation's stamp moves,
-which is looked at no more often than every `POLL_SECONDS` and never while a request waits.
+A request takes `current()` once and keeps it. Other processes' changes are seen when the installation's stamp moves;
+`newest` looks at it often enough that no call uses what changed more than a second ago.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,9 +26,10 @@ from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin import rows
 from routing_admin.core.configuration import Configuration, KeyKind, ProviderSpec, ServiceSpec
 from routing_admin.core.planning import DEFAULT_ROUTE, is_taken
+from routing_admin.databases import one_moment
 from routing_admin.models import Installation, Revision
+from routing_admin.newest import Newest
 
-POLL_SECONDS = 0.5
 ALLOWED_VARIABLES = ("LLM_API_KEY",)
 """Variables that may hold a key beside `LLM_PROVIDER_*_API_KEY` (decision 13)."""
 
@@ -95,47 +95,26 @@ class Snapshot:
         return AgentDirectory(self.agents)
 
 
-class _Holder:
-    """The newest snapshot of this process."""
-
-    snapshot: Snapshot | None = None
-    looked_at: float = 0.0
-    lock = threading.Lock()
-
-
-def current() -> Snapshot:
-    """The newest snapshot known; looks for another process's change when the last look is old enough."""
-    snapshot = _Holder.snapshot
-    if snapshot is None:
-        return refresh()
-    if time.monotonic() - _Holder.looked_at > POLL_SECONDS:
-        _Holder.looked_at = time.monotonic()
-        if Installation.current().version != snapshot.stamp:
-            return refresh()
-    return snapshot
-
-
-def refresh() -> Snapshot:
-    """Builds the snapshot from the rows and takes it up."""
-    with _Holder.lock:
-        _Holder.looked_at = time.monotonic()
-        _Holder.snapshot = build()
-        return _Holder.snapshot
-
-
-def forget() -> None:
-    """Lets the next `current()` read the rows again: for tests, whose rows are rolled back behind our back."""
-    _Holder.snapshot = None
-
-
 def build() -> Snapshot:
-    """A snapshot of the rows as they are now."""
-    installation = Installation.current()
-    configuration = rows.read()
-    newest = Revision.objects.values_list("number", flat=True).first()
-    keys = key_states(configuration)
-    agents = agent_profiles(configuration, keys)
-    return Snapshot(installation.version, newest, configuration, keys, agents, installation.record_bodies)
+    """A snapshot of the rows as they are at one moment, never half of two revisions."""
+    with one_moment():
+        installation = Installation.current()
+        configuration = rows.read()
+        revision = Revision.objects.values_list("number", flat=True).first()
+        keys = key_states(configuration)
+        agents = agent_profiles(configuration, keys)
+    return Snapshot(installation.version, revision, configuration, keys, agents, installation.record_bodies)
+
+
+def stamp() -> int:
+    """The number of the last change of anything a snapshot holds."""
+    return Installation.current().version
+
+
+newest = Newest(build, stamp)
+"""This process's."""
+current, look, refresh, forget = newest.current, newest.look, newest.refresh, newest.forget
+unread_since = newest.unread_since
 
 
 def key_states(configuration: Configuration) -> dict[str, KeyState]:

@@ -90,6 +90,9 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), moments.exact(moment), said)
 
 
+register.filter("exact", moments.exact)
+
+
 @register.filter
 def size(count: int | None) -> str:
     """Bytes as `1023 B`, `1.0 KB`, `1.2 MB`; the empty string when unknown."""

@@ -127,6 +127,8 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     today, yesterday = health.two_days(now)
     context = {
         "sentence": sentence_of(standings, tiles),
+        "unread_since": snapshot.unread_since(),
+        "state": state,
         "blocked": [each for each in standings if not each.ready],
         "tiles": tiles,
         "figures": figures_of(today, yesterday),

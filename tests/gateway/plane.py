@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from django.db import connection
 from django.test import Client
 
 from capabilities import actions as capability_actions
@@ -59,3 +63,22 @@ def logged(request_id: str) -> RequestLog:
     """The request's row, once the journal is written."""
     journal.flush()
     return RequestLog.objects.using("logs").get(pk=request_id)
+
+
+def elsewhere(*statements: str) -> None:
+    """What another process commits to the main database."""
+    other = sqlite3.connect(connection.settings_dict["NAME"], timeout=0)
+    with other:
+        for each in statements:
+            other.execute(each)
+    other.close()
+
+
+@contextmanager
+def without(*tables: str) -> Iterator[None]:
+    """The database while those tables cannot be read."""
+    elsewhere(*(f"ALTER TABLE {each} RENAME TO away_{each}" for each in tables))
+    try:
+        yield
+    finally:
+        elsewhere(*(f"ALTER TABLE away_{each} RENAME TO {each}" for each in tables))

@@ -57,10 +57,10 @@ def test_a_key_revoked_by_another_process_stops_with_the_snapshots_next_look(key
 def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
     """The moment is remembered with it."""
     assert enters(key)
-    digest, kept = next(iter(door._known.items()))
+    digest, kept = next(iter(door.door._kept.items()))
     past = Principal(kept.principal.agent, kept.principal.key, kept.principal.scopes, ends_at=timezone.now())
     AgentKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    door._known[digest] = door._Known(past, kept.stamp, kept.until)
+    door.door._kept[digest] = door._Known(past, kept.stamp, kept.until)
     assert not enters(key)
 
 
@@ -69,4 +69,4 @@ def test_refusals_and_the_name_of_another_agent_are_asked_anew(key):
     assert enters(key)
     assert not enters(key, **{"x-agent-id": "vision-agent"})
     assert not enters(key + "x")
-    assert len(door._known) == 1
+    assert len(door.door._kept) == 1

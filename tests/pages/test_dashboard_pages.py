@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -15,11 +17,12 @@ from hypothesis import strategies as st
 
 from capabilities.models import Provider
 from capabilities.ports import SYSTEM
+from capabilities.templatetags.moments import exact
 from routing_admin import health, snapshot
 from routing_admin.actions.people import choose_password
 from routing_admin.demo import load
 from routing_admin.health import Sample, judged, quantile
-from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.models import AttemptLog, Installation, RequestLog
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 
@@ -173,3 +176,29 @@ def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
         logged(f"b{number}", 0.1, "http_500")
     with django_assert_num_queries(4, using="logs"):
         client.get(reverse("dashboard"))
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "Since {since} the configuration cannot be read from the database. Calls go on with revision {number};"),
+        ("zh-hans", "自 {since} 起无法从数据库读取配置。调用继续使用版本 {number}，之后的改动尚未生效。"),
+    ],
+)
+def test_the_page_says_since_when_the_configuration_cannot_be_read(
+    client: Client, demo: None, language: str, sentence: str
+) -> None:
+    """In a plain sentence with the revision that calls go on with; it goes when the database can be read again."""
+    number = snapshot.current().revision
+    Installation.objects.update(version=F("version") + 1)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE routing_admin_alias RENAME TO away")
+        snapshot.look()
+        since = snapshot.unread_since()
+        assert since is not None
+        page = client.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
+        assert sentence.format(since=exact(since), number=number) in page
+        cursor.execute("ALTER TABLE away RENAME TO routing_admin_alias")
+    snapshot.look()
+    page = client.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
+    assert sentence.split("{since}")[1].split("{number}")[0] not in page

@@ -1,0 +1,187 @@
+"""After a pause: no call uses what another process changed more than a second ago, and none waits without need.
+
+Time is a value here, and the other process is a connection of its own to the same file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+from django.db import DatabaseError, connection, connections
+
+from capabilities.access import Principal, make_key
+from routing_admin import snapshot
+from routing_admin.gateway.door import HELD_SECONDS, Door
+from routing_admin.newest import Newest
+from tests.gateway.plane import elsewhere, install, without
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+
+T = TypeVar("T")
+CALLERS = 12
+PAUSE = 5.0
+NEXT_STAMP = "UPDATE routing_admin_installation SET version = version + 1"
+REVOKED = "UPDATE capabilities_agentkey SET revoked_at = '2026-11-20 00:00:00'"
+
+
+@dataclass
+class Clock:
+    """Seconds that pass when the test says so; knows which threads have asked."""
+
+    now: float = 1000.0
+    asked: set[int] = field(default_factory=set)
+    all_have_asked: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self) -> float:
+        self.asked.add(threading.get_ident())
+        if len(self.asked) >= CALLERS:
+            self.all_have_asked.set()
+        return self.now
+
+
+@pytest.fixture
+def key() -> str:
+    return install()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def newest(clock: Clock) -> Newest[snapshot.Snapshot]:
+    return Newest(snapshot.build, snapshot.stamp, clock)
+
+
+def at_once(call: Callable[[], T]) -> list[T]:
+    """What as many callers get who come at the same time, each in a thread of its own."""
+    found: list[T] = []
+
+    def run() -> None:
+        try:
+            found.append(call())
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run) for _ in range(CALLERS)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return found
+
+
+def enters(door: Door, key: str) -> bool:
+    return isinstance(door.known({"authorization": f"Bearer {key}"}), Principal)
+
+
+def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_all(key, clock):
+    """While one looks the others wait for it: its look is not over before all have come."""
+    looks = []
+
+    def stamp() -> int:
+        looks.append(clock.all_have_asked.wait(60))
+        return snapshot.stamp()
+
+    newest = Newest(snapshot.build, stamp, clock)
+    old = newest.current()
+    elsewhere(NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125 WHERE task_type = 'planning'")
+    clock.now += PAUSE
+    clock.asked.clear()
+    found = at_once(newest.current)
+    assert {each.stamp for each in found} == {old.stamp + 1}
+    assert {each.configuration.route("planning").temperature for each in found} == {0.125}
+    assert looks == [True]
+
+
+def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, clock, newest):
+    """Known a moment before the pause, refused by every call that comes after it."""
+    door = Door(newest, clock)
+    assert enters(door, key)
+    elsewhere(REVOKED, NEXT_STAMP)
+    clock.now += PAUSE
+    assert at_once(lambda: enters(door, key)) == [False] * CALLERS
+
+
+def test_what_was_looked_at_within_the_second_costs_no_query(key, newest, django_assert_num_queries):
+    """A look is for all who come before it is old."""
+    newest.current()
+    with django_assert_num_queries(0):
+        newest.current()
+
+
+def test_a_look_that_fails_keeps_the_value_and_says_since_when(key, clock, newest):
+    """Row 55: calls go on with what is known, and with the new value as soon as it can be read."""
+    old = newest.current()
+    with without("routing_admin_alias"):
+        elsewhere(NEXT_STAMP)
+        clock.now += PAUSE
+        assert newest.current() is old
+        since = newest.unread_since()
+        assert since is not None
+        clock.now += PAUSE
+        assert newest.current() is old
+        assert newest.unread_since() == since
+    clock.now += PAUSE
+    assert newest.current().stamp == old.stamp + 1
+    assert newest.unread_since() is None
+
+
+def test_while_reading_fails_calls_do_not_wait_for_look_after_look(key, clock, newest, django_assert_num_queries):
+    """A failed look counts for as long as a good one."""
+    newest.current()
+    with without("routing_admin_installation"):
+        clock.now += PAUSE
+        newest.current()
+        with django_assert_num_queries(0):
+            newest.current()
+
+
+def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_read(key, clock, newest):
+    """The old configuration goes on, the old answer about a key does not."""
+    door = Door(newest, clock)
+    assert enters(door, key)
+    with without("routing_admin_alias"):
+        elsewhere(REVOKED, NEXT_STAMP)
+        clock.now += PAUSE
+        assert not enters(door, key)
+
+
+def test_without_a_database_a_known_key_goes_on_for_a_quarter_of_an_hour(key, clock, newest):
+    """Rows 55 and 57: known ones are let in without asking, others neither let in nor called wrong."""
+    door = Door(newest, clock)
+    assert enters(door, key)
+    with without("routing_admin_installation", "capabilities_agentkey"):
+        clock.now += HELD_SECONDS - 1
+        assert enters(door, key)
+        with pytest.raises(DatabaseError):
+            enters(door, make_key()[0])
+        clock.now += 2
+        with pytest.raises(DatabaseError):
+            enters(door, key)
+    clock.now += PAUSE
+    assert enters(door, key)
+
+
+def test_a_snapshot_is_never_half_of_two_revisions(key):
+    """Somebody commits between two of its reads, and is not kept waiting: the snapshot is the moment before."""
+    before = snapshot.build()
+    changed = []
+
+    def meddle(execute: Any, sql: str, *rest: Any) -> Any:
+        found = execute(sql, *rest)
+        if not changed and "routing_admin_installation" in sql:
+            changed.append(sql)
+            elsewhere(NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125")
+        return found
+
+    with connection.execute_wrapper(meddle):
+        made = snapshot.build()
+    assert changed
+    assert (made.stamp, made.configuration) == (before.stamp, before.configuration)
+    assert snapshot.build().configuration != before.configuration
