@@ -9,7 +9,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import wraps
 from typing import Any
 from urllib.parse import unquote
@@ -19,13 +19,13 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
+from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 from capabilities.ports import Actor
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
 DEFAULT_SCOPES = SCOPES[:4]
 KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
-LAST_USED_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,7 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     ends_at = min((end for end in (row.expires_at, row.agent.expires_at) if end), default=None)
     if row.revoked_at or (ends_at is not None and ends_at <= now):
         return BAD_KEY
-    if row.last_used_at is None or now - row.last_used_at > LAST_USED_EVERY:
-        AgentKey.objects.filter(pk=row.pk).update(last_used_at=now)
+    last_uses.note(row, now)
     principal = Principal(row.agent.agent_id, row.public_id, frozenset(row.scopes), ends_at=ends_at)
     return act_for(principal, headers.get("x-agent-id", "").strip())
 

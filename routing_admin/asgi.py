@@ -16,6 +16,7 @@ from routing_admin.body_limit import App, limited  # noqa: E402  # after Django 
 from routing_admin.draining import draining  # noqa: E402
 from routing_admin.gateway import lean  # noqa: E402
 from routing_admin.journal import journal  # noqa: E402
+from routing_admin.upkeep import upkeep  # noqa: E402
 from routing_admin.upstream import configured_upstream, run_sync  # noqa: E402
 
 pages, chat = limited(cast(App, site)), limited(lean.LeanHandler())
@@ -47,9 +48,10 @@ def patient(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Starts the journal's writer; at the end writes what waits and lets the connections to providers go."""
+    """Starts the journal's writer and the upkeep; at the end writes what waits, lets connections to providers go."""
     await receive()
     journal.start()
+    upkeep.start()
     draining.listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
@@ -59,6 +61,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 
 
 def threads_end() -> None:
-    """The same for what lives in threads: the connections of calls without an event loop, and the journal's writer."""
+    """The same for what lives in threads: connections of calls without an event loop, the journal's writer, upkeep."""
     run_sync(configured_upstream().close())
     journal.stop()
+    upkeep.stop()

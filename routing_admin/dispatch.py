@@ -25,6 +25,7 @@ from routing_admin.core.params import for_candidate, left_out
 from routing_admin.core.router import world
 from routing_admin.job import Job
 from routing_admin.preparing import checked, prepared_for
+from routing_admin.sqlite import in_line
 from routing_admin.upstream import Stream, run_sync
 from routing_admin.way import Outside, Way
 
@@ -95,7 +96,7 @@ class Dispatch:
         work = partial(prepared_for, self.job, chat, to, call)
         if not self.job.has_files:
             return work()
-        return await (sync_to_async(work)() if self.job.keep else asyncio.to_thread(work))
+        return await (sync_to_async(in_line(work))() if self.job.keep else asyncio.to_thread(work))
 
 
 __all__ = ["Dispatch", "surroundings"]

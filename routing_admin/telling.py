@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
 from capabilities.core.redact import redact
@@ -25,6 +26,8 @@ from routing_admin.upstream import Stream, run_sync
 T = TypeVar("T")
 
 BROKEN = "internal_error"
+UNAVAILABLE = "unavailable"
+"""What a call is told that needs a database which does not answer."""
 LEFT = "client_cancelled"
 LEFT_STATUS = 499
 """What the log says of a caller that went away before its answer; nobody receives this status."""
@@ -115,5 +118,12 @@ async def _walk_told(work: Awaitable[T], dispatch: Dispatch, telling: Telling) -
         telling.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
         raise
     except Exception as error:
-        telling.end(dispatch.attempts, dispatch, outcome=BROKEN, status=500, error=type(error).__name__)
+        telling.end(dispatch.attempts, dispatch, **fault_of(error))
         raise
+
+
+def fault_of(error: Exception) -> dict[str, Any]:
+    """A fault of ours as the log tells it: 503 where the database does not answer, else 500."""
+    away = isinstance(error, DatabaseError | InterfaceError)
+    outcome, status = (UNAVAILABLE, 503) if away else (BROKEN, 500)
+    return {"outcome": outcome, "status": status, "error": type(error).__name__}

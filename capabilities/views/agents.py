@@ -16,6 +16,7 @@ from capabilities.access import actor_of, administrators_only
 from capabilities.actions.common import allowed
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.agents import AgentForm, KeyForm
+from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 from capabilities.ports import ports
 from capabilities.translated import listed
@@ -123,8 +124,11 @@ def agent_page(
 
 
 def keys_of(row: Agent) -> list[AgentKey]:
-    """The keys: those that work first, the revoked ones last."""
-    return sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
+    """The keys: those that work first, the revoked ones last; a use that is not written yet counts."""
+    keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
+    for key in keys:
+        key.last_used_at = last_uses.latest(key)
+    return keys
 
 
 @require_POST

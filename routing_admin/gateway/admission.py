@@ -16,9 +16,19 @@ from capabilities.ports import Actor
 from routing_admin.entrance import request_id_of
 from routing_admin.gateway.door import known
 from routing_admin.gateway.errors import GatewayError, MethodError, response_of
+from routing_admin.sqlite import waiting_at_most
+from routing_admin.telling import UNAVAILABLE
 
 log = logging.getLogger(__name__)
+WAIT_SECONDS = 1.0
+"""How long a call waits for a locked database; what it cannot have by then it may ask for again."""
 BUSY_SECONDS = 2.0
+"""What `Retry-After` says then."""
+
+DATABASE_AWAY = (
+    "The database does not answer just now, and this call needs it: to look up its key or a file, or to store one. "
+    "Send it again in a few seconds."
+)
 
 View = Callable[..., HttpResponseBase]
 AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -55,11 +65,12 @@ def failed(error: Exception) -> GatewayError:
 
     While the database does not answer nobody is let in and nobody is told that his key is wrong: 503, try again.
     """
-    log.error("the data plane failed", exc_info=error)
     if isinstance(error, DatabaseError | InterfaceError):
-        busy = GatewayError(503, "unavailable", "The database does not answer just now. Try again in a few seconds.")
+        log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
+        busy = GatewayError(503, UNAVAILABLE, DATABASE_AWAY)
         busy.retry_after, busy.should_retry = BUSY_SECONDS, True
         return busy
+    log.error("the data plane failed", exc_info=error)
     return GatewayError(500, "internal_error", "Something failed here. The server's log has it under this request id.")
 
 
@@ -72,7 +83,8 @@ def endpoint(*methods: str) -> Callable[[View], View]:
         def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             try:
                 allowed(request, *methods)
-                response = view(request, *args, **kwargs)
+                with waiting_at_most(WAIT_SECONDS):
+                    response = view(request, *args, **kwargs)
             except GatewayError as error:
                 return response_of(error, request_id_of(request))
             except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
@@ -94,7 +106,8 @@ def async_endpoint(*methods: str) -> Callable[[AsyncView], AsyncView]:
         async def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             try:
                 allowed(request, *methods)
-                response = await view(request, *args, **kwargs)
+                with waiting_at_most(WAIT_SECONDS):
+                    response = await view(request, *args, **kwargs)
             except GatewayError as error:
                 return response_of(error, request_id_of(request))
             except Exception as error:  # as above

@@ -35,7 +35,7 @@ from routing_admin.gateway.media import keeper
 from routing_admin.gateway.parsing import parse
 from routing_admin.gateway.rendering import Chunks, completion, event
 from routing_admin.job import job_for
-from routing_admin.telling import BROKEN, LEFT, LEFT_STATUS, Telling, answer_told, stream_told
+from routing_admin.telling import LEFT, LEFT_STATUS, Telling, answer_told, fault_of, stream_told
 from routing_admin.upstream import Stream
 
 SAFE = " !#$&'()*+,/:;=?@[]~"
@@ -66,7 +66,7 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
     except GatewayError:
         raise
     except Exception as error:
-        telling.end(outcome=BROKEN, status=500, error=type(error).__name__)
+        telling.end(**fault_of(error))
         raise
 
 

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET
 
 from artifacts.models import Artifact
 from capabilities.core.origins import EMBEDDED
+from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
 from capabilities.translated import told
 from routing_admin import health, snapshot
@@ -221,11 +222,12 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
     has_demo = Installation.current().has_demo
     keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
     chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
+    used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses.noted())
     is_done = {
         "password": chosen.exists(),
         "key": any(key.source in keyed for key in state.keys.values()),
         "route": any(each.ready and not each.is_echo_only for each in standings),
-        "agent": AgentKey.objects.filter(last_used_at__isnull=False).exists(),
+        "agent": AgentKey.objects.filter(used).exists(),
         "file": Artifact.objects.exclude(uploaded_by="").exists(),
         "request": RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO).exists(),
     }

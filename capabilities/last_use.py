@@ -1,0 +1,66 @@
+"""When each agent key was last used: noted in memory, written behind the calls, so that no call waits for a write.
+
+A note is worth a minute, so one that a crash loses is no loss; the server's upkeep writes what is noted
+(routing_admin/upkeep.py), and pages show what is noted before it is written.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, InterfaceError, transaction
+
+from capabilities.models import AgentKey
+
+log = logging.getLogger(__name__)
+
+EVERY = timedelta(minutes=1)
+"""How often a key's last use is written at most."""
+
+
+class LastUses:
+    """The uses that are not written yet, by the public part of the key."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, datetime] = {}
+        self._writing = threading.Lock()
+
+    def note(self, row: AgentKey, now: datetime) -> None:
+        """The key of that row was used now; nothing to write where its last minute is written already."""
+        if row.last_used_at is None or now - row.last_used_at > EVERY:
+            self._noted[row.public_id] = now
+
+    def latest(self, row: AgentKey) -> datetime | None:
+        """When the key was last used, as far as this process knows."""
+        return self._noted.get(row.public_id, row.last_used_at)
+
+    def noted(self) -> list[str]:
+        """The keys whose last use waits to be written."""
+        return list(self._noted)
+
+    def write(self) -> bool:
+        """Writes what is noted, in one transaction; False where the database does not take it, then it stays noted."""
+        with self._writing:
+            noted = dict(self._noted)
+            try:
+                self._update(noted)
+            except (DatabaseError, InterfaceError) as error:
+                log.debug("the last use of %s keys could not be written yet: %s", len(noted), error)
+                return False
+            for public_id, moment in noted.items():
+                if self._noted.get(public_id) == moment:
+                    del self._noted[public_id]
+            return True
+
+    def _update(self, noted: dict[str, datetime]) -> None:
+        if not noted:
+            return
+        with transaction.atomic():
+            for public_id, moment in noted.items():
+                AgentKey.objects.filter(public_id=public_id).update(last_used_at=moment)
+
+
+last_uses = LastUses()
+"""This process's."""

@@ -1,0 +1,217 @@
+"""Somebody else keeps the main database locked: what needs no write of it goes on, the rest is told soon and why."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import OperationalError, ProgrammingError, connection
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.urls import reverse
+from django.utils import timezone
+
+from capabilities.access import Principal, authenticate, make_key
+from capabilities.last_use import EVERY, LastUses, last_uses
+from capabilities.models import AgentKey
+from capabilities.templatetags.moments import exact
+from routing_admin import snapshot
+from routing_admin.gateway import door
+from routing_admin.gateway.admission import WAIT_SECONDS, endpoint
+from routing_admin.sqlite import in_line, waiting_at_most
+from routing_admin.upkeep import Upkeep
+from tests.gateway.plane import PNG_URL, image, install, post, said, without
+from tests.gateway.serving import Server, served
+
+rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
+
+
+@contextmanager
+def locked(file: object, how: str = "EXCLUSIVE") -> Iterator[None]:
+    """The database file, while another process is in the middle of a write."""
+    other = sqlite3.connect(str(file), isolation_level=None)
+    other.execute(f"BEGIN {how}")
+    try:
+        yield
+    finally:
+        other.rollback()
+        other.close()
+
+
+@pytest.fixture
+def key() -> str:
+    return install()
+
+
+def call(server: Server, body: object) -> tuple[int, Any, Any]:
+    """Status, headers and body of a chat call over a socket."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    response = connection.getresponse()
+    told = json.loads(response.read())
+    connection.close()
+    return response.status, response.headers, told
+
+
+def unused(file: Path) -> None:
+    """No key has been used yet, and the server has to look it up again."""
+    with sqlite3.connect(file) as other:
+        other.execute("UPDATE capabilities_agentkey SET last_used_at = NULL")
+        other.execute("UPDATE routing_admin_installation SET version = version + 1")
+    other.close()
+
+
+@pytest.mark.parametrize("how", LOCKS)
+def test_a_locked_database_stops_no_call_that_stores_nothing(tmp_path: Path, how: str) -> None:
+    """A key whose last use is due to be written calls on; the use is in the database after the server's end."""
+    file = tmp_path / "routing_admin.sqlite3"
+    with served(tmp_path) as server:
+        unused(file)
+        with locked(file, how):
+            for _ in range(3):
+                status, headers, _ = call(server, said("hello", model="one/lab"))
+                assert (status, headers["x-routing-provider"]) == (200, "one")
+    with sqlite3.connect(file) as other:
+        key = server.key.split("_")[1]
+        used = other.execute("SELECT last_used_at FROM capabilities_agentkey WHERE public_id = ?", (key,)).fetchone()
+    other.close()
+    assert used != (None,)
+
+
+def test_a_call_that_must_store_a_file_is_told_to_come_again(tmp_path: Path) -> None:
+    """503 in OpenAI's shape with Retry-After, and the log says the same; with the lock gone the same call is served."""
+    body = said(image(PNG_URL), model="one/lab")
+    with served(tmp_path) as server:
+        with locked(tmp_path / "routing_admin.sqlite3"):
+            status, headers, told = call(server, body)
+        assert (status, told["error"]["code"], headers["x-should-retry"]) == (503, "unavailable", "true")
+        assert int(headers["Retry-After"]) > 0
+        assert "again in a few seconds" in told["error"]["message"]
+        entry = server.timeline(headers["x-request-id"])
+        assert (entry["outcome"], entry["status"]) == ("unavailable", 503)
+        assert call(server, body)[0] == 200
+
+
+def waiting() -> float:
+    """How long a statement waits now, in seconds, as the database has it."""
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        return float(cursor.fetchone()[0]) / 1000
+
+
+@rows
+def test_the_data_plane_waits_a_second_where_pages_wait_longer() -> None:
+    """The connection is told before each statement, and told otherwise once the call is over; it connects so, too."""
+    usual = waiting()
+
+    @endpoint("GET")
+    def view(request: Any) -> HttpResponse:
+        connection.close()
+        return HttpResponse(str(waiting()))
+
+    assert float(view(RequestFactory().get("/v1/files")).content) == WAIT_SECONDS == 1
+    assert waiting() == usual > WAIT_SECONDS
+
+
+@rows
+def test_who_stood_in_line_behind_a_vain_wait_waits_the_less() -> None:
+    """A thread that many calls share makes none of them wait for the lock longer than one would alone."""
+
+    def in_vain() -> None:
+        raise OperationalError("database is locked")
+
+    with waiting_at_most(WAIT_SECONDS):
+        first, next_one, behind = (in_line(each) for each in (waiting, in_vain, waiting))
+    assert first() == WAIT_SECONDS
+    with pytest.raises(OperationalError):
+        next_one()
+    assert behind() < WAIT_SECONDS
+    assert in_line(waiting)() == waiting()
+
+
+@rows
+def test_a_statement_that_fails_is_let_go_at_once() -> None:
+    """Else it would be collected as garbage by some other thread, which would then wait for the lock in its turn."""
+    with waiting_at_most(0), locked(connection.settings_dict["NAME"]), connection.cursor() as cursor:
+        with pytest.raises(OperationalError):
+            cursor.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ProgrammingError, match="closed cursor"):
+            cursor.fetchone()
+
+
+def admin(language: str = "en") -> Client:
+    """An administrator's browser."""
+    client = Client(raise_request_exception=False, headers={"accept-language": language})
+    client.force_login(get_user_model().objects.create_user("ada", password="x", is_staff=True))
+    return client
+
+
+@rows
+def test_a_page_that_must_write_to_a_locked_database_says_so(key: str) -> None:
+    """503 with Retry-After instead of a crash, and nothing is changed."""
+    client, before = admin(), snapshot.build().configuration
+    with waiting_at_most(0), locked(connection.settings_dict["NAME"]):
+        told = client.post(reverse("demo_remove"))
+    assert (told.status_code, told.headers["Retry-After"]) == (503, "2")
+    assert "The database does not answer" in told.content.decode()
+    assert snapshot.build().configuration == before
+
+
+@rows
+@pytest.mark.parametrize(("language", "words"), [("en", "for up to 15 minutes"), ("zh-hans", "最长 15 分钟")])
+def test_a_database_that_nobody_can_read_is_told_on_every_page(key: str, language: str, words: str) -> None:
+    """Since when, and that calls with known keys go on; though it cannot be read who is asking."""
+    client, entered = admin(language), {"authorization": f"Bearer {key}"}
+    assert client.get(reverse("dashboard")).status_code == 200
+    assert isinstance(door.known(entered), Principal)
+    with without("routing_admin_installation", "capabilities_agentkey", "django_session"):
+        told = client.get(reverse("dashboard"))
+        since = snapshot.unread_since()
+        assert since is not None
+        assert (told.status_code, words in told.content.decode()) == (503, True)
+        assert exact(since) in told.content.decode()
+        assert isinstance(door.known(entered), Principal)
+        assert post(key, said("hello")).status_code == 200
+        assert post(f"{make_key()[0]}", said("hello")).status_code == 503
+    assert client.get(reverse("dashboard")).status_code == 200
+
+
+@rows
+def test_the_last_use_of_a_key_is_written_behind_the_call_at_most_once_a_minute(key: str) -> None:
+    """Noted by the call, shown at once, written by the upkeep; a use within the minute after writes nothing."""
+    row = AgentKey.objects.get(public_id=key.split("_")[1])
+    assert isinstance(authenticate({"x-api-key": key}), Principal)
+    row.refresh_from_db()
+    assert row.last_used_at is None
+    assert last_uses.latest(row) is not None
+    Upkeep().round()
+    row.refresh_from_db()
+    assert row.last_used_at is not None
+    uses = LastUses()
+    uses.note(row, row.last_used_at + EVERY)
+    assert uses.noted() == []
+    uses.note(row, row.last_used_at + 2 * EVERY)
+    assert uses.noted() == [row.public_id]
+
+
+@rows
+def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
+    """Until the lock is gone; the pages know it meanwhile."""
+    row, uses = AgentKey.objects.get(public_id=key.split("_")[1]), LastUses()
+    uses.note(row, now := timezone.now())
+    with waiting_at_most(0), locked(connection.settings_dict["NAME"]):
+        assert not uses.write()
+    assert uses.latest(row) == now
+    assert uses.write()
+    assert uses.noted() == []
+    row.refresh_from_db()
+    assert row.last_used_at == now
