@@ -17,17 +17,17 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from artifacts import extract
-from artifacts.content import byte_store
-from artifacts.core.detector import Detection, Evidence
+from artifacts.core.detection.detector import Detection, Evidence
+from artifacts.core.detection.image_size import image_size
+from artifacts.core.detection.kinds import PLAIN_TEXT, is_text_mime, mime_of_filename
+from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import StorageFullError
-from artifacts.core.facts import image_size
 from artifacts.core.filenames import clean_filename
-from artifacts.core.kinds import PLAIN_TEXT, is_text_mime, mime_of_filename
-from artifacts.core.signatures import HEAD
 from artifacts.core.store import Stored
 from artifacts.models import Artifact
 from artifacts.sniffer import detector
-from artifacts.uploads import ReceivedFile
+from artifacts.storage.content import byte_store
+from artifacts.storage.uploads import ReceivedFile
 from capabilities.core.problems import Problem
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from artifacts.content import stored
 from artifacts.core.artifact import StoredArtifact
-from artifacts.core.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.models import Artifact
-from capabilities.core.adaptation import CannotRead, PartDelivery, words_for
-from capabilities.core.delivery import Outcome, Shown
+from artifacts.storage.content import stored
+from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, words_for
+from capabilities.core.delivery.decision import Outcome, Shown
+from capabilities.core.delivery.reasons import Reason
+from capabilities.core.delivery.receiver import Receiver, prepare
+from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
 from capabilities.core.message import Blob, ChatRequest, Content, Converted, ConvertTo, Message, Role, Text, blob_of
-from capabilities.core.reasons import Reason
-from capabilities.core.receiver import Receiver, prepare
-from capabilities.core.tokens import Estimate, file_tokens, text_tokens
 from capabilities.ports import ports
 
 REQUEST = "one user message that holds this file and nothing else"

@@ -11,13 +11,13 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from artifacts.content import RowStore, stored
 from artifacts.models import Artifact
-from capabilities.core.adapter import AttachmentInfo, ContentAdapter
-from capabilities.core.agents import AgentProfile, has_the_word
+from artifacts.storage.content import RowStore, stored
 from capabilities.core.message import Blob, FilePart, UnreadableError, blob_of
 from capabilities.core.problems import Problem
-from capabilities.core.router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
+from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
+from capabilities.core.services.agents import AgentProfile, has_the_word
+from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 from capabilities.ports import ports

@@ -15,8 +15,8 @@ from typing import Any
 
 import charset_normalizer
 
-from artifacts.core.detector import BinaryDetector
-from artifacts.core.signatures import HEAD
+from artifacts.core.detection.detector import BinaryDetector
+from artifacts.core.detection.signatures import HEAD
 
 log = logging.getLogger(__name__)
 # It explains each of its guesses at length; nobody asked.

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from capabilities.core.agents import AgentDirectory
+    from capabilities.core.delivery.receiver import Receiver
     from capabilities.core.message import ChatRequest, FilePart
-    from capabilities.core.receiver import Receiver
-    from capabilities.core.registry import LlmServiceRegistry
+    from capabilities.core.services.agents import AgentDirectory
+    from capabilities.core.services.registry import LlmServiceRegistry
     from capabilities.core.vocabulary import Capabilities
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
 
-from routing_admin.views import dashboard, requests, sending
+from routing_admin.views.dashboard import page
+from routing_admin.views.requests import pages, send
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", dashboard.dashboard, name="dashboard"),
-    path("requests/", requests.requests, name="requests"),
-    path("requests/<str:pk>/", requests.request_detail, name="request"),
-    path("artifacts/<str:pk>/send/", sending.artifact_send, name="artifact_send"),
+    path("", page.dashboard, name="dashboard"),
+    path("requests/", pages.requests, name="requests"),
+    path("requests/<str:pk>/", pages.request_detail, name="request"),
+    path("artifacts/<str:pk>/send/", send.artifact_send, name="artifact_send"),
 ]

@@ -9,13 +9,14 @@ from django.utils import timezone
 
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.ports import Actor, Link, RefusedParameter, ports
-from routing_admin import actions, snapshot
-from routing_admin.core.configuration import CandidateSpec, Configuration
-from routing_admin.dial import Dialler
-from routing_admin.dispatch import surroundings
-from routing_admin.receivers import Installed
-from routing_admin.revisions import Ledger
-from routing_admin.snapshot import first_service
+from routing_admin import actions
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.revisions import Ledger
+from routing_admin.configuration.snapshot import first_service
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration
+from routing_admin.dispatch.dial import Dialler
+from routing_admin.dispatch.receivers import Installed
+from routing_admin.dispatch.send import surroundings
 
 
 class Routes:

@@ -63,7 +63,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "routing_admin.entrance.RequestIdMiddleware",
+    "routing_admin.server.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -74,8 +74,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "routing_admin.middleware.HtmxPagesMiddleware",
-    "routing_admin.entrance.PagesNeedLoginMiddleware",
+    "routing_admin.server.page_responses.HtmxPagesMiddleware",
+    "routing_admin.server.request_id.PagesNeedLoginMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -92,7 +92,7 @@ TEMPLATES = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "routing_admin.context.page",
+                "routing_admin.views.context.page",
             ],
             "builtins": ["template_partials.templatetags.partials", "capabilities.templatetags.ui"],
         },
@@ -109,7 +109,7 @@ def sqlite(name: str, synchronous: str) -> dict[str, Any]:
         "cache_size=-8000",
     )
     return {
-        "ENGINE": "routing_admin.sqlite",
+        "ENGINE": "routing_admin.databases.sqlite",
         "NAME": DATA_DIR / f"{name}.sqlite3",
         "OPTIONS": {
             "timeout": 5,
@@ -124,7 +124,7 @@ DATABASES: dict[str, Any] = {"default": sqlite("routing_admin", "FULL"), "logs":
 if env.str("DATABASE_URL", default=""):
     DATABASES = {"default": env.db_url("DATABASE_URL"), "logs": env.db_url("DATABASE_URL")}
     DATABASES["logs"]["TEST"] = {"MIRROR": "default"}
-DATABASE_ROUTERS = ["routing_admin.databases.LogsRouter"]
+DATABASE_ROUTERS = ["routing_admin.databases.router.LogsRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -186,14 +186,14 @@ STORAGES = {
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see routing_admin/gateway
 DATA_UPLOAD_MAX_NUMBER_FILES = 50
-FILE_UPLOAD_HANDLERS = ["artifacts.uploads.StoringUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["artifacts.storage.uploads.StoringUploadHandler"]
 NINJA_NUM_PROXIES = TRUSTED_PROXIES
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"redact": {"()": "routing_admin.logs.RedactFilter"}},
+    "filters": {"redact": {"()": "routing_admin.server.logs.RedactFilter"}},
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["redact"]}},
     "root": {"handlers": ["console"], "level": "INFO"},

@@ -36,6 +36,6 @@ def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
         or "transactional_db" in request.fixturenames
         or "django_db_setup" in request.fixturenames
     ):
-        from routing_admin import snapshot
+        from routing_admin.configuration import snapshot
 
         snapshot.forget()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from artifacts.core.extensions import ODF, OOXML
+from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.extract.kept import Kept
 from artifacts.extract.process import Result, run
 from capabilities.core.message import Converted, ConvertTo, Text, blob_of

@@ -6,7 +6,7 @@ import zipfile
 from html.parser import HTMLParser
 from typing import BinaryIO
 
-from artifacts.core.encodings import decode_blocks, find_text
+from artifacts.core.detection.encodings import decode_blocks, find_text
 from artifacts.extract.office import Progress
 from artifacts.extract.words import STEP, Words, entry_blocks, open_zip
 

@@ -11,17 +11,17 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import get_language
 from django.views.decorators.http import require_GET
 
-from artifacts.content import byte_store
-from artifacts.core.encodings import decode_blocks
+from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import CorruptError, MissingError
-from artifacts.downloads import HEADERS, download
 from artifacts.models import Artifact
 from artifacts.preview import preview
-from artifacts.thumbnails import can_have_thumbnail, thumbnail_of
+from artifacts.storage.content import byte_store
+from artifacts.storage.downloads import HEADERS, download
+from artifacts.storage.thumbnails import can_have_thumbnail, thumbnail_of
 from artifacts.views import receiving
 from artifacts.views.words import EVIDENCE, STEPS, UNREADABLE
 from capabilities.access import administrators_only, can_edit
-from capabilities.core.friendly import friendly_type
+from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
 

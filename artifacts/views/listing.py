@@ -20,8 +20,8 @@ from django.views.decorators.http import require_GET, require_POST
 from artifacts import actions, queries
 from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
 from artifacts.models import Artifact
-from artifacts.thumbnails import can_have_thumbnail
-from artifacts.uploads import received_files
+from artifacts.storage.thumbnails import can_have_thumbnail
+from artifacts.storage.uploads import received_files
 from artifacts.views.words import KINDS, refusal_sentence
 from capabilities.access import actor_of, administrators_only
 from capabilities.errors import ActionError, InvalidError

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy
 
 from artifacts.preview import DeliveryPreview, Preview
 from artifacts.views.words import POLICIES, is_gone, reason_sentence
-from capabilities.core.delivery import Outcome, Shown
-from capabilities.core.reader import ContentPolicy
+from capabilities.core.delivery.decision import Outcome, Shown
+from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
 

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
-from capabilities.core.reader import ContentPolicy
-from capabilities.core.reasons import SENTENCES, Reason, ReasonCode
+from capabilities.core.delivery.reader import ContentPolicy
+from capabilities.core.delivery.reasons import SENTENCES, Reason, ReasonCode
 from capabilities.core.vocabulary import Kind
 from capabilities.templatetags.words import CAPABILITY_LABELS
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from capabilities.actions.common import Changed
 from capabilities.actions.services import Cell, save_service, set_capabilities
-from capabilities.core.catalogue import INPUTS, OUTPUTS, CatalogueEntry, lookup
-from capabilities.core.presets import preset_for_endpoint
+from capabilities.core.providers.catalogue import INPUTS, OUTPUTS, CatalogueEntry, lookup
+from capabilities.core.providers.presets import preset_for_endpoint
 from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service
 from capabilities.ports import Act, Actor, ports

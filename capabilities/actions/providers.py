@@ -9,8 +9,8 @@ from enum import StrEnum
 from django.utils.translation import gettext as _
 
 from capabilities.actions.common import Changed, expect_version, next_position, refuse_if_used
-from capabilities.core.env import KeyForm, form_of, readable, referenced
 from capabilities.core.problems import Problem
+from capabilities.core.providers.environment import KeyForm, form_of, readable, referenced
 from capabilities.errors import InvalidError
 from capabilities.models import Provider
 from capabilities.ports import Act, Actor, ports

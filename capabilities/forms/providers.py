@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.actions import KeyChange
 from capabilities.actions.providers import KeyAct
-from capabilities.core.env import readable, reference
-from capabilities.core.presets import quirks_for
 from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
-from capabilities.core.quirks import QUIRKS, Quirk, check_quirks
+from capabilities.core.providers.environment import readable, reference
+from capabilities.core.providers.presets import quirks_for
+from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.models import Provider
 
 if TYPE_CHECKING:

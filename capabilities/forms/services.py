@@ -11,9 +11,9 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.slots import check_limits
+from capabilities.core.delivery.slots import check_limits
 from capabilities.models import Service
-from capabilities.queries_matrix import Square
+from capabilities.queries.matrix import Square
 from capabilities.translated import told
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.models import Service
-from capabilities.queries_matrix import MatrixRow, Square
+from capabilities.queries.matrix import MatrixRow, Square
 from capabilities.templatetags.ui import capability_label, icon
 
 register = template.Library()

@@ -16,7 +16,7 @@ from capabilities.access import actor_of, administrators_only
 from capabilities.actions.services import Cell
 from capabilities.errors import ActionError
 from capabilities.models import Provider, Service, ServiceCapability
-from capabilities.queries_matrix import Wanted, columns, matrix, one_square
+from capabilities.queries.matrix import Wanted, columns, matrix, one_square
 from capabilities.templatetags.cells import cell as cell_tag
 from capabilities.templatetags.ui import capability_label
 from capabilities.views.common import narrowed, refuse, say

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from capabilities import actions
 from capabilities.access import actor_of, administrators_only
-from capabilities.core.presets import BY_NAME, PRESETS, Preset
+from capabilities.core.providers.presets import BY_NAME, PRESETS, Preset
 from capabilities.errors import ActionError
 from capabilities.forms.models import ModelLine, chosen_models, offered, read_lines
 from capabilities.forms.providers import NewProviderForm

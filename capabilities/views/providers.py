@@ -17,7 +17,7 @@ from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.providers import PROTOCOLS, ProviderForm
 from capabilities.models import Provider
 from capabilities.ports import ports
-from capabilities.queries_pages import ProviderLine, provider_line, provider_lines
+from capabilities.queries.pages import ProviderLine, provider_line, provider_lines
 from capabilities.translated import listed
 from capabilities.views import dialling
 from capabilities.views.common import differences, into_form, narrowed, refuse, say, take_version

@@ -15,13 +15,13 @@ from capabilities import actions
 from capabilities.access import actor_of, administrators_only
 from capabilities.actions.catalogue import cells_of, entry_for
 from capabilities.actions.common import allowed
-from capabilities.core import slots as slot_data
-from capabilities.core.presets import preset_for_endpoint, quirks_for
+from capabilities.core.delivery import slots as slot_data
+from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
 from capabilities.models import Provider, Service
 from capabilities.ports import ports
-from capabilities.queries_matrix import MatrixRow, Square, columns, row_of
+from capabilities.queries.matrix import MatrixRow, Square, columns, row_of
 from capabilities.templatetags.ui import capability_label
 from capabilities.translated import listed
 from capabilities.views import dialling

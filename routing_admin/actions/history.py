@@ -7,9 +7,9 @@ from django.utils.translation import gettext as _
 from artifacts.actions import restore_artifacts
 from capabilities.errors import ConflictError, NotFoundError
 from capabilities.ports import Act, Actor, ports
-from routing_admin import rows
-from routing_admin.core.configuration import EMPTY, Configuration
-from routing_admin.core.configuration_json import from_json
+from routing_admin.configuration import rows
+from routing_admin.core.configuration.as_json import from_json
+from routing_admin.core.configuration.specs import EMPTY, Configuration
 from routing_admin.models import AuditEvent, Installation, Revision
 
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from capabilities.core.origins import policy_of, refusal
+from capabilities.core.providers.origins import policy_of, refusal
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.ports import Act, Actor, ports
 from capabilities.secrets import fingerprint_of, origin_of, store_key
-from routing_admin import rows
-from routing_admin.core.checks import check
-from routing_admin.core.configuration import Configuration, KeyKind, KeySpec
-from routing_admin.core.diff import Change, diff
-from routing_admin.core.importing import Imported, import_files
-from routing_admin.core.key_checks import Surroundings
+from routing_admin.configuration import rows
+from routing_admin.core.configuration.checks import check
+from routing_admin.core.configuration.diff import Change, diff
+from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
+from routing_admin.core.files.importing import Imported, import_files
+from routing_admin.core.files.key_checks import Surroundings
 from routing_admin.models import Revision
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
 from capabilities.ports import Act, Actor, ports
-from routing_admin.core.language import LANGUAGE_DIRECTIVES, match_language
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
 from routing_admin.models import Installation, Language
 
 CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
 from capabilities.ports import Act, Actor, ports
-from routing_admin import revisions
+from routing_admin.configuration import revisions
 from routing_admin.models import Person
 
 ADMINISTRATOR, VIEWER = "administrator", "viewer"

@@ -14,15 +14,15 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from artifacts.content import byte_store
-from artifacts.leftovers import sweep_bytes, sweep_thumbnails
 from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
+from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
 from capabilities.models import Agent
 from capabilities.ports import Act, Actor, ports
 from routing_admin.actions.installation import keeping
-from routing_admin.databases import LOGS
+from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog, SignInAttempt
-from routing_admin.throttle import ADDRESS
+from routing_admin.server.throttle import ADDRESS
 
 BATCH = 500
 UNDO = timedelta(days=1)

@@ -11,10 +11,10 @@ from capabilities.core.problems import Problem
 from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider
 from capabilities.ports import Act, Actor, ports
-from routing_admin.core.checks import DEFAULT
-from routing_admin.core.configuration import CandidateSpec
+from routing_admin.configuration.rows import write_chain
+from routing_admin.core.configuration.checks import DEFAULT
+from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import Alias, TaskRoute
-from routing_admin.rows import write_chain
 
 
 def save_route(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routing_admin.core.checks import DEFAULT
-from routing_admin.core.configuration import Configuration
+from routing_admin.core.configuration.checks import DEFAULT
+from routing_admin.core.configuration.specs import Configuration
 
 
 def without(now: Configuration, demo: Configuration) -> Configuration:

@@ -11,10 +11,11 @@ from artifacts.actions import delete_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.models import Agent, Service
 from capabilities.ports import SYSTEM, Act, Actor, ports
-from routing_admin import actions, rows
-from routing_admin.core.configuration import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
-from routing_admin.core.importing import import_files
-from routing_admin.core.router import configuration_from_env
+from routing_admin import actions
+from routing_admin.configuration import rows
+from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
+from routing_admin.core.files.importing import import_files
+from routing_admin.core.seeds.router import configuration_from_env
 from routing_admin.demo.leaving import without
 from routing_admin.models import Installation
 

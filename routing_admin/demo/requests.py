@@ -10,24 +10,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from artifacts.actions import store_bytes
-from artifacts.content import part_of
 from artifacts.models import Artifact
+from artifacts.storage.content import part_of
+from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
-from capabilities.core.receiver import Prepared, Receiver
 from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.ports import Actor
-from routing_admin import snapshot
-from routing_admin.core.chain import Timeouts
-from routing_admin.core.cooldown import LocalCooldowns
-from routing_admin.core.errors import RouterError
-from routing_admin.core.flow import Surroundings
-from routing_admin.core.memory import Memory
-from routing_admin.core.planning import resolve_route
-from routing_admin.dispatch import Dispatch
-from routing_admin.job import Job, job_for
-from routing_admin.journal import journal
-from routing_admin.telling import Telling, answer_told_sync
-from routing_admin.way import Outside
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.fallback.memory import Memory
+from routing_admin.core.fallback.run import Surroundings
+from routing_admin.core.planning.plan import resolve_route
+from routing_admin.dispatch.plan import Job, job_for
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.transport import Outside
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.recorder import Telling, answer_told_sync
 
 TASK_TYPE, AGENT, DOWN = "design", "text-agent", "echo-vision"
 QUESTION = "Which colours does this picture have?"

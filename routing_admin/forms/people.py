@@ -14,8 +14,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from routing_admin import throttle
 from routing_admin.actions.people import ADMINISTRATOR, VIEWER
+from routing_admin.server import throttle
 
 if TYPE_CHECKING:
     _SetPasswordForm = SetPasswordForm[User]

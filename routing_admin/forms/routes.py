@@ -9,9 +9,9 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from routing_admin.core.field_rules import LARGEST
-from routing_admin.core.json_path import storable
-from routing_admin.core.verdicts import Preset
+from routing_admin.core.documents.json_path import storable
+from routing_admin.core.fallback.policy import Preset
+from routing_admin.core.files.field_rules import LARGEST
 
 PRESETS = (
     (Preset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),

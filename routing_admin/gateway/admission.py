@@ -13,11 +13,11 @@ from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.access import Principal, Refusal, refused_query
 from capabilities.ports import Actor
-from routing_admin.entrance import request_id_of
-from routing_admin.gateway.door import known
+from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, response_of
-from routing_admin.sqlite import waiting_at_most
-from routing_admin.telling import UNAVAILABLE
+from routing_admin.gateway.key_cache import known
+from routing_admin.request_log.recorder import UNAVAILABLE
+from routing_admin.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
 WAIT_SECONDS = 1.0

@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 from django.http import HttpResponse
 
-from routing_admin.core.chain import Attempt
-from routing_admin.core.errors import RouterError
-from routing_admin.draining import DrainingError
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.server.draining import DrainingError
 
 TYPES: Mapping[int, str] = {
     401: "authentication_error",

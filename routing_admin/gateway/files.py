@@ -12,9 +12,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from artifacts.actions import delete_artifacts, store_upload
 from artifacts.core.artifact import artifact_id
 from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
-from artifacts.downloads import download
 from artifacts.models import Artifact
-from artifacts.uploads import received_files
+from artifacts.storage.downloads import download
+from artifacts.storage.uploads import received_files
 from capabilities.errors import ActionError
 from routing_admin.gateway.admission import actor_for, admitted, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response

@@ -19,12 +19,12 @@ from django.conf import settings
 from artifacts import extract
 from artifacts.actions import store_blocks
 from artifacts.core.artifact import REF_PREFIX, artifact_id
-from artifacts.core.encodings import decode_blocks
+from artifacts.core.detection.encodings import decode_blocks
+from artifacts.core.detection.image_size import image_size
+from artifacts.core.detection.kinds import mime_of_filename
+from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import ArtifactError, MissingError
-from artifacts.core.facts import image_size
 from artifacts.core.filenames import clean_filename
-from artifacts.core.kinds import mime_of_filename
-from artifacts.core.signatures import HEAD
 from artifacts.sniffer import detector
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.vocabulary import Kind

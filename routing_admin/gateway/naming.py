@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from routing_admin.core.configuration import CandidateSpec, Configuration, RouteSpec, ServiceSpec
-from routing_admin.core.planning import resolve_route
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
+from routing_admin.core.planning.plan import resolve_route
 
 TASK = "task:"
 AUTO = "auto"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from routing_admin.gateway import chat, files, listing
-from routing_admin.gateway.strays import BELOW_V1, ELSEWHERE, REST
+from routing_admin.gateway import files, models
+from routing_admin.gateway.chat import chat
+from routing_admin.gateway.unknown_urls import BELOW_V1, ELSEWHERE, REST
 
 app_name = "gateway"
 urlpatterns = [
@@ -13,9 +14,9 @@ urlpatterns = [
     path("v1/files", files.files, name="files"),
     path("v1/files/<str:ref>", files.file, name="file"),
     path("v1/files/<str:ref>/content", files.content, name="file_content"),
-    path("v1/models", listing.models, name="models"),
+    path("v1/models", models.models, name="models"),
     *BELOW_V1,
-    path("v1/models/<path:name>", listing.model, name="model"),
+    path("v1/models/<path:name>", models.model, name="model"),
     REST,
     *ELSEWHERE,
 ]

@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from capabilities.core.message import ChatRequest
-from capabilities.core.origins import EMBEDDED, OriginPolicy, policy_of, refusal
-from capabilities.core.protocols import echo
+from capabilities.core.protocols.echo import embedded
+from capabilities.core.providers.origins import EMBEDDED, OriginPolicy, policy_of, refusal
 from capabilities.core.wire import Answer, Failure, Fault, StreamEvent, Target, UpstreamRequest, WireProtocol
-from routing_admin.core.chain import Reply, Timeouts
+from routing_admin.core.fallback.chain import Reply, Timeouts
 from routing_admin.upstream.exchange import Head, clean, read_body, send
 from routing_admin.upstream.faults import failure
 from routing_admin.upstream.streams import Stream, begun, events_from, events_of
@@ -49,7 +49,7 @@ class Upstream:
         `proxy` and what is raised as for `call`.
         """
         if _is_embedded(target):
-            return Reply(echo.answer(chat, target.model))
+            return Reply(embedded.answer(chat, target.model))
         request = protocol.encode(chat, target, stream=False)
         return Reply(await self.call(request, protocol, timeouts, proxy), dropped_params=request.dropped_params)
 
@@ -63,7 +63,7 @@ class Upstream:
     ) -> Reply[Stream]:
         """`ask`, streamed: the stream once its first content is there, or the failure before it."""
         if _is_embedded(target):
-            return Reply(_streamed(echo.answer(chat, target.model), echo.stream_of))
+            return Reply(_streamed(embedded.answer(chat, target.model), embedded.stream_of))
         request = protocol.encode(chat, target, stream=True)
         return Reply(await self.open(request, protocol, timeouts, proxy), dropped_params=request.dropped_params)
 

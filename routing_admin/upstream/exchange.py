@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import httpx
 
-from capabilities.core.redact import brief
+from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Failure, Fault, MediaData, UpstreamRequest
-from routing_admin.core.chain import Timeouts
+from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.bodies import ANSWER_BYTES, BadEncodingError, Plain, RequestBody, TooLargeError
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure, fault_of
 from routing_admin.upstream.transports import Transports

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from capabilities.core.protocols.stream import EXPLAINS_SILENCE
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent, ToolCallDelta
-from routing_admin.core.chain import Timeouts
-from routing_admin.core.fault_table import AFTER_CONTENT
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.core.fallback.table import AFTER_CONTENT
 from routing_admin.upstream.bodies import STREAM_BYTES, BadEncodingError, Lines, Plain, TooLargeError
 from routing_admin.upstream.exchange import BrokenBodyError, Head
 from routing_admin.upstream.faults import failure

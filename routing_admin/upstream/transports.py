@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_exceptions import HttpProcessingError
 from httpx_aiohttp import AiohttpTransport
 
-from capabilities.core.origins import OriginPolicy, check_addresses
+from capabilities.core.providers.origins import OriginPolicy, check_addresses
 from routing_admin.upstream.faults import ForbiddenAddressError
 
 CONNECTIONS = 1000

@@ -9,7 +9,7 @@ from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from routing_admin import snapshot
+from routing_admin.configuration import snapshot
 
 AGAIN_SECONDS = 2
 

@@ -15,7 +15,7 @@ from capabilities.access import actor_of, administrators_only
 from capabilities.errors import ActionError
 from capabilities.views.common import say
 from routing_admin import actions
-from routing_admin.context import THEME_COOKIE, THEMES
+from routing_admin.views.context import THEME_COOKIE, THEMES
 
 
 def back(request: HttpRequest) -> str:

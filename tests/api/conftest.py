@@ -16,8 +16,8 @@ from capabilities.access import SCOPES
 from capabilities.actions import issue_key, save_agent
 from capabilities.models import Agent, Service
 from capabilities.ports import SYSTEM
-from routing_admin import snapshot
 from routing_admin.actions import import_configuration
+from routing_admin.configuration import snapshot
 
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"
 AGENTS = {"text-agent": "text-model", "vision-agent": "vision-model", "multimodal-agent": "multimodal-model"}

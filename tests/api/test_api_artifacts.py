@@ -16,9 +16,9 @@ from django.conf import settings
 from django.test import AsyncClient, override_settings
 from django.utils import timezone
 
-from artifacts.content import byte_store
 from artifacts.models import Artifact
-from capabilities.core.description import parse
+from artifacts.storage.content import byte_store
+from capabilities.core.texts.description import parse
 from routing_admin.models import AuditEvent, Installation, Revision
 from tests.artifacts.faults import no_fault_of_our_own
 

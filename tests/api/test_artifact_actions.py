@@ -19,19 +19,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from artifacts import actions
-from artifacts.content import RowStore, byte_store, part_of, stored
 from artifacts.core.errors import StorageFullError, TooLargeError
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
-from artifacts.uploads import StoringUploadHandler, UploadFailedError, received_files
+from artifacts.storage.content import RowStore, byte_store, part_of, stored
+from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, received_files
 from capabilities.actions import save_service
-from capabilities.core.adaptation import CannotRead, words_for
-from capabilities.core.delivery import Outcome
-from capabilities.core.receiver import prepare
+from capabilities.core.delivery.adaptation import CannotRead, words_for
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.receiver import prepare
 from capabilities.errors import InvalidError
 from capabilities.models import Service
 from capabilities.ports import SYSTEM, ports
-from routing_admin import snapshot
+from routing_admin.configuration import snapshot
 from routing_admin.models import AuditEvent, Installation
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

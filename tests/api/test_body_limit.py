@@ -12,8 +12,8 @@ from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import RequestFactory, override_settings
 
-from artifacts.uploads import IN_MEMORY, StoringUploadHandler, received_files
-from routing_admin.body_limit import AROUND, limit_of, limited
+from artifacts.storage.uploads import IN_MEMORY, StoringUploadHandler, received_files
+from routing_admin.server.body_limit import AROUND, limit_of, limited
 
 MIB = 1024 * 1024
 

@@ -11,8 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from artifacts.content import byte_store
 from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
 from routing_admin.models import Installation
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

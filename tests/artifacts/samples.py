@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from PIL import Image
 
-from artifacts.core.extensions import ODF, OOXML
+from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from artifacts.core.artifact import StoredArtifact
-from artifacts.core.content_router import ArtifactContentRouter, ContentRouteResult
-from artifacts.core.get_artifact import InMemory
+from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.core.delivery.get_artifact import InMemory
 from capabilities.core.message import Blob, Converted, ConvertTo, Text, UnreadableError
 from capabilities.core.vocabulary import Capabilities, Kind
 from tests.artifacts.faults import traces

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import FR, SAMPLES, SVG, ZH, Sample, docx, iso_media, mp3, pdf, picture, wav, zip_of
 
-from artifacts.core import detector as detecting
-from artifacts.core.detector import BinaryDetector, Detection
-from artifacts.core.extensions import EXTENSIONS_OF_MIME, OOXML, extension_for
-from artifacts.core.kinds import (
+from artifacts.core.detection import detector as detecting
+from artifacts.core.detection.detector import BinaryDetector, Detection
+from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME, OOXML, extension_for
+from artifacts.core.detection.kinds import (
     ALIASES,
     UNDECLARED,
     clean_mime,
@@ -21,7 +21,7 @@ from artifacts.core.kinds import (
     kind_of,
     mime_of_filename,
 )
-from artifacts.core.signatures import SIGNATURES
+from artifacts.core.detection.signatures import SIGNATURES
 from artifacts.sniffer import detector
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import traces

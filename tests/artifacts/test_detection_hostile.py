@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import SAMPLES, ZH, docx, iso_media, ole2, pdf, picture, zip_of
 
-from artifacts.core.containers import INSPECT
-from artifacts.core.detector import BinaryDetector
-from artifacts.core.facts import image_size
-from artifacts.core.kinds import clean_mime, kind_of
+from artifacts.core.detection.containers import INSPECT
+from artifacts.core.detection.detector import BinaryDetector
+from artifacts.core.detection.image_size import image_size
+from artifacts.core.detection.kinds import clean_mime, kind_of
 from artifacts.sniffer import detector, in_use, sniff
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import no_fault_of_our_own, traces

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from samples import SAMPLES, TYPES, be32, docx, mp3, open_document, pdf, picture, pptx, wav, xlsx, zip_of
 
-from artifacts.core.extensions import ODF, OOXML
+from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.extract import Facts, can_extract, convert_image, extract_text, facts, thumbnail
 from artifacts.extract.process import ROOT, run
 from capabilities.core.message import Converted, ConvertTo, Text

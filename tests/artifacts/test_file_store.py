@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from artifacts.core.errors import CorruptError, MissingError, StorageFullError, TooLargeError
 from artifacts.core.store import BLOCK, Stored
-from artifacts.stores import FileStore, FileUpload
+from artifacts.storage.files import FileStore, FileUpload
 from capabilities.core.message import UnreadableError
 
 MISSING = hashlib.sha256(b"never stored").hexdigest()

@@ -10,12 +10,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from artifacts.core.artifact import StoredArtifact, artifact_id
-from artifacts.core.content_router import ArtifactContentRouter, ContentRouteResult
-from artifacts.core.detector import BinaryDetector
-from artifacts.core.get_artifact import ArtifactNotFound, BadBase64Error, InMemory, get_artifact, read_tool_result
-from artifacts.core.tools import TEXTS, tool_definitions
+from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.core.delivery.get_artifact import (
+    ArtifactNotFound,
+    BadBase64Error,
+    InMemory,
+    get_artifact,
+    read_tool_result,
+)
+from artifacts.core.delivery.tools import TEXTS, tool_definitions
+from artifacts.core.detection.detector import BinaryDetector
 from capabilities.core.message import FilePart
-from capabilities.core.registry import LlmServiceRegistry
+from capabilities.core.services.registry import LlmServiceRegistry
 from capabilities.core.vocabulary import Kind
 
 SERVICES = LlmServiceRegistry.from_document(

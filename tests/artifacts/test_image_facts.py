@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import SAMPLES, be16, picture
 
-from artifacts.core.facts import image_size
+from artifacts.core.detection.image_size import image_size
 
 FORMATS = {
     "PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp", "BMP": "image/bmp",

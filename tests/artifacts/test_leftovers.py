@@ -11,10 +11,10 @@ from django.core.management import call_command
 from samples import picture
 
 from artifacts.actions import delete_artifacts, store_bytes
-from artifacts.content import byte_store
-from artifacts.leftovers import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
-from artifacts.stores import FileStore
-from artifacts.thumbnails import thumbnail_of
+from artifacts.storage.content import byte_store
+from artifacts.storage.files import FileStore
+from artifacts.storage.leftovers import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
+from artifacts.storage.thumbnails import thumbnail_of
 from capabilities.ports import SYSTEM
 from routing_admin.models import AuditEvent
 

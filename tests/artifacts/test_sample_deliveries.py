@@ -10,10 +10,10 @@ import pytest
 from samples import SAMPLES, Sample
 
 from artifacts.core.artifact import StoredArtifact
-from artifacts.core.content_router import ArtifactContentRouter
-from artifacts.core.encodings import decode_blocks
+from artifacts.core.delivery.content_router import ArtifactContentRouter
+from artifacts.core.detection.encodings import decode_blocks
 from artifacts.sniffer import detector
-from artifacts.stores import FileStore
+from artifacts.storage.files import FileStore
 from capabilities.core.message import Blob, Converted, ConvertTo, Text
 from capabilities.core.vocabulary import Capabilities, Kind
 

@@ -12,11 +12,11 @@ import pytest
 from samples import SAMPLES, Sample
 from test_sample_deliveries import SERVICES, keep
 
-from artifacts.core.extensions import ODF, OOXML
-from artifacts.stores import FileStore
-from capabilities.core.adaptation import CannotRead, words_for
+from artifacts.core.detection.extensions import ODF, OOXML
+from artifacts.storage.files import FileStore
+from capabilities.core.delivery.adaptation import CannotRead, words_for
+from capabilities.core.delivery.receiver import prepare, receiver
 from capabilities.core.message import ChatRequest, Message, Role
-from capabilities.core.receiver import prepare, receiver
 from capabilities.core.wire import Target
 
 TABLE = """

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from samples import JA, TW, ZH
 
-from artifacts.core.encodings import Proof, canonical, decode_blocks, find_text, is_clean
+from artifacts.core.detection.encodings import Proof, canonical, decode_blocks, find_text, is_clean
 from artifacts.sniffer import detector, guess_encoding
 
 DETECT = detector()

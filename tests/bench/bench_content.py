@@ -89,9 +89,9 @@ def plain_json(folder: Path, size: int) -> Callable[[], None]:
 
 def ours(folder: Path, size: int) -> Callable[[], None]:
     """From the store through the delivery decision into the blocks that the client sends."""
-    from artifacts.stores import FileStore
+    from artifacts.storage.files import FileStore
+    from capabilities.core.delivery.receiver import Prepared, prepare
     from capabilities.core.message import Blob, ChatRequest, FilePart, Message, Role, TextPart
-    from capabilities.core.receiver import Prepared, prepare
     from capabilities.core.vocabulary import Kind
     from routing_admin.upstream.bodies import request_blocks
 
@@ -134,8 +134,8 @@ class Bytes:
 
 def reader_of_everything() -> tuple[Any, Any]:
     """A receiver that takes every kind of file at any size, and the words for descriptions."""
-    from capabilities.core.adaptation import Words
-    from capabilities.core.receiver import receiver
+    from capabilities.core.delivery.adaptation import Words
+    from capabilities.core.delivery.receiver import receiver
     from capabilities.core.vocabulary import Capabilities
     from capabilities.core.wire import Target
 
@@ -165,10 +165,10 @@ def elsewhere(way: str, size: int) -> dict[str, float]:
 
 def decisions() -> None:
     """The table of decisions, microseconds each: what one file costs before any byte of it is read."""
-    from capabilities.core.adaptation import Words, adapt
-    from capabilities.core.delivery import decide
+    from capabilities.core.delivery.adaptation import Words, adapt
+    from capabilities.core.delivery.decision import decide
+    from capabilities.core.delivery.receiver import receiver
     from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, blob_of
-    from capabilities.core.receiver import receiver
     from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
     from capabilities.core.wire import Target
 

@@ -61,11 +61,11 @@ def fill(rows: int) -> None:
     """Everything there is much of."""
     from django.db import connections
 
-    from routing_admin import databases
+    from routing_admin.databases import router
 
     configuration()
     artifacts()
-    with connections[databases.LOGS].cursor() as cursor:
+    with connections[router.LOGS].cursor() as cursor:
         for table in (requests, attempts):
             table(cursor, rows)
         cursor.execute("ANALYZE")
@@ -75,8 +75,8 @@ def configuration() -> None:
     """The services and routes, as one revision."""
     from capabilities.core.vocabulary import Capabilities
     from capabilities.ports import SYSTEM, Act, ports
-    from routing_admin import rows
-    from routing_admin.core.configuration import CandidateSpec, ProviderSpec, RouteSpec, ServiceSpec
+    from routing_admin.configuration import rows
+    from routing_admin.core.configuration.specs import CandidateSpec, ProviderSpec, RouteSpec, ServiceSpec
 
     with ports.ledger.change(SYSTEM, Act("bench", message="bench")):
         now = rows.read()
@@ -232,8 +232,8 @@ def pages() -> Iterator[tuple[str, str]]:
     from django.urls import NoReverseMatch, reverse
 
     from artifacts.models import Artifact
-    from routing_admin.context import PLACES
     from routing_admin.models import RequestLog
+    from routing_admin.views.context import PLACES
 
     artifact, request = Artifact.objects.first(), RequestLog.objects.first()
     behind: list[tuple[str, list[Any]]] = [

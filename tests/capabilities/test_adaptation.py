@@ -11,10 +11,11 @@ from fake_content import FakeContent, FakePage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.adaptation import Adapted, CannotRead, Words, adapt, summary, words_for
-from capabilities.core.delivery import Outcome, Reader, policies_of
-from capabilities.core.description import parse
-from capabilities.core.limits import PROTOCOLS
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, Words, adapt, summary, words_for
+from capabilities.core.delivery.decision import Outcome, Reader, policies_of
+from capabilities.core.delivery.limits import PROTOCOLS
+from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.delivery.slots import slots_for, with_limits
 from capabilities.core.message import (
     ChatRequest,
     Converted,
@@ -27,8 +28,7 @@ from capabilities.core.message import (
     ToolCall,
     blob_of,
 )
-from capabilities.core.reasons import ReasonCode
-from capabilities.core.slots import slots_for, with_limits
+from capabilities.core.texts.description import parse
 from capabilities.core.vocabulary import Capabilities, Kind
 
 PNG = FilePart(Kind.IMAGE, "image/png", "plan.png", 44, "a1", content=FakeContent())

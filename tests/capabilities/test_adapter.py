@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core import description
-from capabilities.core.adapter import AttachmentInfo, ContentAdapter
-from capabilities.core.agents import AgentDirectory, AgentProfile
 from capabilities.core.message import FilePart
-from capabilities.core.registry import LlmServiceConfig, LlmServiceRegistry
+from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
+from capabilities.core.services.agents import AgentDirectory, AgentProfile
+from capabilities.core.services.registry import LlmServiceConfig, LlmServiceRegistry
+from capabilities.core.texts import description
 from capabilities.core.vocabulary import Capabilities, Kind
 
 TEXT = Capabilities()

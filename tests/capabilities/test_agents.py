@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.agents import AgentDirectory, AgentProfile
 from capabilities.core.message import FilePart
+from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Capabilities, Direction, Kind
 
 WRITER = AgentProfile("writer", "Writer", "Writes chapters", "text-model")

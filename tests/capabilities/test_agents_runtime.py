@@ -6,13 +6,13 @@ import base64
 
 import pytest
 
-from capabilities.core import description
-from capabilities.core.adapter import AttachmentInfo
-from capabilities.core.agents import AgentDirectory, AgentProfile
-from capabilities.core.registry import LlmServiceConfig, LlmServiceRegistry
-from capabilities.core.router import AgentMessage, CapabilityRouter, Loaded
-from capabilities.core.runtime import AgentRuntime
+from capabilities.core.services.adapter import AttachmentInfo
+from capabilities.core.services.agents import AgentDirectory, AgentProfile
+from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Loaded
+from capabilities.core.services.registry import LlmServiceConfig, LlmServiceRegistry
+from capabilities.core.texts import description
 from capabilities.core.vocabulary import Capabilities
+from routing_admin.core.seeds.agent_runtime import AgentRuntime
 
 PIXELS = bytes(range(64))
 VISION = Capabilities(("text", "vision"))

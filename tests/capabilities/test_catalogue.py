@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.catalogue import build
-from capabilities.core.catalogue import Catalogue, default_catalogue, lookup, names_of, provider_of
+from capabilities.core.providers.catalogue import Catalogue, default_catalogue, lookup, names_of, provider_of
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES
 
 SMALL = Catalogue(

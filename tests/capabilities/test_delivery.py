@@ -9,7 +9,7 @@ from fake_content import FakeContent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery import (
+from capabilities.core.delivery.decision import (
     SHOWN,
     ContentPolicy,
     Outcome,
@@ -20,12 +20,12 @@ from capabilities.core.delivery import (
     decide,
     policies_of,
 )
-from capabilities.core.limits import PROTOCOLS
+from capabilities.core.delivery.limits import PROTOCOLS
+from capabilities.core.delivery.reasons import SENTENCES, ReasonCode
+from capabilities.core.delivery.slots import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, ToolMedia, slots_for, with_limits
+from capabilities.core.delivery.writing import WRITERS
 from capabilities.core.message import FilePart, Role
-from capabilities.core.reasons import SENTENCES, ReasonCode
-from capabilities.core.slots import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, ToolMedia, slots_for, with_limits
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Capabilities, Kind
-from capabilities.core.writing import WRITERS
 
 PNG = FilePart(Kind.IMAGE, "image/png", "plan.png", 44, "a1", content=FakeContent())
 WAV = FilePart(Kind.AUDIO, "audio/wav", "talk.wav", 44, "a2", content=FakeContent())

@@ -13,12 +13,12 @@ from fake_content import FakeContent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.adaptation import Adapted, Words, adapt
-from capabilities.core.delivery import Outcome, Reader
+from capabilities.core.delivery.adaptation import Adapted, Words, adapt
+from capabilities.core.delivery.decision import Outcome, Reader
+from capabilities.core.delivery.slots import slots_for
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Role, TextPart, ToolCall
-from capabilities.core.presets import PRESETS, Preset
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.slots import slots_for
+from capabilities.core.providers.presets import PRESETS, Preset
 from capabilities.core.vocabulary import Capabilities, Kind
 from capabilities.core.wire import MediaData, Target
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from capabilities.core import description
-from capabilities.core.description_parser import READERS
-from capabilities.core.friendly import FORMAT_OF, WHOLE, friendly_type
-from capabilities.core.phrases import hides, read_back, written
+from capabilities.core.texts import description
+from capabilities.core.texts.friendly import FORMAT_OF, WHOLE, friendly_type
+from capabilities.core.texts.parser import READERS
+from capabilities.core.texts.phrases import hides, read_back, written
 from capabilities.core.vocabulary import Kind
 
 TRICKY = (

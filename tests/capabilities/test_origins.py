@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.origins import (
-    OriginPolicy,
-    check_addresses,
-    is_public,
-    origin_of,
-    policy_of,
-    refusal,
-)
+from capabilities.core.providers.origins import OriginPolicy, check_addresses, is_public, origin_of, policy_of, refusal
 
 CLOSED = OriginPolicy()
 PUBLIC = [

@@ -10,7 +10,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from capabilities.core.message import NativePart
-from capabilities.core.probes import PROBES, one_page, one_tone, red_square, request_of, verdict
+from capabilities.core.providers.probes import PROBES, one_page, one_tone, red_square, request_of, verdict
 from capabilities.core.wire import Fault
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.registry import (
+from capabilities.core.services.registry import (
     LlmServiceRegistry,
     direction_of,
     document_path,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.adapter import AttachmentInfo, ContentAdapter
-from capabilities.core.agents import AgentDirectory, AgentProfile
-from capabilities.core.description import parse_all
 from capabilities.core.message import UnreadableError
-from capabilities.core.registry import LlmServiceRegistry
-from capabilities.core.router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
+from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
+from capabilities.core.services.agents import AgentDirectory, AgentProfile
+from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
+from capabilities.core.services.registry import LlmServiceRegistry
+from capabilities.core.texts.description import parse_all
 from capabilities.core.vocabulary import Capabilities
 
 WORDS = ("vision", "audio", "video", "file")

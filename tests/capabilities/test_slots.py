@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.limits import GET_ARTIFACT, MESSAGES, PROTOCOLS, TEMPLATES
-from capabilities.core.presets import PRESETS, Preset
-from capabilities.core.slots import (
+from capabilities.core.delivery.limits import GET_ARTIFACT, MESSAGES, PROTOCOLS, TEMPLATES
+from capabilities.core.delivery.slots import (
     GET_ARTIFACT_SLOTS,
     MESSAGE_SLOTS,
     SLOT_KINDS,
@@ -23,6 +22,7 @@ from capabilities.core.slots import (
     slots_for,
     to_json,
 )
+from capabilities.core.providers.presets import PRESETS, Preset
 from capabilities.core.vocabulary import Kind
 
 ALL = {**PROTOCOLS, **TEMPLATES, "messages": MESSAGES, "get_artifact": GET_ARTIFACT}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capabilities.core.delivery.tokens import FAMILIES, family_of, file_tokens, text_tokens
 from capabilities.core.message import FilePart
-from capabilities.core.tokens import FAMILIES, family_of, file_tokens, text_tokens
 from capabilities.core.vocabulary import Kind
 
 PUBLISHED = [

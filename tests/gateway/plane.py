@@ -15,10 +15,11 @@ from django.test import Client
 from capabilities import actions as capability_actions
 from capabilities.models import Agent
 from capabilities.ports import SYSTEM
-from routing_admin import dispatch, snapshot
+from routing_admin.configuration import snapshot
 from routing_admin.demo import load as demo
-from routing_admin.journal import journal
+from routing_admin.dispatch import send
 from routing_admin.models import RequestLog
+from routing_admin.request_log.journal import journal
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -29,7 +30,7 @@ PNG_URL = "data:image/png;base64," + base64.b64encode(PNG).decode()
 def install() -> str:
     """Loads the demo and gives a key of its text agent."""
     snapshot.forget()
-    dispatch.surroundings.cache_clear()
+    send.surroundings.cache_clear()
     journal.waiting.clear()
     demo.load()
     return key_of("text-agent")

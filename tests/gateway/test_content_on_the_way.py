@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from artifacts.actions import store_bytes
-from artifacts.content import byte_store, part_of, stored
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
-from capabilities.core.receiver import Prepared, Receiver
+from artifacts.storage.content import byte_store, part_of, stored
+from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.ports import SYSTEM
-from routing_admin import snapshot
-from routing_admin.core.configuration import CandidateSpec, RouteSpec
-from routing_admin.core.language import inject_directive
-from routing_admin.dispatch import Dispatch, surroundings
-from routing_admin.job import job_for
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.core.planning.language import inject_directive
+from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.send import Dispatch, surroundings
 from tests.gateway.plane import PNG, image, install, logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routing_admin.core.chain import SkipReason
-from routing_admin.core.configuration import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
-from routing_admin.core.planning import Asked, make_plan
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
+from routing_admin.core.fallback.chain import SkipReason
+from routing_admin.core.planning.plan import Asked, make_plan
 
 ONE = ServiceSpec("one", "One", "p", "m", "https://p.example/v1", enabled=False)
 CONFIGURATION = Configuration(

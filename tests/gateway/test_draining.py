@@ -12,17 +12,17 @@ from asgiref.sync import sync_to_async
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Delta, StreamEvent
-from routing_admin import snapshot
-from routing_admin.core.configuration import CandidateSpec, RouteSpec
-from routing_admin.dispatch import Dispatch
-from routing_admin.draining import Draining, DrainingError, draining
-from routing_admin.gateway.chat import Flow
-from routing_admin.gateway.rendering import Chunks
-from routing_admin.job import job_for
-from routing_admin.journal import journal
-from routing_admin.telling import Telling, stream_told
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.transport import Outside
+from routing_admin.gateway.chat.chat import Flow
+from routing_admin.gateway.chat.rendering import Chunks
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.recorder import Telling, stream_told
+from routing_admin.server.draining import Draining, DrainingError, draining
 from routing_admin.upstream import Stream
-from routing_admin.way import Outside
 from tests.gateway.plane import install, logged
 
 

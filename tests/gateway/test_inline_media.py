@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery import Outcome, decide
-from capabilities.core.reader import ContentPolicy, Reader
-from capabilities.core.slots import slots_for
+from capabilities.core.delivery.decision import Outcome, decide
+from capabilities.core.delivery.reader import ContentPolicy, Reader
+from capabilities.core.delivery.slots import slots_for
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.media import PIECE_CHARS, decoded, from_data_url
 

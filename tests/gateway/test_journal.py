@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from django.utils import timezone
 
-from routing_admin.core.chain import Attempt
-from routing_admin.journal import QUEUE, Entry, Journal, Seen, chip_of, entry_of
+from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.journal import QUEUE, Entry, Journal, Seen, chip_of, entry_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

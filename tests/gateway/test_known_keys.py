@@ -12,8 +12,8 @@ from capabilities import actions
 from capabilities.access import Principal
 from capabilities.models import AgentKey
 from capabilities.ports import SYSTEM
-from routing_admin import snapshot
-from routing_admin.gateway import door
+from routing_admin.configuration import snapshot
+from routing_admin.gateway import key_cache
 from routing_admin.models import Installation
 from tests.gateway.plane import install, key_of
 
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def key() -> str:
-    door.forget()
+    key_cache.forget()
     return install()
 
 
 def enters(key: str, **headers: str) -> bool:
-    return isinstance(door.known({"authorization": f"Bearer {key}", **headers}), Principal)
+    return isinstance(key_cache.known({"authorization": f"Bearer {key}", **headers}), Principal)
 
 
 def test_a_key_that_came_in_before_costs_no_query(key, django_assert_num_queries):
@@ -57,10 +57,10 @@ def test_a_key_revoked_by_another_process_stops_with_the_snapshots_next_look(key
 def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
     """The moment is remembered with it."""
     assert enters(key)
-    digest, kept = next(iter(door.door._kept.items()))
+    digest, kept = next(iter(key_cache.door._kept.items()))
     past = Principal(kept.principal.agent, kept.principal.key, kept.principal.scopes, ends_at=timezone.now())
     AgentKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    door.door._kept[digest] = door._Known(past, kept.stamp, kept.until)
+    key_cache.door._kept[digest] = key_cache._Known(past, kept.stamp, kept.until)
     assert not enters(key)
 
 
@@ -69,4 +69,4 @@ def test_refusals_and_the_name_of_another_agent_are_asked_anew(key):
     assert enters(key)
     assert not enters(key, **{"x-agent-id": "vision-agent"})
     assert not enters(key + "x")
-    assert len(door.door._kept) == 1
+    assert len(key_cache.door._kept) == 1

@@ -11,17 +11,17 @@ import pytest
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Delta
 from capabilities.models import Provider, Service
-from routing_admin import snapshot
-from routing_admin.core.chain import Attempt
-from routing_admin.core.configuration import CandidateSpec, RouteSpec
-from routing_admin.core.errors import RouterError, UpstreamRefused
-from routing_admin.dispatch import Dispatch
-from routing_admin.job import job_for
-from routing_admin.simulation import simulate
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.core.fallback.errors import RouterError, UpstreamRefused
+from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.simulation import simulate
 from routing_admin.upstream import configured_upstream, run_sync
 from tests.gateway.plane import install
 from tests.lab import Lab
-from tests.routing.walking import Stage
+from tests.routing.scripted_runs import Stage
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

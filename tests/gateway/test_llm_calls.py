@@ -10,12 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
 from capabilities.access import Principal, authenticate
-from capabilities.agent_calls import CallError
+from capabilities.api.calls import CallError
 from capabilities.core.wire import Failure, Fault
 from capabilities.models import Provider
-from routing_admin import dispatch, llm_api, snapshot
-from routing_admin.core.verdicts import Policy
+from routing_admin.agents_api import llm
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.policy import Policy
 from routing_admin.demo.requests import record_demo_request
+from routing_admin.dispatch import send
 from routing_admin.models import RequestLog
 from tests.gateway.plane import PNG, install, logged, post
 
@@ -39,7 +41,7 @@ def send(key: str, **body: object) -> dict:
 
 
 def answer_to(made: HttpRequest) -> HttpResponse:
-    return async_to_sync(llm_api.send)(made)
+    return async_to_sync(llm.send)(made)
 
 
 @pytest.mark.requirement("MMR-P6", "MMR-P11")
@@ -80,7 +82,7 @@ def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
 def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
     """As on the data plane: not by itself, and where all were rate limited after the shortest of the waits."""
     busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
-    dispatch.surroundings().cooldowns.failed("echo", "echo-text", busy, Policy().verdict(busy))
+    send.surroundings().cooldowns.failed("echo", "echo-text", busy, Policy().verdict(busy))
     response = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
     assert response.status_code == 429
     assert response.headers["x-should-retry"] == "false"
@@ -89,7 +91,7 @@ def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
 
 def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
     """An unknown task goes to the default route and says that it is not the one asked for."""
-    told = json.loads(llm_api.resolve(request(key, {"taskType": "__proto__"})).content)
+    told = json.loads(llm.resolve(request(key, {"taskType": "__proto__"})).content)
     assert (told["taskType"], told["matched"]) == ("default", False)
     assert [(one["model"], one["outcome"]) for one in told["candidates"]] == [("echo-text", "ready")]
     assert not RequestLog.objects.exists()
@@ -131,14 +133,14 @@ def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
     """By the request id; another agent's request is not there for it."""
     made = request(key, {"prompt": "Hello"})
     answer_to(made)
-    told = json.loads(llm_api.one_request(request(key), made.request_id).content)
+    told = json.loads(llm.one_request(request(key), made.request_id).content)
     assert (told["outcome"], told["attempts"][0]["statusCode"]) == ("ok", 200)
     logged(made.request_id).delete()
     RequestLog.objects.create(
         id="theirs", agent="vision-agent", started_at="2026-01-01T00:00Z", surface="v1", outcome="ok"
     )
     with pytest.raises(CallError) as caught:
-        llm_api.one_request(request(key), "theirs")
+        llm.one_request(request(key), "theirs")
     assert caught.value.status == 404
 
 

@@ -22,11 +22,11 @@ from capabilities.access import Principal, authenticate, make_key
 from capabilities.last_use import EVERY, LastUses, last_uses
 from capabilities.models import AgentKey
 from capabilities.templatetags.moments import exact
-from routing_admin import snapshot
-from routing_admin.gateway import door
+from routing_admin.configuration import snapshot
+from routing_admin.databases.sqlite import in_line, waiting_at_most
+from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import WAIT_SECONDS, endpoint
-from routing_admin.sqlite import in_line, waiting_at_most
-from routing_admin.upkeep import Upkeep
+from routing_admin.server.upkeep import Upkeep
 from tests.gateway.plane import PNG_URL, image, install, post, said, without
 from tests.gateway.serving import Server, served
 
@@ -172,14 +172,14 @@ def test_a_database_that_nobody_can_read_is_told_on_every_page(key: str, languag
     """Since when, and that calls with known keys go on; though it cannot be read who is asking."""
     client, entered = admin(language), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
-    assert isinstance(door.known(entered), Principal)
+    assert isinstance(key_cache.known(entered), Principal)
     with without("routing_admin_installation", "capabilities_agentkey", "django_session"):
         told = client.get(reverse("dashboard"))
         since = snapshot.unread_since()
         assert since is not None
         assert (told.status_code, words in told.content.decode()) == (503, True)
         assert exact(since) in told.content.decode()
-        assert isinstance(door.known(entered), Principal)
+        assert isinstance(key_cache.known(entered), Principal)
         assert post(key, said("hello")).status_code == 200
         assert post(f"{make_key()[0]}", said("hello")).status_code == 503
     assert client.get(reverse("dashboard")).status_code == 200

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from capabilities.models import Provider
 from capabilities.ports import ports
-from routing_admin import snapshot
+from routing_admin.configuration import snapshot
 from routing_admin.upstream import configured_upstream, run_sync
 from tests.gateway.plane import install
 from tests.gateway.serving import Server, routing, served

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing_admin.core.configuration import (
+from routing_admin.core.configuration.specs import (
     AliasSpec,
     CandidateSpec,
     Configuration,

@@ -14,9 +14,9 @@ import pytest
 from django.db import DatabaseError, connection, connections
 
 from capabilities.access import Principal, make_key
-from routing_admin import snapshot
-from routing_admin.gateway.door import HELD_SECONDS, Door
-from routing_admin.newest import Newest
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.newest import Newest
+from routing_admin.gateway.key_cache import HELD_SECONDS, Door
 from tests.gateway.plane import elsewhere, install, without
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)

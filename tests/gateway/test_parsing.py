@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from capabilities.core.message import FilePart, Role, TextPart
 from capabilities.core.vocabulary import Kind
 from routing_admin.gateway.body import parse_object
+from routing_admin.gateway.chat.parsing import Asked, parse
 from routing_admin.gateway.errors import BadRequestError
-from routing_admin.gateway.parsing import Asked, parse
 from tests.gateway.plane import PNG, PNG_URL, image, said
 
 WAV = b"RIFF$\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\0\0\0\0"

@@ -13,7 +13,7 @@ from capabilities.core.wire import Answer
 from capabilities.ports import SYSTEM
 from routing_admin.actions import installation
 from routing_admin.models import RequestLog
-from routing_admin.recording import BODY_BYTES, body_of, question_of
+from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, question_of
 from tests.gateway.plane import PNG, image, install, logged, post, said
 
 SECRET = "sk-" + "abcdefgh12345678"

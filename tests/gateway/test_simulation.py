@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from capabilities.core.delivery import Outcome
+from capabilities.core.delivery.decision import Outcome
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Answer
 from capabilities.models import Provider
 from capabilities.ports import ports
-from routing_admin import snapshot
-from routing_admin.core.configuration import CandidateSpec, RouteSpec
-from routing_admin.dispatch import Dispatch
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.simulation import NOT_REACHED, WORDS, simulate
 from routing_admin.gateway.media import inline
-from routing_admin.job import job_for
-from routing_admin.simulation import NOT_REACHED, WORDS, simulate
 from routing_admin.upstream import configured_upstream, run_sync
 from tests.gateway.plane import PNG, install
 from tests.lab import Lab

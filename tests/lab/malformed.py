@@ -6,7 +6,7 @@ Row 72 is the one that docs/faults.md adds to the catalogue's 71: `bad_http`.
 from __future__ import annotations
 
 from capabilities.core.wire import Fault
-from tests.lab.plays import SSE, Scene, play
+from tests.lab.scenarios import SSE, Scene, play
 
 LINE = b"HTTP/1.1 200 OK\r\n"
 SIZED = LINE + b"content-type: application/json\r\n"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tests.lab.certificate import self_signed
-from tests.lab.plays import PLAYS, Step, perform
-from tests.lab.reading import Heard, protocol_at, read
+from tests.lab.received_requests import Heard, protocol_at, read
+from tests.lab.scenarios import PLAYS, Step, perform
 from tests.lab.wire import Line, Watched, read_request
 
 BASES = {"openai": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}

@@ -15,21 +15,21 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from artifacts import actions
-from artifacts.content import byte_store
-from artifacts.core.detector import REASONS
+from artifacts.core.detection.detector import REASONS
 from artifacts.models import Artifact
 from artifacts.preview import preview
+from artifacts.storage.content import byte_store
 from artifacts.views import receiving
 from artifacts.views.words import EVIDENCE
-from capabilities.core.receiver import Prepared
+from capabilities.core.delivery.receiver import Prepared
 from capabilities.ports import SYSTEM
-from routing_admin import snapshot
 from routing_admin.actions import import_configuration
-from routing_admin.core.chain import Call
-from routing_admin.core.params import for_candidate
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import Call
+from routing_admin.core.planning.params import for_candidate
+from routing_admin.dispatch.prepare import prepared_for
 from routing_admin.models import RequestLog
-from routing_admin.preparing import prepared_for
-from routing_admin.views.sending import job_of
+from routing_admin.views.requests.send import job_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"

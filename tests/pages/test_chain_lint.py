@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.vocabulary import Capabilities
-from routing_admin.core.chain import SkipReason
-from routing_admin.core.chain_lint import MEDIA, ChainLint, Finding, lint
-from routing_admin.core.configuration import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
+from routing_admin.core.fallback.chain import SkipReason
+from routing_admin.core.planning.lint import MEDIA, ChainLint, Finding, lint
 
 URL = "https://models.example/v1"
 PROVIDERS = tuple(ProviderSpec(name, URL, f"{name}-model") for name in ("qwen", "openai", "deepseek", "claude"))

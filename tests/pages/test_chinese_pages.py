@@ -21,12 +21,13 @@ from artifacts.models import Artifact
 from capabilities.core.worded import Worded, worded
 from capabilities.models import Agent, Provider, Service
 from capabilities.translated import read_again, told
-from routing_admin import logged_words, snapshot
-from routing_admin.core.seed_export import seed_routing
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.rows import read
+from routing_admin.core.files.seed_export import seed_routing
 from routing_admin.demo.requests import record_demo_request
-from routing_admin.journal import journal
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.rows import read
+from routing_admin.request_log import logged_sentences
+from routing_admin.request_log.journal import journal
 
 ROOT = Path(settings.BASE_DIR)
 SILENT = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
@@ -215,8 +216,8 @@ def logged(error: str, *attempts: tuple[str, str]) -> str:
     return row.pk
 
 
-FAULTS = [(fault.value, str(text)) for fault, text in logged_words.FAULTS.items()]
-SKIPPED = [(reason.value, str(text)) for reason, text in logged_words.SKIP_SENTENCES.items()]
+FAULTS = [(fault.value, str(text)) for fault, text in logged_sentences.FAULTS.items()]
+SKIPPED = [(reason.value, str(text)) for reason, text in logged_sentences.SKIP_SENTENCES.items()]
 
 
 @pages
@@ -247,7 +248,7 @@ def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
 
 
 @pages
-@pytest.mark.parametrize("word", sorted(logged_words.WORDS))
+@pytest.mark.parametrize("word", sorted(logged_sentences.WORDS))
 def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
     """Whatever a candidate is told to do."""
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
@@ -265,25 +266,25 @@ def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
 # Sentences as values.
 
 
-@pytest.mark.parametrize("template", sorted(set(logged_words.TEMPLATES)), ids=str)
+@pytest.mark.parametrize("template", sorted(set(logged_sentences.TEMPLATES)), ids=str)
 def test_a_logged_sentence_of_ours_is_recognised_and_translated(template: str) -> None:
     """Facts in, plain text logged, and the same facts read out of it, in Chinese."""
     names = re.findall(r"%\((\w+)\)s", template)
     facts = {name: f"{name}7" for name in names}
     text = str(Worded(template, facts))
     with translation.override("zh-hans"):
-        said = logged_words.said(text)
+        said = logged_sentences.said(text)
     assert english_in(said.ours) == []
     assert re.search(r"[\u4e00-\u9fff]", said.ours)
-    listed = template in logged_words.LISTS
+    listed = template in logged_sentences.LISTS
     assert all(listed or fact in f"{said.ours} {said.quoted}" for name, fact in facts.items() if name != "setting")
 
 
 def test_a_provider_s_own_words_stay_as_they_came() -> None:
     """What is none of ours is a quotation, in any language, and inside a refusal too."""
     with translation.override("zh-hans"):
-        assert logged_words.said("insufficient balance") == logged_words.Said("", "insufficient balance")
-        refused = logged_words.said("echo/m refused the request: bad temperature, sorry")
+        assert logged_sentences.said("insufficient balance") == logged_sentences.Said("", "insufficient balance")
+        refused = logged_sentences.said("echo/m refused the request: bad temperature, sorry")
     assert refused.quoted == "bad temperature, sorry"
     assert "拒绝了请求" in refused.ours
 
@@ -297,7 +298,7 @@ def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
         assert told(made) == "a.b 必须是以下之一：x、y。"
         nested = worded("%(path)s must be %(expected)s.", path="a", expected=worded("an object"))
         assert told(nested) == "a 必须是对象。"
-    assert read_again("nobody said this", logged_words.TEMPLATES) is None
+    assert read_again("nobody said this", logged_sentences.TEMPLATES) is None
 
 
 def literals(folder: str, *names: str) -> Iterator[str]:
@@ -312,5 +313,5 @@ def literals(folder: str, *names: str) -> Iterator[str]:
 @pytest.mark.parametrize("folder", ["capabilities/core/protocols", "routing_admin"])
 def test_every_sentence_of_a_failure_is_known_to_the_log_s_words(folder: str) -> None:
     """A message that a reader of answers makes up is translated where it is shown."""
-    unknown = {text for text in literals(folder, "Failure", "bad_shape") if text not in logged_words.TEMPLATES}
+    unknown = {text for text in literals(folder, "Failure", "bad_shape") if text not in logged_sentences.TEMPLATES}
     assert unknown == set()

@@ -12,9 +12,10 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.ports import Actor
-from routing_admin import actions, exports
-from routing_admin.core.configuration import CandidateSpec
-from routing_admin.core.importing import FileFormat
+from routing_admin import actions
+from routing_admin.configuration import exports
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.core.files.importing import FileFormat
 from routing_admin.demo import load as demo
 from routing_admin.models import Revision, TaskRoute
 

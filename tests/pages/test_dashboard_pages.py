@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from capabilities.models import Provider
 from capabilities.ports import SYSTEM
 from capabilities.templatetags.moments import exact
-from routing_admin import health, snapshot
 from routing_admin.actions.people import choose_password
+from routing_admin.configuration import snapshot
 from routing_admin.demo import load
-from routing_admin.health import Sample, judged, quantile
 from routing_admin.models import AttemptLog, Installation, RequestLog
+from routing_admin.request_log import health
+from routing_admin.request_log.health import Sample, judged, quantile
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 

@@ -15,12 +15,12 @@ from django.utils import timezone
 from capabilities.models import Service
 from capabilities.ports import Actor
 from routing_admin import actions
-from routing_admin.core.configuration import CandidateSpec
-from routing_admin.core.diff import Action, Change
+from routing_admin.core.configuration.diff import Action, Change
+from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.demo import load as demo
 from routing_admin.models import AuditEvent, Revision, TaskRoute
-from routing_admin.views.history import PAGE
-from routing_admin.views.history_words import said
+from routing_admin.views.history.pages import PAGE
+from routing_admin.views.history.phrases import said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.json_lines import line_of, lines_of
-from routing_admin.core.json_path import child
+from routing_admin.core.documents.json_lines import line_of, lines_of
+from routing_admin.core.documents.json_path import child
 
 TEXT = """{
   "providers": [

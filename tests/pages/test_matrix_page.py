@@ -13,7 +13,7 @@ from capabilities import actions
 from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service, ServiceCapability
 from capabilities.ports import SYSTEM
-from routing_admin import snapshot
+from routing_admin.configuration import snapshot
 from routing_admin.models import Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -13,14 +13,14 @@ from django.utils import timezone, translation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.reasons import SENTENCES, ReasonCode
+from capabilities.core.delivery.reasons import SENTENCES, ReasonCode
 from capabilities.core.wire import Fault
-from routing_admin import request_search
-from routing_admin.core.chain import CANCELLED, SkipReason
+from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_search import KEYS, PAGE, parse
-from routing_admin.request_story import meaning, steps, story, tracks, translated
-from routing_admin.views.requests import content_of
+from routing_admin.request_log import search
+from routing_admin.request_log.search import KEYS, PAGE, parse
+from routing_admin.request_log.story import meaning, steps, story, tracks, translated
+from routing_admin.views.requests.pages import content_of
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).map(str.strip).filter(bool)
@@ -29,7 +29,7 @@ VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).
 @given(st.dictionaries(st.sampled_from(["task", "provider", "model", "agent"]), VALUES))
 def test_a_search_written_down_is_read_back_as_it_was(said: dict[str, str]) -> None:
     """parse(written(search)) = search, whatever the values hold."""
-    search = request_search.Search(tuple(said.items()))
+    search = search.Search(tuple(said.items()))
     assert parse(search.written(), NOW) == search
 
 
@@ -63,7 +63,7 @@ def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
 )
 def test_a_time_is_so_long_ago_or_a_date(text: str, moment: datetime | None) -> None:
     """`1h` counts back from now; a date stands for itself; nonsense is None."""
-    assert request_search.moment(text, NOW) == moment
+    assert search.moment(text, NOW) == moment
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(client: Client) -> No
     search, seen, before = parse(""), [], ""
     pages = []
     while True:
-        found = request_search.find(search, before)
+        found = search.find(search, before)
         pages.append(found)
         seen += [row.pk for row in found.rows]
         if not found.older:
@@ -159,10 +159,10 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(client: Client) -> No
         before = found.older
     assert seen == everything
     assert [len(page.rows) for page in pages] == [PAGE, PAGE, 20]
-    back = request_search.find(search, after=pages[1].newer)
+    back = search.find(search, after=pages[1].newer)
     assert [row.pk for row in back.rows] == everything[:PAGE]
     assert not back.newer
-    assert request_search.find(search, before="nonsense").rows == pages[0].rows
+    assert search.find(search, before="nonsense").rows == pages[0].rows
 
 
 def test_the_list_asks_as_often_for_thirty_as_for_three(client: Client, django_assert_num_queries: Any) -> None:
@@ -191,7 +191,7 @@ PLANS = [
 @pytest.mark.parametrize(("typed", "index"), PLANS)
 def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
     """SQLite's plan names the index, and only a search by id sorts."""
-    rows = request_search.matching(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
+    rows = search.matching(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()
     assert index in plan
     if typed != "req_4":

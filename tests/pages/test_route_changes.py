@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.configuration import CandidateSpec, RouteSpec
-from routing_admin.core.route_changes import Did, RouteChange, route_changes
+from routing_admin.core.configuration.route_changes import Did, RouteChange, route_changes
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 
 
 def route(*names: str, **fields: object) -> RouteSpec:

@@ -14,13 +14,13 @@ from django.urls import reverse
 from capabilities.core.wire import Fault
 from capabilities.ports import Actor
 from routing_admin import actions
-from routing_admin.core.configuration import CandidateSpec
-from routing_admin.core.fault_table import TABLE
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.core.fallback.table import TABLE
 from routing_admin.demo import load as demo
 from routing_admin.models import Alias, Revision, TaskRoute
-from routing_admin.views.routes_address import TaskType
-from routing_admin.views.routes_errors import failure_in
-from routing_admin.views.routes_faults import MEANINGS
+from routing_admin.request_log.fault_phrases import MEANINGS
+from routing_admin.views.routes.address import TaskType
+from routing_admin.views.routes.errors import failure_in
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")

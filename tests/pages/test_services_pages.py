@@ -9,7 +9,7 @@ from django.test import Client
 from visitors import HTMX, client_of, demo, queries_of, text_of, undo_in
 
 from capabilities.models import Provider, Service
-from routing_admin import dispatch
+from routing_admin.dispatch import send
 from routing_admin.models import Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -219,10 +219,10 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
 
 def test_a_refused_parameter_stands_on_the_page_until_it_is_forgotten(admin: Client) -> None:
     """Which one, by which name it is sent or that it is left out, until when; forgetting is one button each."""
-    dispatch.surroundings.cache_clear()
+    send.surroundings.cache_clear()
     assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
     row = Service.objects.get(service_id="vision-model")
-    memory = dispatch.surroundings().memory
+    memory = send.surroundings().memory
     memory.refuse(row.provider.name, row.model, "max_completion_tokens", "max_tokens")
     memory.refuse(row.provider.name, row.model, "temperature")
     page = text_of(admin.get("/services/vision-model/"))
@@ -234,7 +234,7 @@ def test_a_refused_parameter_stands_on_the_page_until_it_is_forgotten(admin: Cli
     page = text_of(admin.get(answer["Location"]))
     assert "left out until" not in page
     assert "is sent as" in page
-    dispatch.surroundings.cache_clear()
+    send.surroundings.cache_clear()
 
 
 def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client) -> None:

@@ -15,14 +15,14 @@ from django.urls import reverse
 
 from capabilities.errors import ConflictError
 from capabilities.ports import Actor
-from routing_admin import snapshot
 from routing_admin.actions import installation as actions
 from routing_admin.actions.installation import Keeping
-from routing_admin.core.planning import Asked, make_plan
+from routing_admin.configuration import snapshot
+from routing_admin.core.planning.plan import Asked, make_plan
 from routing_admin.demo import load as demo
 from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
-from routing_admin.views.settings_values import shown, without_password, written_in
+from routing_admin.views.settings.environment import shown, without_password, written_in
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ACTOR = Actor("person", "admin")

@@ -14,9 +14,17 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin import throttle
 from routing_admin.models import AuditEvent, SignInAttempt
-from routing_admin.throttle import ADDRESS, NAME_AND_ADDRESS, Limit, address_in, digest_of, place_of, seconds_to_wait
+from routing_admin.server import throttle
+from routing_admin.server.throttle import (
+    ADDRESS,
+    NAME_AND_ADDRESS,
+    Limit,
+    address_in,
+    digest_of,
+    place_of,
+    seconds_to_wait,
+)
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PASSWORD = "correct horse battery staple"

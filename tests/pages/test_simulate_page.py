@@ -14,11 +14,11 @@ from django.utils import timezone
 from artifacts.actions import delete_artifacts, store_bytes
 from capabilities.ports import SYSTEM
 from routing_admin.demo import load as demo
-from routing_admin.journal import journal
+from routing_admin.dispatch.simulation import WORDS
 from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision, TaskRoute
-from routing_admin.simulation import WORDS
-from routing_admin.views.simulate import word_of
-from routing_admin.views.simulate_words import OUTCOMES
+from routing_admin.request_log.journal import journal
+from routing_admin.views.simulate.pages import word_of
+from routing_admin.views.simulate.phrases import OUTCOMES
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DESIGN = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from routing_admin import snapshot
+from routing_admin.configuration import snapshot
 from routing_admin.demo import load
 
 HTMX = {"HX-Request": "true"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.echo import MODELS, Echo, answer, events
+from capabilities.core.protocols.echo.embedded import MODELS, Echo, answer, events
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target
 from tests.protocols.exchange import gathered

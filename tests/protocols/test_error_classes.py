@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.errors import by_status, failure_of
-from capabilities.core.redact import MESSAGE_BYTES
+from capabilities.core.providers.redaction import MESSAGE_BYTES
 from capabilities.core.wire import Answer, Failure, Fault
 
 REFUSED = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core import limits
-from capabilities.core.presets import BY_NAME, PRESETS, preset_for_host, protocol_of, quirks_for
+from capabilities.core.delivery import limits
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.quirks import QUIRKS, check_quirks, quirk
+from capabilities.core.providers.presets import BY_NAME, PRESETS, preset_for_host, protocol_of, quirks_for
+from capabilities.core.providers.quirks import QUIRKS, check_quirks, quirk
 
 ANYTHING = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
 WANTED = [

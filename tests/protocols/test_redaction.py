@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from capabilities.core.redact import MESSAGE_BYTES, brief, redact
+from capabilities.core.providers.redaction import MESSAGE_BYTES, brief, redact
 
 SECRET = st.text(string.ascii_letters + string.digits + "_-", min_size=20, max_size=60)
 FORMS = st.sampled_from(

@@ -18,14 +18,14 @@ import pytest
 from aiohttp import http_exceptions
 
 from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role
-from capabilities.core.origins import OriginPolicy
+from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Failure, Fault, StreamDecoder, StreamEvent, Target
 from routing_admin.upstream import Upstream
 from routing_admin.upstream.exchange import READ_AFTER_END
 from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, SENTENCES, ForbiddenAddressError, fault_of
 from tests.lab import Lab
-from tests.routing.outside import HELLO, QUICK, protocol
+from tests.routing.network_runs import HELLO, QUICK, protocol
 
 SERVER_SIDE = ("aiohttp.web", "aiohttp.worker", "aiohttp.pytest_plugin", "aiohttp.test_utils")
 """Modules of aiohttp that serve; we only call."""

@@ -12,10 +12,10 @@ from config_strategies import json_values, routing_files, unknown_fields, words
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.config import ConfigLoader, RoutingConfig
-from routing_admin.core.configuration import EMPTY
-from routing_admin.core.importing import import_values
-from routing_admin.core.problems_text import InvalidConfigurationError, errors
+from routing_admin.core.configuration.specs import EMPTY
+from routing_admin.core.documents.problem_sentences import InvalidConfigurationError, errors
+from routing_admin.core.files.importing import import_values
+from routing_admin.core.seeds.config_loader import ConfigLoader, RoutingConfig
 
 EXAMPLE = Path(__file__).parent / "examples" / "llm-routing.json"
 REQUIRED = ("providerName", "apiKey", "endpoint", "defaultModel")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.cooldown import LocalCooldowns
-from routing_admin.core.verdicts import Policy
-from tests.routing.walking import Clock
+from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.policy import Policy
+from tests.routing.scripted_runs import Clock
 
 
 def failing(cooldowns: LocalCooldowns, fault: Fault, model: str = "m", retry_after: float | None = None) -> None:

@@ -10,10 +10,10 @@ import pytest
 from config_strategies import literal_keys, routing_files, services_files
 from hypothesis import given
 
-from routing_admin.core.configuration import EMPTY, Configuration
-from routing_admin.core.configuration_json import from_json, to_json
-from routing_admin.core.diff import Action, Change, diff, sentence, side_by_side
-from routing_admin.core.importing import import_values
+from routing_admin.core.configuration.as_json import from_json, to_json
+from routing_admin.core.configuration.diff import Action, Change, diff, sentence, side_by_side
+from routing_admin.core.configuration.specs import EMPTY, Configuration
+from routing_admin.core.files.importing import import_values
 
 EXAMPLES = Path(__file__).parent / "examples"
 

@@ -7,7 +7,7 @@ from config_strategies import words
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.env import (
+from capabilities.core.providers.environment import (
     PLACEHOLDERS,
     KeyForm,
     form_of,
@@ -18,8 +18,8 @@ from capabilities.core.env import (
     read,
     readable,
 )
-from routing_admin.core.configuration import Configuration, KeyKind, KeySpec, ProviderSpec
-from routing_admin.core.keys import environment_keys
+from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
+from routing_admin.core.files.keys import environment_keys
 
 any_text = st.text(max_size=20)
 

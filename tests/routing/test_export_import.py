@@ -11,13 +11,13 @@ from config_strategies import literal_keys, routing_files, services_files, words
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.configuration import EMPTY, Configuration, KeyKind, KeySpec
-from routing_admin.core.configuration_json import from_json, to_json
-from routing_admin.core.exporting import Mode, export
-from routing_admin.core.importing import FileFormat, Imported, import_files, import_values
-from routing_admin.core.key_checks import Surroundings
-from routing_admin.core.routing_checks import validate
-from routing_admin.core.services_file import validate_services
+from routing_admin.core.configuration.as_json import from_json, to_json
+from routing_admin.core.configuration.specs import EMPTY, Configuration, KeyKind, KeySpec
+from routing_admin.core.files.exporting import Mode, export
+from routing_admin.core.files.importing import FileFormat, Imported, import_files, import_values
+from routing_admin.core.files.key_checks import Surroundings
+from routing_admin.core.files.llm_routing_checks import validate
+from routing_admin.core.files.llmservices import validate_services
 
 EXAMPLES = Path(__file__).parent / "examples"
 DEMO = Path(__file__).parents[2] / "routing_admin" / "demo"

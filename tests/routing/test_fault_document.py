@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from capabilities.core.wire import Fault
-from routing_admin.core.fault_document import document
+from routing_admin.core.fallback.document import document
 
 PATH = Path(__file__).parents[2] / "docs" / "faults.md"
 
 
 def test_the_fault_document_is_what_the_table_says():
-    """docs/faults.md is up to date: `python -m routing_admin.core.fault_document > docs/faults.md` writes it."""
+    """docs/faults.md is up to date: `python -m routing_admin.core.fallback.document > docs/faults.md` writes it."""
     assert PATH.read_text(encoding="utf-8") == document()
 
 

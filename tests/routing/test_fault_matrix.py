@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from capabilities.core.wire import Answer, Failure, Fault, Finish
-from routing_admin.core.chain import Candidate, Done, Timeouts
-from routing_admin.core.errors import AggregateRouterError, UpstreamRefused
-from routing_admin.core.fault_table import AFTER_CONTENT, Action
-from routing_admin.core.verdicts import Policy, caller_of
+from routing_admin.core.fallback.chain import Candidate, Done, Timeouts
+from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.fallback.policy import Policy, caller_of
+from routing_admin.core.fallback.table import AFTER_CONTENT, Action
 from tests.lab import PLAYS, Lab
-from tests.routing.outside import QUICK, Journey, protocol
+from tests.routing.network_runs import QUICK, Journey, protocol
 
 ADJUSTED = (Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH)
 COMMENTS = "comments_forever"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
-from routing_admin.core.language import (
+from routing_admin.core.planning.language import (
     LANGUAGE_DIRECTIVES,
     get_language_directive,
     inject_directive,

@@ -7,19 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from capabilities.core.wire import Answer, Failure, Fault
-from routing_admin.core.chain import Call
-from routing_admin.core.configuration import Configuration
-from routing_admin.core.errors import AggregateRouterError, UpstreamRefused
-from routing_admin.core.language import LANGUAGE_DIRECTIVES, match_language
-from routing_admin.core.params import Params
-from routing_admin.core.planning import Asked, make_plan, resolve_route
-from routing_admin.core.router import (
-    LLMRequest,
-    LLMRouter,
-    MissingConfigurationError,
-    configuration_from_env,
-)
-from tests.routing.walking import (
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.fallback.chain import Call
+from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
+from routing_admin.core.planning.params import Params
+from routing_admin.core.planning.plan import Asked, make_plan, resolve_route
+from routing_admin.core.seeds.router import LLMRequest, LLMRouter, MissingConfigurationError, configuration_from_env
+from tests.routing.scripted_runs import (
     TASKS,
     FakeUpstream,
     Stage,
@@ -219,9 +214,9 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
     """Sync and async, over the same script and clock: the same calls, waits, attempts and end."""
     import asyncio
 
-    from routing_admin.core.drivers import drive_async
-    from routing_admin.core.errors import RouterError
-    from routing_admin.core.flow import Walk
+    from routing_admin.core.fallback.drivers import drive_async
+    from routing_admin.core.fallback.errors import RouterError
+    from routing_admin.core.fallback.run import Walk
 
     words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     script = {provider.name: data.draw(words) for provider in configuration.providers}

@@ -11,17 +11,17 @@ import pytest
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http_exceptions import HttpProcessingError
 
-from capabilities.core.origins import OriginPolicy
+from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Answer, Delta, Failure, Fault, StreamEvent, Target, UpstreamRequest
-from routing_admin.core.chain import Timeouts
+from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.exchange import Head, read_body, send
 from routing_admin.upstream.transports import end_with
 from tests.lab.malformed import CHUNKS
-from tests.lab.plays import dump
+from tests.lab.scenarios import dump
 from tests.lab.shapes import VENDORS, Said
 from tests.lab.wire import read_request
-from tests.routing.outside import HELLO, protocol
+from tests.routing.network_runs import HELLO, protocol
 
 PATIENT = Timeouts(connect=10, first_content=600, between=600, total=600)
 """Nothing here is ended by a clock: a body that is waited for would be waited for to the end of the test run."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.chain import Candidate, Plan
-from routing_admin.core.errors import UpstreamRefused
-from routing_admin.core.memory import REMEMBERED_SECONDS, Memory, Refusal
-from routing_admin.core.verdicts import Policy, Preset
-from tests.routing.walking import Clock, FakeUpstream, Stage, chain
+from routing_admin.core.fallback.chain import Candidate, Plan
+from routing_admin.core.fallback.errors import UpstreamRefused
+from routing_admin.core.fallback.memory import REMEMBERED_SECONDS, Memory, Refusal
+from routing_admin.core.fallback.policy import Policy, Preset
+from tests.routing.scripted_runs import Clock, FakeUpstream, Stage, chain
 
 NEW, OLD = "max_completion_tokens", "max_tokens"
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
-from capabilities.core.protocols.openai import OpenAI
-from capabilities.core.quirks import LIMIT_NAMES
+from capabilities.core.protocols.openai.requests import OpenAI
+from capabilities.core.providers.quirks import LIMIT_NAMES
 from capabilities.core.wire import Target
-from routing_admin.core.chain import Call, Candidate, Timeouts
-from routing_admin.core.params import OUR_NAMES, Params, for_candidate, in_effect, without_params
-from tests.routing.walking import temperatures, token_limits
+from routing_admin.core.fallback.chain import Call, Candidate, Timeouts
+from routing_admin.core.planning.params import OUR_NAMES, Params, for_candidate, in_effect, without_params
+from tests.routing.scripted_runs import temperatures, token_limits
 
 
 @pytest.mark.requirement("MMR-P7")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from capabilities.core.origins import OriginPolicy
+from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.chain import SkipReason, Timeouts
-from routing_admin.core.configuration import (
+from routing_admin.core.configuration.specs import (
     CandidateSpec,
     Configuration,
     KeyKind,
@@ -16,11 +15,12 @@ from routing_admin.core.configuration import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.fault_table import Action
-from routing_admin.core.planning import Asked, NoRouteError, make_plan, policy_of, unusable_of
-from routing_admin.core.resolution import plan_as_json
-from routing_admin.core.verdicts import Policy, Preset
-from tests.routing.walking import Stage
+from routing_admin.core.fallback.chain import SkipReason, Timeouts
+from routing_admin.core.fallback.policy import Policy, Preset
+from routing_admin.core.fallback.table import Action
+from routing_admin.core.planning.plan import Asked, NoRouteError, make_plan, policy_of, unusable_of
+from routing_admin.core.planning.resolution import plan_as_json
+from tests.routing.scripted_runs import Stage
 
 KEYED = KeySpec(KeyKind.ENV, "LLM_PROVIDER_KEYED_API_KEY")
 CONFIGURATION = Configuration(

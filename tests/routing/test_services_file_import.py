@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.vocabulary import TEXT_ONLY, Source
-from routing_admin.core.configuration import EMPTY, Configuration
-from routing_admin.core.configuration_json import from_json, to_json
-from routing_admin.core.exporting import services_value
-from routing_admin.core.importing import import_values
-from routing_admin.core.services_file import load_services, validate_services
+from routing_admin.core.configuration.as_json import from_json, to_json
+from routing_admin.core.configuration.specs import EMPTY, Configuration
+from routing_admin.core.files.exporting import services_value
+from routing_admin.core.files.importing import import_values
+from routing_admin.core.files.llmservices import load_services, validate_services
 
 SERVICE: dict[str, Any] = {
     "id": "s",

@@ -16,12 +16,12 @@ import pytest
 from aiohttp.abc import AbstractResolver
 
 from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role, TextPart, UnreadableError, blob_of
-from capabilities.core.origins import OriginPolicy, policy_of
+from capabilities.core.providers.origins import OriginPolicy, policy_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault, Finish, Target, UpstreamRequest
-from routing_admin.core.chain import Candidate, Done, Plan, Timeouts
-from routing_admin.core.drivers import drive_async
-from routing_admin.core.flow import Walk
+from routing_admin.core.fallback.chain import Candidate, Done, Plan, Timeouts
+from routing_admin.core.fallback.drivers import drive_async
+from routing_admin.core.fallback.run import Walk
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import clean
@@ -29,8 +29,8 @@ from routing_admin.upstream.faults import fault_of
 from routing_admin.upstream.transports import resolved
 from tests.lab import Lab
 from tests.lab.certificate import self_signed
-from tests.routing.outside import HELLO, QUICK, Journey, protocol
-from tests.routing.walking import Stage
+from tests.routing.network_runs import HELLO, QUICK, Journey, protocol
+from tests.routing.scripted_runs import Stage
 
 ANY = OriginPolicy(everything=True)
 

@@ -21,7 +21,7 @@ from capabilities.templatetags import ui
 from capabilities.templatetags.drawing import Bar, Track, duration_text, spark_points, split_boxes, tick_step, waterfall
 from capabilities.templatetags.highlight import highlighted
 from capabilities.templatetags.moments import relative
-from routing_admin.middleware import HtmxPagesMiddleware
+from routing_admin.server.page_responses import HtmxPagesMiddleware
 
 NOW = datetime(2026, 11, 20, 14, 8, tzinfo=UTC)
 times = st.floats(0, 1e7, allow_nan=False)

@@ -10,7 +10,7 @@ import pytest
 
 from capabilities.ports import Actor
 from routing_admin import actions
-from routing_admin.core.configuration import CandidateSpec
+from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.demo import load as demo
 from routing_admin.models import Installation, Revision, TaskRoute
 

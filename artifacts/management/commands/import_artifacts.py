@@ -10,11 +10,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from artifacts import actions
-from artifacts.content import byte_store
 from artifacts.core.errors import ArtifactError, TooLargeError
 from artifacts.core.filenames import clean_filename
 from artifacts.core.store import BLOCK
 from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
 from capabilities.errors import ActionError
 from capabilities.models import Agent
 from capabilities.ports import Actor

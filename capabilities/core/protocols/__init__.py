@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from capabilities.core.protocols.anthropic import Anthropic
-from capabilities.core.protocols.echo import Echo
-from capabilities.core.protocols.gemini import Gemini
-from capabilities.core.protocols.openai import OpenAI
+from capabilities.core.protocols.anthropic.requests import Anthropic
+from capabilities.core.protocols.echo.embedded import Echo
+from capabilities.core.protocols.gemini.requests import Gemini
+from capabilities.core.protocols.openai.requests import OpenAI
 from capabilities.core.wire import WireProtocol
 
 PROTOCOLS: Mapping[str, WireProtocol] = MappingProxyType(

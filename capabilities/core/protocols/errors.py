@@ -10,7 +10,7 @@ from typing import Any
 
 from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, parse_error
 from capabilities.core.protocols.retry_after import retry_after
-from capabilities.core.redact import brief
+from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Failure, Fault
 
 SHORT_WAIT_SECONDS = 5.0

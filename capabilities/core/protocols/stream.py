@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
-from capabilities.core.redact import brief
+from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, ToolCallDelta, Usage
 
 BAD_EVENTS = 3

@@ -19,14 +19,16 @@ from django.core.management.base import CommandParser
 from capabilities import actions as capability_actions
 from capabilities.models import Agent
 from capabilities.ports import SYSTEM
-from routing_admin import actions, commands, snapshot
-from routing_admin.databases import LOGS
+from routing_admin import actions
+from routing_admin.configuration import snapshot
+from routing_admin.databases.router import LOGS
 from routing_admin.demo import load as demo
 from routing_admin.demo.requests import record_demo_request
+from routing_admin.management import command
 from routing_admin.models import Installation, Revision
 
 
-class Command(commands.Command):
+class Command(command.Command):
     """The first start, and every one after it."""
 
     help = (

@@ -8,11 +8,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from routing_admin import actions, commands, rows, snapshot
-from routing_admin.core.checks import check
+from routing_admin import actions
+from routing_admin.configuration import rows, snapshot
+from routing_admin.core.configuration.checks import check
+from routing_admin.management import command
 
 
-class Command(commands.Command):
+class Command(command.Command):
     """The check."""
 
     help = "Check configuration files, or without FILE what is stored. Exit status 1 when there is an error."
@@ -26,7 +28,7 @@ class Command(commands.Command):
         files = self.read(options["files"])
         problems = list(actions.preview_import(files).imported.problems) if files else check(rows.read())
         for problem in problems:
-            self.stderr.write(f"{problem.severity}: {commands.line_of(problem)}")
+            self.stderr.write(f"{problem.severity}: {command.line_of(problem)}")
         if not files:
             for state in snapshot.current().keys.values():
                 if state.reason:

@@ -8,10 +8,11 @@ from typing import Any
 from django.db import DatabaseError
 
 from artifacts import sniffer
-from routing_admin import commands, integrity
+from routing_admin.configuration import integrity
+from routing_admin.management import command
 
 
-class Command(commands.Command):
+class Command(command.Command):
     """The examination."""
 
     help = "Check databases, configuration, history, keys and every artifact's bytes. Exit status 1 when one is not ok."

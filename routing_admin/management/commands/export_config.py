@@ -7,13 +7,14 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from routing_admin import commands, exports
-from routing_admin.core.exporting import Mode
-from routing_admin.core.importing import FileFormat
-from routing_admin.publishing import replace_file
+from routing_admin.configuration import exports
+from routing_admin.configuration.publishing import replace_file
+from routing_admin.core.files.exporting import Mode
+from routing_admin.core.files.importing import FileFormat
+from routing_admin.management import command
 
 
-class Command(commands.Command):
+class Command(command.Command):
     """The export."""
 
     help = "Write llm-routing.json or llmservices.json. Provider keys appear only as ${LLM_PROVIDER_{NAME}_API_KEY}."

@@ -8,12 +8,13 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from capabilities.errors import InvalidError
-from routing_admin import actions, commands
+from routing_admin import actions
 from routing_admin.actions.importing import Preview
-from routing_admin.core.diff import sentence
+from routing_admin.core.configuration.diff import sentence
+from routing_admin.management import command
 
 
-class Command(commands.Command):
+class Command(command.Command):
     """The import."""
 
     help = "Import llm-routing.json and/or llmservices.json. A bad file changes nothing; every problem is listed."
@@ -34,7 +35,7 @@ class Command(commands.Command):
             self.tell(preview)
             self.stdout.write("Nothing was written (dry run).")
             return
-        applied = actions.import_configuration(commands.command_actor(), texts, prune=options["prune"])
+        applied = actions.import_configuration(command.command_actor(), texts, prune=options["prune"])
         self.tell(applied.preview)
         made = f"Imported as revision {applied.revision}." if applied.revision else "Nothing changed."
         self.stdout.write(made)
@@ -42,7 +43,7 @@ class Command(commands.Command):
     def tell(self, preview: Preview) -> None:
         """Warnings, changes and unknown fields, a line each."""
         for problem in preview.imported.problems:
-            self.stderr.write(f"warning: {commands.line_of(problem)}")
+            self.stderr.write(f"warning: {command.line_of(problem)}")
         for change in preview.changes:
             self.stdout.write(sentence(change))
         for path in preview.imported.kept_unknown:

@@ -12,10 +12,10 @@ from capabilities import actions
 from capabilities.access import DEFAULT_SCOPES, SCOPES
 from capabilities.errors import NotFoundError
 from capabilities.models import Agent
-from routing_admin import commands
+from routing_admin.management import command
 
 
-class Command(commands.Command):
+class Command(command.Command):
     """The issue of a key."""
 
     help = "Issue a key for an agent; it is shown this once."
@@ -39,7 +39,7 @@ class Command(commands.Command):
             raise NotFoundError(f"There is no agent {options['agent']}. There are: {known}.")
         expires = timezone.now() + timedelta(days=options["expires"]) if options["expires"] else None
         key, _row = actions.issue_key(
-            commands.command_actor(),
+            command.command_actor(),
             agent,
             scopes=options["scope"] or DEFAULT_SCOPES,
             label="command",

@@ -9,11 +9,11 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from routing_admin import commands
-from routing_admin.draining import DRAIN_SECONDS
+from routing_admin.management import command
+from routing_admin.server.draining import DRAIN_SECONDS
 
 
-class Command(commands.Command):
+class Command(command.Command):
     """The server."""
 
     help = "Serve the installation until SIGTERM or Ctrl-C; requests in flight are finished first."

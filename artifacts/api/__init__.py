@@ -1,0 +1,1 @@
+"""What can agents ask about artifacts? Their calls, and the shapes of bodies."""

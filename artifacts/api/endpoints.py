@@ -1,0 +1,230 @@
+"""The agents' API: artifacts, get_artifact, the tools, and messages that refer to artifacts (CONTRACT §4, §5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Router
+
+from artifacts import actions
+from artifacts.api.schemas import ArtifactOut, ArtifactsOut, ContentRouteOut, PreviewOut, TextArtifactIn, UploadIn
+from artifacts.core.delivery.content_router import ArtifactContentRouter
+from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
+from artifacts.core.delivery.tools import tool_definitions
+from artifacts.models import Artifact
+from artifacts.preview import preview
+from artifacts.queries import PAGE, Messages, artifact_json, page_of
+from artifacts.storage.content import RowStore
+from artifacts.storage.downloads import download
+from artifacts.storage.uploads import received_files
+from capabilities.api.calls import CallError, agent_actor, answer, needs, parsed, principal_of, read_as, takes
+from capabilities.api.schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
+from capabilities.core.problems import Problem
+from capabilities.core.services.adapter import AttachmentInfo
+from capabilities.core.services.capability_router import AgentMessage
+from capabilities.errors import InvalidError
+from capabilities.ports import ports
+
+router = Router()
+read_scope = needs("artifacts:read")
+write_scope = needs("artifacts:write")
+registry_read = needs("registry:read")
+
+UPLOAD_BODY: dict[str, Any] = takes(TextArtifactIn)
+UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {
+    "schema": {
+        "type": "object",
+        "required": ["file"],
+        "properties": {
+            "file": {"type": "string", "format": "binary"},
+            "filename": {"type": "string"},
+            "type": {"type": "string"},
+            "metadata": {"type": "string", "description": "A JSON object."},
+            "visibility": {"type": "string", "enum": ["shared", "private"]},
+            "expiresInSeconds": {"type": "number"},
+        },
+    }
+}
+
+
+@router.get("/tools", auth=registry_read, tags=["messages"])
+def tools(request: HttpRequest, language: str | None = None) -> HttpResponse:
+    """The agents' tools as function definitions, ready for the `tools` of a chat request."""
+    return answer({"tools": tool_definitions(language or ports.routes.default_language())})
+
+
+@router.post(
+    "/messages/route",
+    response=RoutingResultOut,
+    auth=read_scope,
+    tags=["messages"],
+    openapi_extra=takes(RouteMessageIn),
+)
+def route_message(request: HttpRequest) -> HttpResponse:
+    """A message as a service can take it: supported attachments with their data, the others described."""
+    body, agent = read_as(request, RouteMessageIn), principal_of(request).agent
+    service = body.serviceId or service_of(agent)
+    return answer(Messages(agent, body.language).route(message_of(body.message), service).as_json())
+
+
+@router.post(
+    "/messages/required-capabilities",
+    response=RequiredOut,
+    auth=registry_read,
+    tags=["messages"],
+    openapi_extra=takes(RequiredIn),
+)
+def required_capabilities(request: HttpRequest) -> HttpResponse:
+    """What a model needs to take the whole message."""
+    message = message_of(read_as(request, RequiredIn).message)
+    found = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
+    return answer({"capabilities": list(found)})
+
+
+@router.post("/artifacts", response={201: ArtifactOut}, auth=write_scope, tags=["artifacts"], openapi_extra=UPLOAD_BODY)
+def store_artifact(request: HttpRequest) -> HttpResponse:
+    """Keeps a file (multipart `file`) or words (JSON `{text, filename}`); an empty file is kept, too."""
+    kind = (request.content_type or "").lower()
+    if kind == "multipart/form-data":
+        return answer(artifact_json(_uploaded(request)), 201)
+    if kind == "application/json":
+        body = read_as(request, TextArtifactIn)
+        row = actions.store_text(agent_actor(request), body.text, **_said(request, body))
+        return answer(artifact_json(row), 201)
+    raise CallError(415, "unsupported_media_type", "Send multipart/form-data with a part named file, or JSON {text}.")
+
+
+def _uploaded(request: HttpRequest) -> Artifact:
+    files = received_files(request)
+    if len(files) != 1:
+        message = "Send exactly one part named file, with a filename."
+        raise InvalidError([Problem("file", message, "required" if not files else "range")])
+    said = {name: str(request.POST[name]) for name in UploadIn.model_fields if request.POST.get(name)}
+    fields = {name: _object(text) if name == "metadata" else text for name, text in said.items()}
+    body = parsed(fields, UploadIn)
+    return actions.store_upload(agent_actor(request), files[0], **_said(request, body))
+
+
+def _object(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        raise InvalidError([Problem("metadata", "metadata is a JSON object.", "type")]) from None
+
+
+def _said(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.Said:
+    return {
+        "owner": principal_of(request).agent,
+        "filename": body.filename,
+        "type": body.type,
+        "metadata": body.metadata or {},
+        "visibility": body.visibility,
+        "expires_in": body.expiresInSeconds,
+    }
+
+
+@router.get("/artifacts", response=ArtifactsOut, auth=read_scope, tags=["artifacts"])
+def list_artifacts(
+    request: HttpRequest, cursor: str = "", limit: int = PAGE, q: str = "", kind: str = ""
+) -> HttpResponse:
+    """The calling agent's own artifacts, newest first."""
+    rows = Artifact.objects.owned_by(principal_of(request).agent)
+    page = page_of(rows, cursor=cursor, limit=limit, q=q, kind=kind)
+    return answer({"artifacts": [artifact_json(row) for row in page.rows], "nextCursor": page.next_cursor})
+
+
+@router.get("/artifacts/{path:ref}/raw", auth=needs("artifacts:read", in_async=True), tags=["artifacts"])
+async def raw_artifact(request: HttpRequest, ref: str) -> HttpResponseBase:
+    """The bytes as a download; 410 when they are gone or damaged."""
+    row = await sync_to_async(readable)(request, ref)
+    return await sync_to_async(download)(request, row)
+
+
+@router.get("/artifacts/{path:ref}/info", response=ArtifactOut, auth=read_scope, tags=["artifacts"])
+def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
+    """What is known of an artifact, and the evidence for its type."""
+    return answer(artifact_json(readable(request, ref)))
+
+
+@router.get("/artifacts/{path:ref}/preview", response=PreviewOut, auth=read_scope, tags=["artifacts"])
+def artifact_preview(request: HttpRequest, ref: str, language: str | None = None) -> HttpResponse:
+    """How every model service would receive the artifact, with the exact payload, its data elided."""
+    row = readable(request, ref)
+    shown = preview(row, language=language, agent=principal_of(request).agent)
+    return answer(
+        {
+            "artifact": artifact_json(row),
+            "request": shown.request,
+            "deliveries": [each.as_json() for each in shown.deliveries],
+            "canRead": list(shown.readers),
+        }
+    )
+
+
+@router.get("/artifacts/{path:ref}", response=ContentRouteOut, auth=read_scope, tags=["artifacts"])
+def route_artifact(
+    request: HttpRequest,
+    ref: str,
+    serviceId: str | None = None,  # noqa: N803 - the name in the query
+    offset: int | None = None,
+    limit: int | None = None,
+    language: str | None = None,
+) -> HttpResponse:
+    """get_artifact: the artifact as the named service, or the calling agent's, can read it."""
+    if (offset or 0) < 0 or (limit is not None and limit < 1):
+        raise InvalidError([Problem("offset", "offset is 0 or more, limit 1 or more (characters).", "range")])
+    agent = principal_of(request).agent
+    found = get_artifact(
+        RowStore(agent),
+        ArtifactContentRouter(ports.installed.registry()),
+        ref,
+        serviceId or service_of(agent),
+        language=language or ports.routes.default_language(),
+        offset=offset,
+        limit=limit,
+    )
+    if isinstance(found, ArtifactNotFound):
+        raise not_found(ref, found.message)
+    return answer(found.as_json())
+
+
+@router.delete("/artifacts/{path:ref}", response={204: None}, auth=write_scope, tags=["artifacts"])
+def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
+    """Deletes an artifact of the calling agent's own."""
+    row = readable(request, ref)
+    if row.owner != principal_of(request).agent:
+        raise CallError(403, "forbidden", "Only the agent that stored an artifact deletes it.", ref=ref)
+    actions.delete_artifacts(agent_actor(request), [row.pk])
+    return HttpResponse(status=204)
+
+
+def readable(request: HttpRequest, ref: str) -> Artifact:
+    """The artifact the calling agent may read by that reference. Raises `CallError` 404 in the shape of §5."""
+    row = RowStore(principal_of(request).agent).row(ref)
+    if row is None:
+        raise not_found(ref, "The artifact does not exist or has been deleted.")
+    return row
+
+
+def not_found(ref: str, message: str) -> CallError:
+    """The same answer for an artifact that is not there, is another's private one, or cannot be one."""
+    return CallError(404, "artifact_not_found", message, ref=ref)
+
+
+def service_of(agent_id: str) -> str:
+    """The service of an agent's model; empty, which no service is, when it has none yet."""
+    agent = ports.installed.agents().get(agent_id)
+    return (agent.service_id if agent else None) or ""
+
+
+def message_of(body: MessageIn) -> AgentMessage:
+    """The message in a body."""
+    attachments = (
+        AttachmentInfo(each.type, each.artifactRef, each.filename, each.size, each.mimeType)
+        for each in body.attachments or ()
+    )
+    return AgentMessage(body.text or "", tuple(attachments))

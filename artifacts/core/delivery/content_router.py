@@ -1,0 +1,232 @@
+"""ArtifactContentRouter: an artifact as get_artifact hands it to a model (ABR-2 to ABR-7, seed 002).
+
+Text stays text; an image goes to `image_url`, another binary to `file`, when the service has the capability, and is
+otherwise described in words that hold none of its bytes. The decision is `delivery.decide` over GET_ARTIFACT_SLOTS.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from artifacts.core.artifact import StoredArtifact
+from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, kind_of, mime_of_filename
+from capabilities.core.delivery.decision import Delivery, Outcome, Reader, decide
+from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.slots import GET_ARTIFACT_SLOTS
+from capabilities.core.message import UnreadableError
+from capabilities.core.texts.description import failed_block, unreadable_block
+from capabilities.core.texts.excerpt import HEAD_CHARS, Excerpt, head_and_tail, page
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
+from capabilities.core.wire import base64_text
+
+log = logging.getLogger(__name__)
+
+UNKNOWN_SERVICE = "unknown_service"
+"""Warning: no service has that id, so it counts as text only."""
+
+CAPABILITIES_UNKNOWN = "capabilities_unknown"
+"""Warning: the registry failed when it was asked, so the service counts as text only (ABR-8.4)."""
+
+UNREADABLE_WARNINGS = frozenset({"artifact_missing", "artifact_corrupt"})
+
+
+class Services(Protocol):
+    """Who knows what a service reads; `LlmServiceRegistry` is one."""
+
+    def get_capabilities(self, service_id: str) -> Capabilities | None:
+        """What the service reads and writes; None for an unknown id."""
+
+
+Detect = Callable[[StoredArtifact], str | None]
+"""Finds a MIME type in the bytes, for an artifact whose metadata says nothing (ABR-1.5, ABR-8.2); may fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentRouteResult:
+    """What get_artifact answers (CONTRACT §5); exactly one of `content`, `image_url` and `file` is set.
+
+    `delivery` is the decision behind it; `warnings` are codes, written only when there are any.
+    """
+
+    content_type: str
+    routing: str
+    metadata: Mapping[str, Any]
+    delivery: Delivery
+    content: str | None = None
+    image_url: Mapping[str, Any] | None = field(default=None, repr=False)
+    file: Mapping[str, Any] | None = field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as CONTRACT §5 writes it."""
+        body = {"content": self.content, "imageUrl": self.image_url, "file": self.file}
+        return {
+            "contentType": self.content_type,
+            "routing": self.routing,
+            **{key: value for key, value in body.items() if value is not None},
+            "metadata": dict(self.metadata),
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
+        }
+
+
+class ArtifactContentRouter:
+    """Routes artifacts by what a service can read; nothing here raises for an artifact or a service (ABR-INV5)."""
+
+    def __init__(self, services: Services, detect: Detect | None = None) -> None:
+        self.services = services
+        self.detect = detect
+
+    def route_content(
+        self,
+        artifact: StoredArtifact,
+        service_id: str,
+        *,
+        language: str | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
+    ) -> ContentRouteResult:
+        """The artifact for that service; `offset` and `limit` ask for a page of text, in characters.
+
+        `language` is that of the texts about it. Unreadable bytes give the failed text and a warning.
+        """
+        known, (capabilities, warnings) = self._known(artifact), self._capabilities(service_id)
+        delivery = decide(known.part(), Reader(GET_ARTIFACT_SLOTS, capabilities))
+        try:
+            result = _ROUTES[delivery.outcome](known, delivery, _Ask(language, offset, limit))
+        except UnreadableError as error:
+            result = _failed(known, replace(delivery, outcome=Outcome.DESCRIBED), language, error.reason)
+        return replace(result, warnings=(*warnings, *result.warnings))
+
+    def detect_binary_type(self, artifact: StoredArtifact) -> Kind:
+        """image, audio, video, document or other: by metadata, else by name, else by content (ABR-1.2 to 1.5)."""
+        kind = self._known(artifact).kind
+        return Kind.OTHER if kind is Kind.TEXT else kind
+
+    def has_capability(self, service_id: str, capability: str) -> bool:
+        """Whether the service reads it; False for an unknown service or a registry that fails (ABR-2.4, ABR-8.4)."""
+        return self._capabilities(service_id)[0].has(capability)
+
+    def format_image_url(self, content: bytes | str, mime_type: str) -> dict[str, Any]:
+        """An image, as bytes or as base64, in the image_url form of ABR-3.3."""
+        data = content if isinstance(content, str) else base64.b64encode(content).decode("ascii")
+        return {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}
+
+    def generate_text_description(self, artifact: StoredArtifact, language: str | None = None) -> str:
+        """The words for a model that cannot read the artifact: name, reference, type, size (ABR-4.3, ABR-4.4)."""
+        return _cannot_read(artifact, language)
+
+    def _known(self, artifact: StoredArtifact) -> StoredArtifact:
+        """The artifact with a type for its bytes, where its metadata names none."""
+        if not artifact.is_binary or artifact.kind not in (Kind.OTHER, Kind.TEXT):
+            return artifact
+        mime_type = clean_mime(artifact.mime_type) or mime_of_filename(artifact.filename) or self._detected(artifact)
+        if mime_type is None or kind_of(mime_type) is Kind.TEXT:
+            return replace(artifact, kind=Kind.OTHER)
+        return replace(artifact, kind=kind_of(mime_type), mime_type=mime_type)
+
+    def _detected(self, artifact: StoredArtifact) -> str | None:
+        if self.detect is None or artifact.content is None:
+            return None
+        try:
+            return clean_mime(self.detect(artifact))
+        except (UnreadableError, OSError) as error:
+            log.warning("detecting the type of artifact %s failed: %s", artifact.id, type(error).__name__)
+        except Exception:  # ABR-8.3: whatever a detector trips over, the file is then simply unknown
+            log.exception("detecting the type of artifact %s failed", artifact.id)
+        return None
+
+    def _capabilities(self, service_id: str) -> tuple[Capabilities, tuple[str, ...]]:
+        try:
+            found = self.services.get_capabilities(service_id)
+        except Exception as error:  # ABR-8.4: whatever fails there, the answer is text
+            log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
+            return TEXT_ONLY, (CAPABILITIES_UNKNOWN,)
+        return (found, ()) if found is not None else (TEXT_ONLY, (UNKNOWN_SERVICE,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    language: str | None
+    offset: int | None
+    limit: int | None
+
+    @property
+    def is_for_a_page(self) -> bool:
+        return self.offset is not None or self.limit is not None
+
+
+def _content_type(artifact: StoredArtifact) -> str:
+    if not artifact.is_binary:
+        return "text"
+    return "image" if artifact.kind is Kind.IMAGE else "binary"
+
+
+def _native(artifact: StoredArtifact, delivery: Delivery, _: _Ask) -> ContentRouteResult:
+    assert artifact.content is not None  # noqa: S101 - `decide` gives native only to a file with content
+    blob = artifact.content.blob()
+    kind, slot = _content_type(artifact), delivery.slot.name if delivery.slot else "file"
+    if slot == "image_url":
+        written = base64_text(blob, f"data:{_image_type(artifact)};base64,")
+        url = {"type": "image_url", "image_url": {"url": written}}
+        return ContentRouteResult(kind, slot, artifact.metadata(), delivery, image_url=url)
+    inner = {"filename": artifact.filename or artifact.id, "mimeType": artifact.mime_type, "data": base64_text(blob)}
+    return ContentRouteResult(kind, slot, artifact.metadata(), delivery, file={"type": "file", "file": inner})
+
+
+def _image_type(artifact: StoredArtifact) -> str:
+    """The type in the data URL: an image type even where the kind came from somewhere else."""
+    named = (artifact.mime_type, mime_of_filename(artifact.filename) or "")
+    return next((each for each in named if each.startswith("image/")), "image/png")
+
+
+def _text(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRouteResult:
+    found = artifact.content.text() if artifact.content else None
+    if found is None:
+        reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
+        binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
+        return _described(binary, Delivery(Outcome.DESCRIBED, reason), ask)
+    shown = _shown(found.text, ask)
+    total = {"totalChars": shown.total_chars} if shown.cut or ask.is_for_a_page else {}
+    metadata = MappingProxyType({**artifact.metadata(), **total})
+    return ContentRouteResult("text", "text", metadata, delivery, content=shown.text)
+
+
+def _shown(text: str, ask: _Ask) -> Excerpt:
+    if not ask.is_for_a_page:
+        return head_and_tail(text, ask.language)
+    return page(text, ask.language, ask.offset or 0, HEAD_CHARS if ask.limit is None else ask.limit)
+
+
+def _described(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRouteResult:
+    if delivery.reason.code is ReasonCode.UNREADABLE:
+        return _failed(artifact, delivery, ask.language, str(delivery.reason.facts["problem"]))
+    words = _cannot_read(artifact, ask.language)
+    return ContentRouteResult(_content_type(artifact), "text", artifact.metadata(), delivery, content=words)
+
+
+def _cannot_read(artifact: StoredArtifact, language: str | None) -> str:
+    mime_type = artifact.mime_type or OCTET_STREAM
+    return unreadable_block(artifact.filename, artifact.id, mime_type, artifact.size, language)
+
+
+def _failed(artifact: StoredArtifact, delivery: Delivery, language: str | None, problem: str) -> ContentRouteResult:
+    warning = problem if problem in UNREADABLE_WARNINGS else "artifact_corrupt"
+    return ContentRouteResult(
+        _content_type(artifact),
+        "text",
+        artifact.metadata(),
+        replace(delivery, reason=because(ReasonCode.UNREADABLE, problem=problem), slot=None, mime_type=None),
+        content=failed_block(artifact.filename or artifact.id, None, language),
+        warnings=(warning,),
+    )
+
+
+_ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Ask], ContentRouteResult]] = MappingProxyType(
+    {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _described}
+)
+"""The three ways get_artifact knows: it has no tool results, no conversion and no policy of its own."""

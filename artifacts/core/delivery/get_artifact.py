@@ -1,0 +1,187 @@
+"""The tool get_artifact, and the way back: its answer, found in a tool message, read as the file it holds."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from artifacts.core.artifact import REF_PREFIX, artifact_id
+from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, kind_of, mime_of_filename
+from artifacts.core.store import ArtifactStore
+from capabilities.core.message import Blob, Content, Converted, ConvertTo, FilePart, Text, blob_of
+from capabilities.core.texts.description import nearest
+from capabilities.core.vocabulary import Kind
+
+NOT_FOUND: Mapping[str, str] = MappingProxyType(
+    {"zh": "工件不存在或已被删除", "en": "The artifact does not exist or has been deleted."}
+)
+"""What the model is told; it does not learn whether the artifact is another agent's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactNotFound:
+    """No such artifact for this reader, or a reference that cannot be one (ABR-8.1, decision 14)."""
+
+    ref: str
+    message: str
+
+    def as_json(self) -> dict[str, str]:
+        """The error as CONTRACT §5 writes it."""
+        return {"error": "artifact_not_found", "ref": self.ref, "message": self.message}
+
+
+def get_artifact(
+    store: ArtifactStore,
+    router: ArtifactContentRouter,
+    ref: str,
+    service_id: str,
+    *,
+    language: str | None = None,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> ContentRouteResult | ArtifactNotFound:
+    """The artifact as that service can read it; both answers have `as_json()`.
+
+    `ref` is `artifact:<id>` or the bare id and is checked before the store is asked.
+    """
+    bare = artifact_id(ref)
+    artifact = store.get_artifact(REF_PREFIX + bare) if bare else None
+    if artifact is None:
+        return ArtifactNotFound(ref, NOT_FOUND[nearest(language)])
+    return router.route_content(artifact, service_id, language=language, offset=offset, limit=limit)
+
+
+class BadBase64Error(ValueError):
+    """The data in a tool result is no base64; the message says where, never the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """Content that came inside a message: its bytes, and its text where it is UTF-8 text."""
+
+    data: bytes
+    kind: Kind
+
+    def blob(self) -> Blob:
+        """The bytes."""
+        return blob_of(self.data)
+
+    def text(self) -> Text | None:
+        """The words of a text file in UTF-8; None for everything else."""
+        if self.kind is not Kind.TEXT:
+            return None
+        try:
+            return Text(self.data.decode("utf-8-sig"), "utf-8")
+        except UnicodeDecodeError:
+            return None
+
+    def converted(self, _: ConvertTo) -> Converted | None:
+        """None: no decoder is at hand here."""
+        return None
+
+
+ContentOf = Callable[[bytes, Kind], Content]
+
+_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE)
+
+
+def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | None:
+    """The file in a tool message whose text is a ContentRouteResult with media; None for every other text.
+
+    The seed's `status` beside it does not matter (CONTRACT §6). When the result names its artifact and carries no
+    data, as the seed's short form does, the part has the id and no content: whoever holds the store fills it in.
+    Raises `BadBase64Error` when the data does not decode.
+    """
+    result = _result(text)
+    if result is None:
+        return None
+    found = _image(result) if result["routing"] == "image_url" else _file(result)
+    filename, declared, data = found or (None, None, None)
+    return _part(result, filename, declared, data, content_of)
+
+
+def _part(
+    result: Mapping[str, Any], filename: str | None, declared: str | None, data: bytes | None, content_of: ContentOf
+) -> FilePart | None:
+    metadata = result["metadata"] if isinstance(result.get("metadata"), dict) else {}
+    known_id = artifact_id(_word(metadata, "id") or "")
+    if data is None and known_id is None:
+        return None
+    filename = filename or _word(metadata, "filename")
+    mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
+    named = kind_of(mime_type or OCTET_STREAM)
+    # A drawing in words (SVG) is text to a model, whichever slot a tool put it in.
+    kind = Kind.IMAGE if result["routing"] == "image_url" and named is not Kind.TEXT else named
+    size = _count(metadata.get("size")) if data is None else len(data)
+    return FilePart(
+        kind,
+        mime_type or OCTET_STREAM,
+        filename,
+        size,
+        known_id,
+        led=True,
+        content=None if data is None else content_of(data, kind),
+    )
+
+
+def _result(text: str) -> dict[str, Any] | None:
+    """The JSON object, when the text is a ContentRouteResult that routes media."""
+    if not text.lstrip().startswith("{") or '"routing"' not in text:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    routed = isinstance(value, dict) and (value.get("contentType"), value.get("routing"))
+    return value if routed in MEDIA_ROUTES else None
+
+
+MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
+"""contentType and routing of the results that carry a file; with routing `text` the words are the result."""
+
+_Found = tuple[str | None, str | None, bytes]
+
+
+def _image(result: Mapping[str, Any]) -> _Found | None:
+    outer = result.get("imageUrl")
+    inner = outer.get("image_url") if isinstance(outer, dict) else None
+    url = _word(inner, "url")
+    match = _DATA_URL.match(url or "")
+    return (None, match[1], _decoded(url[match.end() :], "imageUrl.image_url.url")) if url and match else None
+
+
+def _file(result: Mapping[str, Any]) -> _Found | None:
+    outer = result.get("file")
+    inner = outer.get("file") if isinstance(outer, dict) else None
+    data = _word(inner, "data")
+    if data is None:
+        return None
+    match = _DATA_URL.match(data)
+    return (
+        _word(inner, "filename"),
+        _word(inner, "mimeType"),
+        _decoded(data[match.end() if match else 0 :], "file.data"),
+    )
+
+
+def _word(value: object, key: str) -> str | None:
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _decoded(data: str, where: str) -> bytes:
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadBase64Error(f"{where} in the tool result is not valid base64; send the file again.") from None

@@ -1,0 +1,77 @@
+"""The agents' tools as function definitions, ready for the `tools` of a chat request (CONTRACT §4, GET /tools)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.texts.description import nearest
+from capabilities.core.vocabulary import STANDARD_CAPABILITIES
+
+TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "en": {
+            "get_artifact": "Read an artifact (a stored file). What your model can read comes as it is; the rest is "
+            "described, with its name, type and size.",
+            "ref": "The artifact's reference, artifact:<id>.",
+            "offset": "For long text: the first character to read, from 0.",
+            "limit": "For long text: how many characters to read.",
+            "find_capable_agents": "List the ids of the agents whose model has a capability, to hand content on to.",
+            "capability": "The capability, e.g. vision for images, audio, video, file for documents.",
+            "direction": "Whether the model reads (input), writes (output) or does both; input if left out.",
+            "store_artifact": "Store a text as an artifact and get its reference, to hand it to other agents.",
+            "text": "The text to store.",
+            "filename": "A name for it, e.g. notes.md.",
+            "get_my_capabilities": "Tell what your own model can read and write, and which agents can take the rest.",
+        },
+        "zh": {
+            "get_artifact": "读取一个工件（已保存的文件）。"
+            "当前模型能读取的内容按原样返回，其余内容返回包含名称、类型和大小的说明。",
+            "ref": "工件引用，格式为 artifact:<id>。",
+            "offset": "用于长文本：从第几个字符开始读取，从 0 起算。",
+            "limit": "用于长文本：读取多少个字符。",
+            "find_capable_agents": "列出其模型具备某项能力的智能体 ID，以便把内容转发给它们。",
+            "capability": "能力名称，例如图片用 vision，音频用 audio，视频用 video，文档用 file。",
+            "direction": "模型用于输入 (input)、输出 (output) 还是两者 (both)；省略时为 input。",
+            "store_artifact": "把一段文本保存为工件并返回其引用，以便交给其他智能体。",
+            "text": "要保存的文本。",
+            "filename": "文件名，例如 notes.md。",
+            "get_my_capabilities": "说明当前模型能读取和输出哪些内容，以及哪些智能体可以处理其余内容。",
+        },
+    }
+)
+"""What the model reads about each tool and parameter."""
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
+_COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
+
+PARAMETERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "get_artifact": {"ref": _TEXT, "offset": _COUNT, "limit": {"type": "integer", "minimum": 1}},
+        "find_capable_agents": {
+            "capability": {"type": "string", "examples": list(STANDARD_CAPABILITIES)},
+            "direction": {"type": "string", "enum": ["input", "output", "both"]},
+        },
+        "store_artifact": {"text": _TEXT, "filename": _TEXT},
+        "get_my_capabilities": {},
+    }
+)
+"""Each tool's parameters, as JSON Schema."""
+
+REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"get_artifact": ("ref",), "find_capable_agents": ("capability",), "store_artifact": ("text", "filename")}
+)
+
+
+def tool_definitions(language: str | None = None) -> list[dict[str, Any]]:
+    """The tools in OpenAI's function form, described in the nearest language."""
+    say = TEXTS[nearest(language)]
+    return [{"type": "function", "function": _function(name, say)} for name in PARAMETERS]
+
+
+def _function(name: str, say: Mapping[str, str]) -> dict[str, Any]:
+    properties = {key: {**schema, "description": say[key]} for key, schema in PARAMETERS[name].items()}
+    required = list(REQUIRED.get(name, ()))
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {"name": name, "description": say[name], "parameters": schema}

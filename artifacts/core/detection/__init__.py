@@ -1,0 +1,1 @@
+"""What is this file? Its type, kind and encoding, by metadata and by its bytes."""

@@ -1,0 +1,192 @@
+"""What is inside a container: office file or archive, sound or pictures. Bounded work whatever the bytes claim.
+
+Every function looks through `read_at` at a few places and answers None when the inside cannot be found; then the
+signature's own answer stands. Nothing is decompressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from artifacts.core.detection.extensions import ODF, OOXML
+from artifacts.core.detection.media_containers import asf_type, ebml_type, iso_media_type, ogg_type
+from artifacts.core.detection.structures import le
+from artifacts.core.store import ReadAt
+
+Inspect = Callable[[ReadAt, int], str | None]
+MAX_NAMES = 2_000
+MAX_DIRECTORY = 1 << 20
+
+OFFICE_PARTS = (
+    ("word/vbaProject.bin", "application/vnd.ms-word.document.macroenabled.12"),
+    ("xl/vbaProject.bin", "application/vnd.ms-excel.sheet.macroenabled.12"),
+    ("ppt/vbaProject.bin", "application/vnd.ms-powerpoint.presentation.macroenabled.12"),
+    ("xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
+    ("word/", f"{OOXML}wordprocessingml.document"),
+    ("xl/", f"{OOXML}spreadsheetml.sheet"),
+    ("ppt/", f"{OOXML}presentationml.presentation"),
+    ("visio/", "application/vnd.visio"),
+    ("FixedDocSeq.fdseq", "application/oxps"),
+)
+"""Beginning of a name inside an Office Open XML package → the package's type; the more telling first."""
+
+ARCHIVE_PARTS = (
+    ("AndroidManifest.xml", "application/vnd.android.package-archive"),
+    ("META-INF/MANIFEST.MF", "application/java-archive"),
+    ("Index/Document.iwa", "application/vnd.apple.pages"),
+    ("doc.kml", "application/vnd.google-earth.kmz"),
+)
+"""The same for other packages built on zip."""
+
+MIMETYPE_ENTRIES = frozenset(
+    {
+        "application/epub+zip",
+        *(
+            f"{ODF}{name}"
+            for name in ("text", "spreadsheet", "presentation", "graphics", "formula", "chart", "text-master")
+        ),
+        *(f"{ODF}{name}-template" for name in ("text", "spreadsheet", "presentation", "graphics")),
+        "image/openraster",
+    }
+)
+"""What an uncompressed first entry named `mimetype` may say (EPUB, OpenDocument)."""
+
+OLE2_STREAMS = (
+    ("WordDocument", "application/msword"),
+    ("Workbook", "application/vnd.ms-excel"),
+    ("Book", "application/vnd.ms-excel"),
+    ("PowerPoint Document", "application/vnd.ms-powerpoint"),
+    ("__properties_version1.0", "application/vnd.ms-outlook"),
+    ("VisioDocument", "application/vnd.visio"),
+    ("EncryptedPackage", "application/x-ole-storage"),
+)
+
+
+def zip_type(read_at: ReadAt, size: int) -> str | None:
+    """The type of a zip by the names in its central directory, or in its local headers when that is cut off."""
+    mimetype = _mimetype_entry(read_at(0, 256))
+    if mimetype in MIMETYPE_ENTRIES:
+        return mimetype
+    whole = list(_directory_names(read_at, size))
+    names = whole or list(_local_names(read_at(0, 64 * 1024)))
+    if not names:
+        return None
+    if "[Content_Types].xml" in names or "_rels/.rels" in names:
+        for start, mime in OFFICE_PARTS:
+            if any(name.startswith(start) for name in names):
+                return mime
+    for part, mime in ARCHIVE_PARTS:
+        if part in names:
+            return mime
+    return "application/zip" if whole else None
+
+
+def _mimetype_entry(head: bytes) -> str:
+    """What the first entry says when it is named `mimetype` and stored as it is; empty otherwise."""
+    if head[30:38] != b"mimetype" or le(head, 26, 2) != 8 or le(head, 8, 2) != 0:
+        return ""
+    start = 38 + le(head, 28, 2)
+    length = le(head, 18, 4)
+    return (
+        head[start : start + min(length, 100)].decode("ascii", "replace").strip()
+        if length
+        else _until_header(head, start)
+    )
+
+
+def _until_header(head: bytes, start: int) -> str:
+    """The same when the length stands behind the data: everything up to the next header."""
+    return head[start:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
+
+
+def _directory_names(read_at: ReadAt, size: int) -> Iterator[str]:
+    """Names in the central directory, at most `MAX_NAMES`; none when its end record cannot be found."""
+    tail_size = min(size, 66_000)
+    tail = read_at(size - tail_size, tail_size)
+    end = tail.rfind(b"PK\x05\x06")
+    if end < 0 or len(tail) < end + 22:
+        return
+    length, start = le(tail, end + 12, 4), le(tail, end + 16, 4)
+    if start + length > size:
+        return
+    directory = read_at(start, min(length, MAX_DIRECTORY))
+    offset = 0
+    for _ in range(MAX_NAMES):
+        if directory[offset : offset + 4] != b"PK\x01\x02":
+            return
+        name = le(directory, offset + 28, 2)
+        yield directory[offset + 46 : offset + 46 + name].decode("utf-8", "replace")
+        offset += 46 + name + le(directory, offset + 30, 2) + le(directory, offset + 32, 2)
+
+
+def _local_names(head: bytes) -> Iterator[str]:
+    """Names in the local headers that are inside the head."""
+    offset = head.find(b"PK\x03\x04")
+    for _ in range(MAX_NAMES):
+        if offset < 0:
+            return
+        name = le(head, offset + 26, 2)
+        yield head[offset + 30 : offset + 30 + name].decode("utf-8", "replace")
+        offset = head.find(b"PK\x03\x04", offset + 30)
+
+
+def ole2_type(read_at: ReadAt, size: int) -> str | None:
+    """The type of an OLE2 file by the names in its directory; at most 64 sectors of it are read."""
+    header = read_at(0, 512)
+    if le(header, 30, 2) not in (9, 12):
+        return None
+    sector = 1 << le(header, 30, 2)
+    position, found = le(header, 48, 4), set[str]()
+    for _ in range(64):
+        if (position + 2) * sector > size + sector:
+            break
+        found.update(_ole2_names(read_at((position + 1) * sector, sector)))
+        position = _next_sector(read_at, header, position, sector)
+    return next((mime for stream, mime in OLE2_STREAMS if stream in found), None)
+
+
+def _ole2_names(directory: bytes) -> Iterator[str]:
+    for offset in range(0, len(directory) - 127, 128):
+        length = min(le(directory, offset + 64, 2), 64)
+        if length >= 2 and directory[offset + 66] in (1, 2, 5):
+            yield directory[offset : offset + length - 2].decode("utf-16-le", "replace")
+
+
+def _next_sector(read_at: ReadAt, header: bytes, position: int, sector: int) -> int:
+    """The sector after this one by the allocation table; a number past every file when it ends or leaves the header."""
+    table, index = divmod(position, sector // 4)
+    if table >= 109:
+        return 0xFFFFFFFE
+    where = (le(header, 76 + 4 * table, 4) + 1) * sector + 4 * index
+    entry = read_at(where, 4)
+    return le(entry, 0, 4) if len(entry) == 4 else 0xFFFFFFFE
+
+
+INSPECT: dict[str, Inspect] = {
+    "zip": zip_type,
+    "ole2": ole2_type,
+    "mp4": iso_media_type,
+    "ebml": ebml_type,
+    "ogg": ogg_type,
+    "asf": asf_type,
+}
+"""Family of a signature → who looks inside."""
+
+FAMILY_TYPES: dict[str, tuple[str, ...]] = {
+    "zip": ("application/zip", "application/epub+zip", "application/java-archive", OOXML, ODF, "application/vnd."),
+    "ole2": ("application/msword", "application/vnd.ms-", "application/vnd.visio", "application/x-msi"),
+    "mp4": (
+        "video/mp4",
+        "audio/mp4",
+        "video/quicktime",
+        "video/3gpp",
+        "audio/3gpp",
+        "image/heic",
+        "image/heif",
+        "image/avif",
+    ),
+    "ebml": ("video/webm", "audio/webm", "video/x-matroska", "audio/x-matroska"),
+    "ogg": ("audio/ogg", "video/ogg"),
+    "asf": ("video/x-ms-", "audio/x-ms-"),
+}
+"""Family → beginnings of the types that live in it; a declared one stands when the inside could not be read."""

@@ -1,0 +1,296 @@
+"""What is this file? Its type, kind, encoding, and why we think so (ABR-1.1 … 1.5, ABR-8.2, 8.3).
+
+Metadata decides unless the bytes prove another type (REQUIREMENTS, decision 3). Proof is a signature with a valid
+structure behind it, or clean text where media, an archive or an office file was declared, or no text where text was.
+What is found and why is kept as evidence, so that a page can say "declared image/png, bytes say application/pdf".
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+
+from artifacts.core.detection import encodings, signatures
+from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT
+from artifacts.core.detection.encodings import Proof, TextFound
+from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
+from artifacts.core.detection.kinds import mime_of_filename as named_type
+from artifacts.core.detection.opinions import Opinion, opinion_of
+from artifacts.core.detection.signatures import HEAD, Match
+from artifacts.core.store import BLOCK, ReadAt, blocks, slices
+from capabilities.core.vocabulary import Kind
+
+log = logging.getLogger(__name__)
+
+REASONS = {
+    "declared": "as the uploader declared it",
+    "undeclared": "no usable type was declared",
+    "extension": "by the extension of the file's name",
+    "signature": "the bytes prove it: a signature with a valid structure behind it",
+    "signature_hint": "the bytes begin like it, without a valid structure behind that",
+    "container": "by what is inside the container",
+    "libmagic": "libmagic's opinion of the first bytes",
+    "text": "every byte decodes, there is no NUL and control characters are rare",
+    "no_text": "the bytes are no text in any encoding that was tried",
+    "markup": "by the words the text begins with",
+    "empty": "there are no bytes to look at",
+    "kept": "the bytes prove no other type, so the metadata decides",
+    "overruled": "the bytes prove another type than the metadata, so the bytes decide",
+    "agrees": "the metadata and the bytes agree",
+    "bytes": "the metadata says nothing, so the bytes decide",
+    "unknown": "neither the metadata nor the bytes say what this is",
+    "failed": "looking at the bytes failed, so the metadata alone decides",
+}
+"""Every reason that evidence can give, in English; pages translate these sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One observation: at which step, what it says (a type or an encoding, empty for nothing) and because of what."""
+
+    step: str
+    says: str
+    reason: str
+
+    @property
+    def because(self) -> str:
+        """The reason as an English sentence, one of `REASONS`."""
+        return REASONS[self.reason]
+
+    def as_json(self) -> dict[str, str]:
+        """The observation as it is kept beside the artifact."""
+        return {"step": self.step, "says": self.says, "reason": self.reason, "because": self.because}
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What a file is: the type in effect, its kind, and the evidence; `encoding` for text only.
+
+    `detected_mime_type` is what the bytes say, None when they say nothing; `mismatch` is true when they overruled a
+    declared type or, without one, the extension.
+    """
+
+    mime_type: str
+    kind: Kind
+    is_binary: bool
+    encoding: str | None = None
+    declared_mime_type: str | None = None
+    detected_mime_type: str | None = None
+    mismatch: bool = False
+    evidence: tuple[Evidence, ...] = ()
+
+    def evidence_json(self) -> list[dict[str, str]]:
+        """The evidence as JSON values, in the order of the steps."""
+        return [item.as_json() for item in self.evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What the bytes were found to be: a signature's match (its type refined by the inside), text, or an opinion."""
+
+    match: Match | None = None
+    text: TextFound | None = None
+    opinion: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+_FAILED = _Looked(evidence=(Evidence("bytes", "", "failed"),))
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryDetector:
+    """Tells what a file is; `sniff` and `guess_encoding` are opinions from outside the core, never proof.
+
+    `prefer` is the language whose legacy encoding wins where bytes fit several (`zh`: GB18030).
+    """
+
+    sniff: Opinion | None = None
+    guess_encoding: Opinion | None = None
+    prefer: str = "zh"
+
+    def detect(
+        self,
+        head: bytes,
+        size: int | None = None,
+        declared_mime: str | None = None,
+        filename: str | None = None,
+        *,
+        read_at: ReadAt | None = None,
+        encoding: str | None = None,
+    ) -> Detection:
+        """What a file is that begins with `head` and has `size` bytes in all (None: the head is the whole file).
+
+        `read_at` gives the rest: without it a zip's directory and the text behind the head are not looked at.
+        `encoding` is the uploader's word. Never raises: when looking fails, the metadata alone decides (ABR-8.3). What
+        hostile bytes can do is an answer of each step, so an exception is storage that fails, or a fault of our own.
+        """
+        declared, named = clean_mime(declared_mime), named_type(filename)
+        size = max(size or 0, len(head))
+        try:
+            looked = self._look(head, size, read_at, declared or named, encoding)
+        except OSError as error:
+            log.warning("reading a file of %d bytes failed, so its type is as declared: %s", size, error)
+            looked = _FAILED
+        except Exception:  # not even our own fault stops an upload (ABR-8.3)
+            log.exception("detection failed on a file of %d bytes, so its type is as declared", size)
+            looked = _FAILED
+        said = Evidence("declared", declared or "", "declared" if declared else "undeclared")
+        by_name = (Evidence("extension", named, "extension"),) if named else ()
+        return _verdict(looked, declared, named, (said, *by_name, *looked.evidence))
+
+    def detect_binary_type(self, data: bytes, mime_type: str | None = None, filename: str | None = None) -> Kind:
+        """The seed's question: image, audio, video, document or other; text counts as other here."""
+        kind = self.detect(data, None, mime_type, filename).kind
+        return Kind.OTHER if kind is Kind.TEXT else kind
+
+    def _look(
+        self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
+    ) -> _Looked:
+        """What the bytes say, whatever the metadata says; `claimed` only chooses among types alike in their bytes."""
+        if not size:
+            return _Looked(evidence=(Evidence("bytes", "", "empty"),))
+        match = signatures.match(head)
+        notes: tuple[Evidence, ...] = ()
+        if match and not match.textual and _is_words(head, size):
+            match = None
+        if match:
+            match, notes = _inside(match, size, read_at or slices(head), claimed)
+            if match.proves:
+                return _Looked(match, evidence=notes)
+        if text := self._text(head, size, read_at, declared):
+            own = signatures.text_type(head)
+            by_words = (Evidence("markup", own, "markup"),) if own else ()
+            return _Looked(match, text, evidence=(*notes, Evidence("text", text.encoding, "text"), *by_words))
+        opinion = None if match else clean_mime(opinion_of(self.sniff, head[:HEAD]))
+        said = (Evidence("libmagic", opinion, "libmagic"),) if opinion else ()
+        return _Looked(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *said))
+
+    def _text(self, head: bytes, size: int, read_at: ReadAt | None, declared: str | None) -> TextFound | None:
+        """The encoding that holds for the whole file; for its head when there is no way to the rest."""
+        if read_at is None and size > len(head):
+            return self._find(head[:HEAD], False, declared)
+        read_at = read_at or slices(head)
+        found = self._find(head[:HEAD], size <= HEAD, declared)
+        if found is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), found.encoding):
+            return found
+        if found.trial == "utf-8" and encodings.is_cut_off(blocks(read_at, size)):
+            return TextFound("utf-8", found.proof, "cut")
+        if found.trial != "utf-8" or not head[:HEAD].isascii():
+            return None
+        later = self._find(_first_foreign_line(read_at, size), False, declared)
+        return later if later and encodings.is_clean(blocks(read_at, size), later.encoding) else None
+
+    def _find(self, sample: bytes, whole: bool, declared: str | None) -> TextFound | None:
+        guess = partial(opinion_of, self.guess_encoding)
+        return encodings.find_text(sample, whole=whole, declared=declared, prefer=self.prefer, guess=guess)
+
+
+def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
+    """A sample from the line with the first byte beyond ASCII on: a long log may become Chinese late."""
+    for offset in range(0, size, BLOCK):
+        block = read_at(offset, BLOCK)
+        if not block.isascii():
+            ascii_part = len(block) - len(block.lstrip(bytes(range(0x80))))
+            return read_at(offset + block.rfind(b"\n", 0, ascii_part) + 1, HEAD)
+    return b""
+
+
+def _is_words(head: bytes, size: int) -> bool:
+    """Whether the head is clean UTF-8: then four letters at its beginning are a word, not a signature."""
+    return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
+
+
+def _inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) -> tuple[Match, tuple[Evidence, ...]]:
+    """The match with the type of what is inside its container, and the evidence for both."""
+    notes = (Evidence("signature", match.mime, "signature" if match.proves else "signature_hint"),)
+    inner = INSPECT[match.family](read_at, size) if match.family else None
+    if inner:
+        also = (
+            (claimed,) if claimed and inner == "application/zip" and claimed.endswith(("+zip", "kmz")) else match.also
+        )
+        return Match(inner, match.proves, "", also), (*notes, Evidence("container", inner, "container"))
+    return match, notes
+
+
+def _lives_in(mime: str, match: Match) -> bool:
+    """Whether the type begins with the very bytes that matched, so that they cannot tell the two apart."""
+    return mime in match.also or mime.startswith(FAMILY_TYPES.get(match.family, ("\0",)))
+
+
+def _verdict(looked: _Looked, declared: str | None, named: str | None, notes: tuple[Evidence, ...]) -> Detection:
+    """Decision 3 as three cases: the bytes prove a binary type, they are text, they prove nothing."""
+    claimed = declared or named
+    if looked.match and looked.match.proves:
+        mime = claimed if claimed and _lives_in(claimed, looked.match) else looked.match.mime
+        return _proved(mime, claimed, declared, looked.match.mime, notes)
+    if looked.text and _text_stands(looked.text, claimed, looked.match):
+        return _text(looked, claimed, declared, named, notes)
+    return _unproved(looked, claimed, declared, named, notes)
+
+
+def _proved(
+    mime: str, claimed: str | None, declared: str | None, detected: str, notes: tuple[Evidence, ...]
+) -> Detection:
+    """A signature proved the type; it stands against any metadata."""
+    reason = "bytes" if claimed is None else "agrees" if claimed == mime else "overruled"
+    mismatch = reason == "overruled" and (declared is not None or not _same_media_container(claimed, mime))
+    return Detection(
+        mime, kind_of(mime), True, None, declared, detected, mismatch, (*notes, Evidence("verdict", mime, reason))
+    )
+
+
+def _same_media_container(named: str | None, mime: str) -> bool:
+    """Whether an extension such as `.mp4` is right about the container and only says nothing of what is in it."""
+    families = (FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf"))
+    return any((named or "").startswith(family) and mime.startswith(family) for family in families)
+
+
+def _text_stands(text: TextFound, claimed: str | None, match: Match | None) -> bool:
+    """Whether text overrules what was claimed: strong proof always does, weak only where nothing else was said."""
+    if text.proof is Proof.STRONG:
+        return True
+    return match is None and (claimed is None or is_text_mime(claimed))
+
+
+def _text(
+    looked: _Looked, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
+) -> Detection:
+    """Clean text: the claimed type stands unless it is one that is never text."""
+    encoding = looked.text.encoding if looked.text else "utf-8"
+    wrong = claimed is not None and is_binary_mime(claimed)
+    own = next((item.says for item in looked.evidence if item.step == "markup"), None)
+    by_name = named if named and is_text_mime(named) else None
+    mime = (by_name or own or PLAIN_TEXT) if wrong or claimed is None else claimed
+    reason = "overruled" if wrong else "bytes" if claimed is None else "kept"
+    final = Evidence("verdict", mime, reason)
+    return Detection(mime, Kind.TEXT, False, encoding, declared, own or PLAIN_TEXT, wrong, (*notes, final))
+
+
+def _unproved(
+    looked: _Looked, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
+) -> Detection:
+    """Bytes that prove nothing: the metadata decides, unless it said text of bytes that are none."""
+    hint = looked.match.mime if looked.match else looked.opinion
+    hint = None if hint and is_text_mime(hint) else hint
+    reasons = {item.reason for item in looked.evidence}
+    if "empty" in reasons and (claimed is None or is_text_mime(claimed)):
+        mime = claimed or PLAIN_TEXT
+        final = Evidence("verdict", mime, "kept" if claimed else "unknown")
+        return Detection(mime, Kind.TEXT, False, "utf-8", declared, None, False, (*notes, final))
+    if "failed" in reasons and (claimed is None or is_text_mime(claimed)):
+        return _unknown(declared, notes)
+    if claimed is not None and not is_text_mime(claimed):
+        final = Evidence("verdict", claimed, "kept")
+        return Detection(claimed, kind_of(claimed), True, None, declared, hint, False, (*notes, final))
+    by_name = named if named and not is_text_mime(named) else None
+    mime = by_name or hint or OCTET_STREAM
+    reason = "overruled" if claimed else "bytes" if hint else "unknown"
+    final = Evidence("verdict", mime, reason)
+    return Detection(mime, kind_of(mime), True, None, declared, hint, claimed is not None, (*notes, final))
+
+
+def _unknown(declared: str | None, notes: tuple[Evidence, ...]) -> Detection:
+    """What could not be looked at is unknown binary (ABR-8.3)."""
+    final = Evidence("verdict", OCTET_STREAM, "unknown")
+    return Detection(OCTET_STREAM, Kind.OTHER, True, None, declared, None, False, (*notes, final))

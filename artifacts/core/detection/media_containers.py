@@ -1,0 +1,126 @@
+"""Sound or pictures inside the containers that hold both: MP4 and its family, WebM and Matroska, OGG, ASF.
+
+Bounded work whatever the bytes claim; None when the inside cannot be found, and then the signature's answer stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from artifacts.core.detection.structures import be
+from artifacts.core.store import ReadAt
+
+MAX_BOXES = 200
+
+BRANDS = {
+    b"heic": "image/heic", b"heix": "image/heic", b"heim": "image/heic", b"heis": "image/heic", b"hevc": "image/heic",
+    b"hevx": "image/heic", b"mif1": "image/heif", b"msf1": "image/heif", b"heif": "image/heif",
+    b"avif": "image/avif", b"avis": "image/avif", b"crx ": "image/x-canon-cr3",
+    b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"M4P ": "audio/mp4", b"F4A ": "audio/mp4",
+    b"qt  ": "video/quicktime", b"3gp": "video/3gpp", b"3g2": "video/3gpp2", b"3gs": "video/3gpp",
+    b"jp2 ": "image/jp2", b"jpx ": "image/jp2",
+}  # fmt: skip
+"""The brand of an ISO media file (four bytes, or the three it begins with) → its type; any other is MP4."""
+
+
+def iso_media_type(read_at: ReadAt, size: int) -> str | None:
+    """The type of an ISO media file by its brands, MP4 with sound alone by its tracks."""
+    head = read_at(0, min(size, 4096))
+    length = min(be(head, 0, 4), len(head))
+    brands = [head[8:12], *(head[offset : offset + 4] for offset in range(16, length, 4))]
+    major = BRANDS.get(brands[0]) or BRANDS.get(brands[0][:3])
+    if major == "image/heif":
+        compatible = {BRANDS.get(brand) for brand in brands}
+        return "image/avif" if "image/avif" in compatible else "image/heic" if "image/heic" in compatible else major
+    if major and not major.startswith("video/"):
+        return major
+    tracks = set(_track_kinds(read_at, size))
+    if major in (None, "video/3gpp", "video/3gpp2") and tracks == {b"soun"}:
+        return "audio/mp4" if major is None else major.replace("video/", "audio/")
+    return major or ("video/mp4" if tracks else None)
+
+
+def _boxes(read_at: ReadAt, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """(name, beginning of its content, its end) for the boxes between two places, at most `MAX_BOXES`."""
+    for _ in range(MAX_BOXES):
+        header = read_at(start, 16) if start + 8 <= end else b""
+        if len(header) < 8:
+            return
+        length, skip = be(header, 0, 4), 8
+        if length == 1:
+            length, skip = be(header, 8, 8), 16
+        length = length or end - start
+        if length < skip:
+            return
+        yield header[4:8], start + skip, min(start + length, end)
+        start += length
+
+
+def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
+    """`soun`, `vide` … for each track of an MP4 file."""
+    level = [(start, end) for name, start, end in _boxes(read_at, 0, size) if name == b"moov"][:1]
+    for wanted in (b"trak", b"mdia", b"hdlr"):
+        inner = [box for start, end in level for box in _boxes(read_at, start, end)]
+        level = [(start, end) for name, start, end in inner if name == wanted][:64]
+    for start, _ in level:
+        kind = read_at(start, 12)[8:12]
+        if kind in (b"soun", b"vide"):
+            yield kind
+
+
+def ebml_type(read_at: ReadAt, size: int) -> str | None:
+    """WebM or Matroska by the document type, sound or pictures by the kinds of its tracks."""
+    head = read_at(0, min(size, 64 * 1024))
+    doctype = head.find(b"\x42\x82", 0, 128)
+    name = head[doctype + 3 : doctype + 3 + (head[doctype + 2] & 0x7F)] if 0 <= doctype < len(head) - 2 else b""
+    family = {b"webm": "webm", b"matroska": "x-matroska"}.get(name.rstrip(b"\0"))
+    if family is None:
+        return None
+    tracks = head.find(b"\x16\x54\xae\x6b")
+    kinds = set(_ebml_track_kinds(head, tracks)) if tracks >= 0 else set()
+    if not kinds and family == "webm":
+        return None
+    return f"audio/{family}" if kinds == {2} else f"video/{family}"
+
+
+def _ebml_track_kinds(head: bytes, tracks: int) -> Iterator[int]:
+    """1 for pictures, 2 for sound, for each track entry behind the Tracks element."""
+    offset = head.find(b"\xae", tracks + 4)
+    for _ in range(64):
+        if offset < 0:
+            return
+        kind = head.find(b"\x83\x81", offset, offset + 64)
+        if kind >= 0 and kind + 2 < len(head):
+            yield head[kind + 2]
+        offset = head.find(b"\xae", offset + 1 if kind < 0 else kind + 3)
+
+
+def ogg_type(read_at: ReadAt, size: int) -> str | None:
+    """Sound or pictures by the first packet of each stream at the beginning."""
+    head = read_at(0, min(size, 8192))
+    packets = [head[at + 28 : at + 36] for at in _page_starts(head)]
+    video = any(packet[:7] in (b"\x80theora", b"BBCD\0\0\0") or packet[:5] == b"\x01vide" for packet in packets)
+    return "video/ogg" if video else "audio/ogg"
+
+
+def _page_starts(head: bytes) -> Iterator[int]:
+    """Where pages that begin a stream stand, one segment each as the format demands."""
+    offset = 0
+    for _ in range(16):
+        if head[offset : offset + 4] != b"OggS" or len(head) < offset + 28 or not head[offset + 5] & 2:
+            return
+        yield offset
+        segments = head[offset + 26]
+        offset += 27 + segments + sum(head[offset + 27 : offset + 27 + segments])
+
+
+ASF_VIDEO = bytes.fromhex("c0ef19bc4d5bcf11a8fd00805f5c442b")
+ASF_AUDIO = bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b")
+
+
+def asf_type(read_at: ReadAt, size: int) -> str | None:
+    """Sound or pictures by the stream types named in the header."""
+    head = read_at(0, min(size, 64 * 1024))
+    if ASF_VIDEO in head:
+        return "video/x-ms-wmv"
+    return "audio/x-ms-wma" if ASF_AUDIO in head else None

@@ -1,0 +1,140 @@
+"""From a row to what the cores know: the artifact, and the way to its bytes, its text and its other forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+
+from artifacts import extract
+from artifacts.core.artifact import StoredArtifact, artifact_id
+from artifacts.core.detection.encodings import decode_blocks
+from artifacts.core.errors import MissingError
+from artifacts.core.store import ByteStore
+from artifacts.models import Artifact, ArtifactQuerySet
+from artifacts.storage.files import FileStore
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, UnreadableError
+from capabilities.core.vocabulary import Kind
+
+
+def byte_store() -> ByteStore:
+    """Where this installation keeps bytes."""
+    return _file_store(Path(settings.DATA_DIR) / "artifacts")
+
+
+@cache
+def _file_store(root: Path) -> FileStore:
+    """One store per directory, because a store remembers which bytes it has found healthy."""
+    return FileStore(root)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """The ways to a stored file's content; nothing is read before it is asked for."""
+
+    store: ByteStore
+    sha256: str
+    size: int
+    mime_type: str
+    encoding: str | None
+
+    def blob(self) -> Blob:
+        """The bytes as stored."""
+        return Blob(self.size, lambda: self.store.open_blocks(self.sha256))
+
+    def text(self) -> Text | None:
+        """A text file's words, decoded; the words of a document; None where there are none."""
+        if self.encoding:
+            words = "".join(decode_blocks(self.store.open_blocks(self.sha256), self.encoding))
+            return Text(words, self.encoding)
+        return self._extracted()
+
+    def rendered(self) -> Text | None:
+        """What a reader would see: a web page without its markup, else the text."""
+        return self._extracted() if extract.can_extract(self.mime_type) else self.text()
+
+    def converted(self, target: ConvertTo) -> Converted | None:
+        """The image in a form that satisfies the target; None when it cannot be had."""
+        with self.store.local_path(self.sha256) as path:
+            return extract.convert_image(path, target, kept_as=self.sha256)
+
+    def _extracted(self) -> Text | None:
+        """The words that the extraction process finds; asked once for equal bytes."""
+        if not extract.can_extract(self.mime_type):
+            return None
+        with self.store.local_path(self.sha256) as path:
+            return extract.extract_text(path, self.mime_type, kept_as=self.sha256)
+
+
+def health(sha256: str, store: ByteStore | None = None) -> str | None:
+    """None when the bytes can be served, else `artifact_missing` or `artifact_corrupt`.
+
+    Every byte is hashed the first time; afterwards only the file's identity is looked at.
+    """
+    try:
+        with (store or byte_store()).reader(sha256):
+            return None
+    except UnreadableError as error:
+        return error.reason
+
+
+def stored(row: Artifact) -> StoredArtifact:
+    """The artifact as the cores know it, with its content; bytes that are gone or damaged are told beforehand.
+
+    A deleted or expired one is gone, though its bytes may still wait for `prune`.
+    """
+    store = byte_store()
+    content = None if row.is_gone else StoredContent(store, row.sha256, row.size, row.mime_type, row.encoding or None)
+    return StoredArtifact(
+        id=row.id,
+        mime_type=row.mime_type,
+        kind=Kind(row.kind),
+        is_binary=row.is_binary,
+        size=row.size,
+        filename=row.filename or None,
+        declared_mime_type=row.declared_mime_type or None,
+        encoding=row.encoding or None,
+        created_at=row.created_at.isoformat(),
+        type=row.type or None,
+        width=row.width,
+        height=row.height,
+        pages=row.pages,
+        seconds=row.seconds,
+        unreadable=health(row.sha256, store) if content else MissingError.code,
+        content=content,
+    )
+
+
+def part_of(row: Artifact) -> FilePart:
+    """The artifact as a part of a message."""
+    return stored(row).part()
+
+
+@dataclass(frozen=True, slots=True)
+class RowStore:
+    """The `ArtifactStore` port for one agent: what it may read by reference (CONTRACT §3)."""
+
+    agent: str
+
+    def row(self, ref: str) -> Artifact | None:
+        """The row behind a reference; a word that cannot be one never reaches the database (decision 14)."""
+        return self._first(Artifact.objects.readable_by(self.agent), ref)
+
+    def get_artifact(self, ref: str) -> StoredArtifact | None:
+        """The artifact, None when there is none that this agent may read."""
+        row = self.row(ref)
+        return stored(row) if row is not None else None
+
+    def part(self, ref: str) -> FilePart | None:
+        """The artifact as a part of a message; a deleted or expired one is a part that says so (decision 16).
+
+        None where there never was one, as far as this agent may know.
+        """
+        row = self._first(Artifact.objects.open_to(self.agent), ref)
+        return part_of(row) if row is not None else None
+
+    def _first(self, rows: ArtifactQuerySet, ref: str) -> Artifact | None:
+        bare = artifact_id(ref)
+        return rows.filter(pk=bare).first() if bare else None

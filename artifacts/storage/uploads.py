@@ -1,0 +1,169 @@
+"""Uploads on their way in: every file part streams to a temporary file of the store while it is hashed and counted.
+
+Nothing is kept before an action keeps it: what nobody kept is removed when the request ends, and what a crash left
+behind is swept later. Only the beginning stays in memory, for detection and for small files that a form reads.
+"""
+
+from __future__ import annotations
+
+import weakref
+from io import SEEK_END, BytesIO
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import TooManyFilesSent
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+from django.http import HttpRequest
+from django.http.multipartparser import MultiPartParserError
+from django.http.request import UnreadablePostError
+
+from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
+from artifacts.core.store import Stored, Upload
+from artifacts.storage.content import byte_store
+
+IN_MEMORY = 2 * 1024 * 1024
+"""Bytes of a file that stay in memory, too: what a form may `read()`, such as a configuration file."""
+
+
+class UploadFailedError(ArtifactError):
+    """An upload did not come in whole or made no sense; nothing was kept."""
+
+    code = "upload_failed"
+
+
+class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
+    """A file that has come in whole and waits in the store's temporary directory; `keep` makes it durable."""
+
+    def __init__(self, upload: Upload, beginning: bytes, size: int, about: dict[str, Any]) -> None:
+        whole = BytesIO(beginning) if len(beginning) == size else None
+        super().__init__(whole, size=size, **about)
+        self.upload = upload
+
+    def keep(self) -> Stored:
+        """The hash and the size of the bytes, which from now on are in the store."""
+        return self.upload.finish()
+
+    def close(self) -> None:
+        """Removes the temporary file unless it was kept; Django calls this at the end of the request."""
+        self.upload.abort()
+
+    def open(self, mode: str | None = None, *_: Any, **__: Any) -> ReceivedFile:
+        """The file from its beginning, for reading; only files up to `IN_MEMORY` bytes can be read here."""
+        if self.file is None:
+            raise ValueError(f"This file is larger than the {IN_MEMORY} bytes that can be read here.")
+        self.file.seek(0)
+        return self
+
+
+class StoringUploadHandler(FileUploadHandler):
+    """Django's way to hand us a file part in chunks; the limit is enforced while reading, whatever was announced.
+
+    A refusal stands in `request.upload_problem` and ends the parsing, so that the view says what was wrong.
+    """
+
+    chunk_size = 256 * 1024
+
+    def __init__(self, request: HttpRequest | None = None) -> None:
+        super().__init__(request)
+        self._begun: list[Upload] = []
+        self._limit = settings.MAX_UPLOAD_BYTES
+        weakref.finalize(self, _give_up, self._begun)
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        """A file part begins."""
+        super().new_file(*args, **kwargs)
+        self._beginning = bytearray()
+        with _Told(self):
+            self._upload = byte_store().begin(self._limit)
+            self._begun.append(self._upload)
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        """The next bytes of the part."""
+        with _Told(self):
+            self._upload.write(raw_data)
+        room = IN_MEMORY - len(self._beginning)
+        if room > 0:
+            self._beginning += raw_data[:room]
+
+    def file_complete(self, file_size: int) -> ReceivedFile:
+        """The file as the view gets it."""
+        about = {
+            "name": self.file_name,
+            "content_type": self.content_type,
+            "charset": _encoding_in(self.charset),
+            "content_type_extra": self.content_type_extra,
+        }
+        return ReceivedFile(self._upload, bytes(self._beginning), file_size, about)
+
+    def upload_interrupted(self) -> None:
+        """The body ended in the middle of a part."""
+        self.give_up(UploadFailedError("The upload ended before the file was whole. Send it again."))
+
+    def give_up(self, problem: ArtifactError) -> None:
+        """Removes everything that came with this request, and says why."""
+        _give_up(self._begun)
+        if self.request is not None:
+            self.request.upload_problem = problem  # type: ignore[attr-defined]
+
+
+LONGEST_NAME = 40
+"""Characters of an encoding's name; Python's longest has 21, and it remembers every word it was asked for."""
+
+
+def _encoding_in(charset: str | bytes | None) -> str | None:
+    """The name in a part's `charset`, which Django hands on as the bytes it read; None for what cannot be one."""
+    name = charset.decode("ascii", "replace") if isinstance(charset, bytes) else charset
+    return name if name and len(name) <= LONGEST_NAME else None
+
+
+class _Told:
+    """Turns a refusal of the store into the end of the upload."""
+
+    def __init__(self, handler: StoringUploadHandler) -> None:
+        self.handler = handler
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, TooLargeError | StorageFullError):
+            self.handler.give_up(problem)
+            raise StopUpload(connection_reset=True) from problem
+
+
+def _give_up(uploads: list[Upload]) -> None:
+    for upload in uploads:
+        upload.abort()
+
+
+def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFile]:
+    """The files of a multipart request under that field name.
+
+    Raises `TooLargeError`, `StorageFullError`, or `UploadFailedError` when the body makes no sense.
+    """
+    _measure(request)
+    try:
+        files = request.FILES.getlist(name)
+    except (MultiPartParserError, UnreadablePostError, TooManyFilesSent, ValueError) as error:
+        for handler in request.upload_handlers:
+            handler.upload_interrupted()
+        raise UploadFailedError(f"The upload could not be read: {error}") from error
+    problem = getattr(request, "upload_problem", None)
+    if problem is not None:
+        raise problem
+    return [file for file in files if isinstance(file, ReceivedFile)]
+
+
+def _measure(request: HttpRequest) -> None:
+    """Says how long a body is that came in pieces (`Transfer-Encoding: chunked`): Django reads none of unknown length.
+
+    Raises `UploadFailedError` where the body cannot be measured.
+    """
+    if request.META.get("CONTENT_LENGTH") or "HTTP_TRANSFER_ENCODING" not in request.META:
+        return
+    body = getattr(request, "_stream", None)
+    if body is None or not body.seekable():
+        raise UploadFailedError("The upload does not say how long it is. Send it with a Content-Length.")
+    request.META["CONTENT_LENGTH"] = str(body.seek(0, SEEK_END) or body.tell())
+    body.seek(0)

@@ -1,0 +1,1 @@
+"""How does a file reach a model? One decision, the values it reads, and how it is carried out."""

@@ -1,0 +1,200 @@
+"""The one decision: how a file reaches a model. A pure function of file, reader and position; nothing is read here.
+
+Preview, get_artifact, messages between agents and every candidate of a request ask it, so what one of them shows is
+what another sends. A file that fits its slot goes natively; what stands in its way is the first of `OBSTACLES` that
+applies; then the reader's policies may still find a form that does fit, and otherwise it is described.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+from capabilities.core.delivery.obstacles import OBSTACLES, tool_result_slot
+from capabilities.core.delivery.reader import ContentPolicy, Position, Reader, policies_of
+from capabilities.core.delivery.reasons import Reason, ReasonCode, because
+from capabilities.core.delivery.slots import Slot
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Role, Text, UnreadableError
+from capabilities.core.vocabulary import Kind
+
+__all__ = [
+    "ContentPolicy",
+    "Delivery",
+    "Outcome",
+    "Position",
+    "Reader",
+    "Shown",
+    "can_read",
+    "decide",
+    "policies_of",
+]
+
+
+class Outcome(StrEnum):
+    """The seven ways a file can end; every file of every message ends in exactly one."""
+
+    NATIVE = "native"
+    CONVERTED = "converted"
+    EXTRACTED = "extracted"
+    INLINED = "inlined"
+    HOISTED = "hoisted"
+    DESCRIBED = "described"
+    REFUSED = "refused"
+
+
+class Shown(StrEnum):
+    """The three words people see."""
+
+    AS_IS = "as_is"
+    CONVERTED = "converted"
+    DESCRIBED = "described"
+
+
+SHOWN: Mapping[Outcome, Shown] = MappingProxyType(
+    {
+        Outcome.NATIVE: Shown.AS_IS,
+        Outcome.INLINED: Shown.AS_IS,
+        Outcome.HOISTED: Shown.AS_IS,
+        Outcome.CONVERTED: Shown.CONVERTED,
+        Outcome.EXTRACTED: Shown.CONVERTED,
+        Outcome.DESCRIBED: Shown.DESCRIBED,
+        Outcome.REFUSED: Shown.DESCRIBED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What happens to a file and why; `mime_type` is what arrives, `hoist` whether it moves behind the tool results.
+
+    `reason` explains an outcome other than the native one by what stood in the way. `target` is set for `converted`.
+    """
+
+    outcome: Outcome
+    reason: Reason
+    slot: Slot | None = None
+    mime_type: str | None = None
+    hoist: bool = False
+    target: ConvertTo | None = None
+
+    @property
+    def shown(self) -> Shown:
+        """The word people see."""
+        return SHOWN[self.outcome]
+
+
+ANYWHERE = Position()
+"""A first file in a user's message."""
+
+
+def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Delivery:
+    """How this file reaches this reader here; the same arguments give the same answer (ABR-INV3)."""
+    if file.unreadable or not (file.content or file.url):
+        return Delivery(Outcome.DESCRIBED, because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
+    slot = reader.slots.get(file.kind)
+    if file.kind is Kind.TEXT and slot is None and file.content is not None:
+        return Delivery(_as_words(file, reader), because(ReasonCode.READABLE_TEXT), mime_type="text/plain")
+    reasons = [reason for obstacle in OBSTACLES if (reason := obstacle(file, reader, slot, position))]
+    if reasons or slot is None:
+        return _otherwise(file, reader, position, slot, reasons)
+    capability = next(word for word in slot.capabilities if reader.capabilities.has(word))
+    hoist = _hoists(slot, reader, position)
+    fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
+    return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
+
+
+MARKED_UP = frozenset({"text/html", "application/xhtml+xml"})
+"""Text whose words stand between markup, which the policy `extract` leaves out: it can cost more than the words."""
+
+
+def _as_words(file: FilePart, reader: Reader) -> Outcome:
+    """Text as it is written, or under `extract` a web page as it is read."""
+    seen = ContentPolicy.EXTRACT in reader.policies and file.mime_type in MARKED_UP
+    return Outcome.EXTRACTED if seen else Outcome.INLINED
+
+
+def can_read(file: FilePart, reader: Reader) -> bool:
+    """Whether this reader would get the file other than as a description, were its bytes at hand.
+
+    For the names in a description: those who can take this very file, its type and size included.
+    """
+    at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AtHand()))
+    return decide(at_hand, reader).shown is not Shown.DESCRIBED
+
+
+@dataclass(frozen=True, slots=True)
+class _AtHand:
+    """Content that is there, and is not looked at."""
+
+    def blob(self) -> Blob:
+        raise UnreadableError("failed")
+
+    def text(self) -> Text | None:
+        return None
+
+    def converted(self, _: ConvertTo) -> Converted | None:
+        return None
+
+
+def _otherwise(
+    file: FilePart, reader: Reader, position: Position, slot: Slot | None, reasons: list[Reason]
+) -> Delivery:
+    reason = _decisive(reader, reasons)
+    if slot is not None and ContentPolicy.CONVERT in reader.policies and _convertible(file, reasons):
+        target = conversion_target(slot, reader, position)
+        if target.mime_types:
+            hoist = _hoists(slot, reader, position)
+            return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
+    if ContentPolicy.EXTRACT in reader.policies and file.kind is Kind.DOCUMENT and file.content is not None:
+        return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
+    return Delivery(without_the_file(reader, reason), reason)
+
+
+SAME_FOR_EVERYONE = frozenset({ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY})
+"""Reasons that no other candidate could do better about, so that skipping one for them would help nobody."""
+
+
+def _decisive(reader: Reader, reasons: list[Reason]) -> Reason:
+    """The first reason; under `native_only` before it one that every other candidate would meet as well."""
+    hopeless = [reason for reason in reasons if reason.code in SAME_FOR_EVERYONE]
+    return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
+
+
+def without_the_file(reader: Reader, reason: Reason) -> Outcome:
+    """`described`, or `refused` where the policy is `native_only` and another candidate could do better."""
+    strict = ContentPolicy.NATIVE_ONLY in reader.policies and reason.code not in SAME_FOR_EVERYONE
+    return Outcome.REFUSED if strict else Outcome.DESCRIBED
+
+
+CONVERSION_HELPS = frozenset(
+    {
+        ReasonCode.TYPE,
+        ReasonCode.TOO_LARGE,
+        ReasonCode.TOO_WIDE,
+        ReasonCode.TOO_MUCH_OF_A_KIND,
+        ReasonCode.REQUEST_FULL,
+    }
+)
+"""What another type, fewer pixels or fewer bytes may cure; the converted image is judged again (`adaptation`)."""
+
+
+def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
+    curable = all(reason.code in CONVERSION_HELPS for reason in reasons)
+    return curable and file.kind is Kind.IMAGE and file.content is not None
+
+
+IMAGE_TARGETS = ("image/png", "image/jpeg", "image/webp")
+"""What images are converted to, in this order where the slot takes them."""
+
+
+def conversion_target(slot: Slot, reader: Reader, position: Position) -> ConvertTo:
+    """What a converted image has to satisfy to stand in this slot here."""
+    inside = tool_result_slot(slot, reader, position)
+    types = tuple(mime_type for mime_type in IMAGE_TARGETS if slot.carries(mime_type, in_tool_result=inside))
+    return ConvertTo(types, slot.max_bytes, slot.side(position.total))
+
+
+def _hoists(slot: Slot, reader: Reader, position: Position) -> bool:
+    return position.role is Role.TOOL and not tool_result_slot(slot, reader, position)

@@ -1,0 +1,60 @@
+"""Who receives a file and where in the request it stands: the two values a delivery is decided from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from capabilities.core.delivery.slots import Slots, ToolMedia
+from capabilities.core.message import Role
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
+
+
+class ContentPolicy(StrEnum):
+    """What may be tried for a file that does not fit; several may be combined, none means `describe`."""
+
+    DESCRIBE = "describe"
+    EXTRACT = "extract"
+    CONVERT = "convert"
+    NATIVE_ONLY = "native_only"
+
+
+def policies_of(text: str | None) -> frozenset[ContentPolicy]:
+    """The policies in a word such as `describe` or `extract+convert`; ValueError names a word that is none."""
+    return frozenset(ContentPolicy(word) for word in (text or "describe").replace(" ", "").split("+"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who receives: what the model reads, where its protocol puts it, and what may be tried when it does not fit.
+
+    Text files longer than `head_chars + tail_chars` characters are cut to their head and tail (decision 4).
+    """
+
+    slots: Slots
+    capabilities: Capabilities = TEXT_ONLY
+    policies: frozenset[ContentPolicy] = frozenset()
+    tool_media: ToolMedia | None = None
+    head_chars: int = 40_000
+    tail_chars: int = 4_000
+
+    @property
+    def media_from_tools(self) -> ToolMedia:
+        """What becomes of media in tool results: the reader's own word, else the slots'."""
+        return self.tool_media or self.slots.tool_media
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where in the request a file stands, and what went natively before it.
+
+    `counts` and `sizes` (bytes) are by `slots.slot_key` of the kind; `request_bytes` is what the request holds so
+    far, on the wire; `total` is the number of files of the same kind in the whole request.
+    """
+
+    role: Role = Role.USER
+    counts: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    request_bytes: int = 0
+    total: int = 1

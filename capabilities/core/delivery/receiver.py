@@ -1,0 +1,124 @@
+"""One receiver of requests: a model at a provider, what it reads, where its protocol puts things.
+
+Preview, simulation and every attempt of the data plane call `prepare`, so what is previewed is what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, Words, adapt
+from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
+from capabilities.core.delivery.slots import slots_for
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.providers.presets import preset_for_host, quirks_for
+from capabilities.core.providers.quirks import LIMIT_FIELD, LIMIT_NAMES
+from capabilities.core.vocabulary import Capabilities
+from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
+
+EVERYTHING = "*"
+"""Said instead of capabilities to withhold: all but text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Who receives: the wire protocol, where it goes, and the reader that deliveries are decided for.
+
+    `service_id` is None for a (provider, model) without a service row, which counts as text only (decision 9).
+    """
+
+    protocol: WireProtocol
+    target: Target
+    reader: Reader
+    service_id: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The service's id, else `provider/model`."""
+        return self.service_id or f"{self.target.provider}/{self.target.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request ready to be sent to one receiver, and how each file went."""
+
+    request: UpstreamRequest
+    chat: ChatRequest
+    deliveries: tuple[PartDelivery, ...]
+
+
+def receiver(
+    protocol: str,
+    target: Target,
+    capabilities: Capabilities,
+    *,
+    service_id: str | None = None,
+    limits: Mapping[str, Any] | None = None,
+    content: Mapping[str, Any] | None = None,
+) -> Receiver:
+    """The receiver for a target: slots of its protocol and host, with the administrator's limits on top.
+
+    `content` is the content policy of the service or, where it has one, of the route: `{"policy": "extract+convert"}`.
+    """
+    preset = preset_for_host(urlsplit(target.endpoint).hostname or "")
+    quirks = quirks_for(target.endpoint, target.quirks)
+    slots = slots_for(protocol, preset.slots if preset else None, limits or None, quirks)
+    reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
+    return Receiver(PROTOCOLS[protocol], target, reader, service_id)
+
+
+def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
+    """The policies of `content`; a word that is none, as an older file may hold, counts as `describe`."""
+    try:
+        return policies_of(content.get("policy"))
+    except (ValueError, AttributeError):
+        return policies_of(None)
+
+
+def prepare(
+    chat: ChatRequest,
+    to: Receiver,
+    words: Words,
+    *,
+    stream: bool = False,
+    without_capabilities: Collection[str] = (),
+) -> Prepared | CannotRead:
+    """The request as this receiver gets it, written in its protocol; `CannotRead` under policy `native_only`.
+
+    `without_capabilities` are treated as lacking, after a model said that it cannot read what it was said to.
+    """
+    adapted = adapt(chat, withheld(to.reader, without_capabilities), words)
+    if isinstance(adapted, CannotRead):
+        return adapted
+    return written(adapted, to, stream=stream)
+
+
+def written(adapted: Adapted, to: Receiver, *, stream: bool) -> Prepared:
+    """The derived request in the receiver's protocol."""
+    request = to.protocol.encode(adapted.chat, to.target, stream=stream)
+    return Prepared(request, adapted.chat, adapted.deliveries)
+
+
+def naming_limit(to: Receiver, name: str | None) -> Receiver:
+    """The receiver with its limit on tokens under that name, in its own fields too; as it is for None."""
+    if name is None:
+        return to
+    quirks = {**to.target.quirks, LIMIT_FIELD: name}
+    extra = {name if key in LIMIT_NAMES else key: value for key, value in to.target.extra_body.items()}
+    return replace(to, target=replace(to.target, quirks=quirks, extra_body=extra))
+
+
+def withheld(reader: Reader, capabilities: Collection[str]) -> Reader:
+    """The reader without these input capabilities."""
+    if not capabilities:
+        return reader
+    kept = tuple(
+        name
+        for name in reader.capabilities.input
+        if name == "text" or (EVERYTHING not in capabilities and name not in capabilities)
+    )
+    return replace(reader, capabilities=Capabilities(kept, reader.capabilities.output))

@@ -1,0 +1,159 @@
+"""A delivery carried out: one file as the parts a model gets. Content is read here, so here it can still fail.
+
+What fails degrades: text that is not there, an image that will not convert and bytes that are gone end as a
+description whose reason says so. Nothing here raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from capabilities.core.delivery.decision import Delivery, Outcome, Position, Reader, decide, without_the_file
+from capabilities.core.delivery.reasons import Reason, ReasonCode, because
+from capabilities.core.message import ChatRequest, FilePart, NativePart, Rendered, Text, UnreadableError
+from capabilities.core.texts.description import artifact_lead, attachment_block, failed_block, reference_of
+from capabilities.core.texts.excerpt import head_and_tail
+from capabilities.core.vocabulary import Kind
+
+
+def nobody(_: FilePart) -> Sequence[str]:
+    """No agent: for callers without a directory of agents."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How texts for this model are worded: their language, who else could read a file, and which tools it has."""
+
+    language: str | None = None
+    agents_for: Callable[[FilePart], Sequence[str]] = nobody
+    has_send_message: bool = False
+    has_get_artifact: bool = False
+
+
+def words_for(chat: ChatRequest, language: str | None, agents_for: Callable[[FilePart], Sequence[str]]) -> Words:
+    """The words for a request: no tool is named that the caller does not offer (decision 2)."""
+    return Words(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of one file: the delivery as it really ended, and either its text or its native part."""
+
+    delivery: Delivery
+    text: str | None = None
+    native: NativePart | None = None
+
+
+def name_of(file: FilePart, otherwise: str = "") -> str:
+    """What a file is called in a line before it: filename, else id, else URL, else `otherwise` or its kind."""
+    return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
+
+
+def write(file: FilePart, reader: Reader, position: Position, words: Words) -> Written:
+    """The file as this reader gets it, by the decision of `decide`."""
+    delivery = decide(file, reader, position)
+    try:
+        return WRITERS[delivery.outcome](file, delivery, reader, position, words)
+    except UnreadableError as error:
+        return _instead(file, reader, words, because(ReasonCode.UNREADABLE, problem=error.reason))
+
+
+def description(file: FilePart, reason: Reason, words: Words) -> str:
+    """The text in place of a file: the attachment block, or that its bytes cannot be read (MCR-E4)."""
+    if reason.code is ReasonCode.UNREADABLE:
+        return failed_block(file.filename, file.artifact_id, words.language)
+    return attachment_block(
+        file.kind,
+        reference_of(file.artifact_id) if file.artifact_id else None,
+        file.filename,
+        file.size,
+        None if file.mime_type.endswith("/*") else file.mime_type,
+        words.language,
+        words.agents_for(file),
+        words.has_send_message,
+        file.url,
+    )
+
+
+def _instead(file: FilePart, reader: Reader, words: Words, reason: Reason) -> Written:
+    """The description, when the file did not come the way it was decided."""
+    ended = Delivery(without_the_file(reader, reason), reason)
+    return Written(ended, description(file, reason, words))
+
+
+def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: Words) -> Written:
+    blob = file.content.blob() if file.content else None
+    url = None if blob else file.url
+    return Written(delivery, native=NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail))
+
+
+def _converted(file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: Words) -> Written:
+    found = file.content.converted(delivery.target) if file.content and delivery.target else None
+    if found is None:
+        reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
+        return _instead(file, reader, words, reason)
+    size = found.blob.size
+    image = replace(file, mime_type=found.mime_type, size=size, width=found.width, height=found.height)
+    judged = decide(image, reader, position)
+    if judged.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
+        return _instead(file, reader, words, judged.reason)
+    native = NativePart(file.kind, found.mime_type, found.blob, None, file.filename, file.detail)
+    return Written(replace(delivery, mime_type=found.mime_type, hoist=judged.hoist), native=native)
+
+
+def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, words: Words) -> Written:
+    found, delivery = _found(file, delivery)
+    if found is None:
+        reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
+        return _instead(file, reader, words, reason)
+    shown = head_and_tail(
+        found.text,
+        words.language,
+        head_chars=reader.head_chars,
+        tail_chars=reader.tail_chars,
+        artifact_ref=reference_of(file.artifact_id) if file.artifact_id else None,
+        has_get_artifact=words.has_get_artifact and file.artifact_id is not None,
+    )
+    if shown.cut and delivery.outcome is Outcome.INLINED:
+        limit = reader.head_chars + reader.tail_chars
+        delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=shown.total_chars, limit=limit))
+    lines = [artifact_lead(name_of(file), words.language), *([found.note] if found.note else []), shown.text]
+    return Written(delivery, "\n".join(lines))
+
+
+def _found(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
+    """The text and how it was had; a web page whose words cannot be told apart is inlined as it is written."""
+    content = file.content
+    if content is None:
+        return None, delivery
+    marked_up = file.kind is Kind.TEXT
+    if delivery.outcome is Outcome.EXTRACTED:
+        seen = (
+            content.rendered() if marked_up and isinstance(content, Rendered) else None if marked_up else content.text()
+        )
+        if seen is not None and seen.text.strip():
+            return seen, delivery
+    return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
+
+
+def _described(file: FilePart, delivery: Delivery, _: Reader, __: Position, words: Words) -> Written:
+    return Written(delivery, description(file, delivery.reason, words))
+
+
+Writer = Callable[[FilePart, Delivery, Reader, Position, Words], Written]
+
+WRITERS: Mapping[Outcome, Writer] = MappingProxyType(
+    {
+        Outcome.NATIVE: _natively,
+        Outcome.HOISTED: _natively,
+        Outcome.CONVERTED: _converted,
+        Outcome.EXTRACTED: _as_text,
+        Outcome.INLINED: _as_text,
+        Outcome.DESCRIBED: _described,
+        Outcome.REFUSED: _described,
+    }
+)
+"""How each outcome is carried out."""

@@ -1,0 +1,1 @@
+"""What does Anthropic say and answer? Messages."""

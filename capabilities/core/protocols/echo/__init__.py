@@ -1,0 +1,1 @@
+"""What does the embedded provider say and answer? A description of what it received."""

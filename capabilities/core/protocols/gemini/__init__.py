@@ -1,0 +1,1 @@
+"""What does Gemini say and answer? generateContent."""

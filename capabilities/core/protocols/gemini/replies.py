@@ -1,0 +1,170 @@
+"""What Gemini answers: whole and streamed candidates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from capabilities.core.message import ToolCall
+from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
+from capabilities.core.protocols.sse import SseEvent
+from capabilities.core.protocols.stream import (
+    EXPLAINS_SILENCE,
+    MalformedEventError,
+    count,
+    filled,
+    json_event,
+    merged_usage,
+    total_of,
+)
+from capabilities.core.providers.redaction import brief
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, ToolCallDelta, Usage
+
+FINISHES = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    **dict.fromkeys(
+        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"),
+        "content_filter",
+    ),
+}
+BROKEN_CALLS = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
+
+
+def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
+    """The outcome of a whole response."""
+    value = object_of(status, headers, body, now, _unwrapped)
+    if isinstance(value, Failure):
+        return value
+    if value.get("error"):
+        return failure_inside(value)
+    return _answer(value)
+
+
+def _unwrapped(value: Any) -> Any:
+    """An error sometimes comes as the one element of a list."""
+    wrapped = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "error" in value[0]
+    return value[0] if wrapped else value
+
+
+def _answer(value: dict[str, Any]) -> Answer | Failure:
+    if blocked := _blocked(value):
+        return blocked
+    if "candidates" not in value and "usageMetadata" not in value:
+        return bad_shape("the answer has no candidates")
+    candidates = value.get("candidates")
+    if not candidates:
+        return Failure(Fault.EMPTY_CHOICES, "the answer has no candidate", 200)
+    if not isinstance(candidates, list) or not isinstance(candidates[0], dict):
+        return bad_shape("candidates is not a list of objects")
+    candidate = candidates[0]
+    if candidate.get("finishReason") in BROKEN_CALLS:
+        return broken_call(candidate)
+    parts = _parts(candidate)
+    text, thoughts = _words(parts, thought=False), _words(parts, thought=True)
+    calls = tuple(_call(part, index, value) for index, part in enumerate(_with_calls(parts)))
+    finish = finish_of(candidate.get("finishReason"), has_calls=bool(calls))
+    if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
+        return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
+    usage = usage_of(value.get("usageMetadata"))
+    model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
+    return Answer(text, calls, thoughts or None, None, finish, usage, model, identity)
+
+
+def _blocked(value: Mapping[str, Any]) -> Failure | None:
+    """A prompt that was refused: no candidate, and the reason beside it."""
+    feedback = value.get("promptFeedback")
+    reason = feedback.get("blockReason") if isinstance(feedback, Mapping) else None
+    if not reason or value.get("candidates"):
+        return None
+    return Failure(Fault.CONTENT_POLICY, brief(f"the prompt was blocked: {reason}"), 200, str(reason))
+
+
+def broken_call(candidate: Mapping[str, Any]) -> Failure:
+    """The model began a function call and wrote it wrong; another try may do better."""
+    why = candidate.get("finishMessage")
+    message = brief(why) if isinstance(why, str) else "the model wrote a broken function call"
+    return Failure(Fault.BAD_JSON, message, 200, str(candidate.get("finishReason")))
+
+
+def finish_of(reason: Any, *, has_calls: bool) -> str:
+    """The reason in OpenAI's words."""
+    word = str(reason or "STOP")
+    known = FINISHES.get(word, "content_filter" if word.startswith("IMAGE_") else "stop")
+    return "tool_calls" if has_calls and known == "stop" else known
+
+
+def _parts(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = candidate.get("content")
+    parts = content.get("parts") if isinstance(content, Mapping) else None
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _words(parts: list[dict[str, Any]], *, thought: bool) -> str:
+    texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    calls = (part.get("functionCall") for part in parts)
+    return [part for part, call in zip(parts, calls, strict=True) if isinstance(call, dict) and call.get("name")]
+
+
+def _call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
+    """A function call; without an id of its own it gets one that differs from answer to answer."""
+    call = part["functionCall"]
+    identity = filled(call.get("id")) or f"call_{filled(value.get('responseId')) or 'gemini'}_{index}"
+    arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
+    return ToolCall(identity, str(call["name"]), arguments, filled(part.get("thoughtSignature")))
+
+
+def usage_of(value: Any) -> Usage:
+    """The token counts; thinking is part of what the model wrote."""
+    thoughts = count(value, "thoughtsTokenCount")
+    completion = total_of(count(value, "candidatesTokenCount"), thoughts)
+    prompt, total = count(value, "promptTokenCount"), count(value, "totalTokenCount")
+    return Usage(prompt, completion, total, count(value, "cachedContentTokenCount"), thoughts)
+
+
+class PartReader:
+    """Reads chunks; each one repeats the count so far, and the one with a reason to stop is the last."""
+
+    def __init__(self) -> None:
+        self.finish: Finish | None = None
+        self.finished = False
+        self._usage = Usage()
+        self._calls = 0
+
+    def read(self, event: SseEvent) -> list[Delta | Failure]:
+        """What a chunk adds."""
+        value = json_event(event)
+        if value.get("error"):
+            return [failure_inside(value)]
+        if blocked := _blocked(value):
+            return [blocked]
+        candidates = value.get("candidates")
+        if candidates is not None and not isinstance(candidates, list):
+            raise MalformedEventError("candidates is no list")
+        self._usage = merged_usage(self._usage, usage_of(value.get("usageMetadata")))
+        candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
+        if candidate.get("finishReason") in BROKEN_CALLS:
+            return [broken_call(candidate)]
+        delta = self._delta(_parts(candidate), value)
+        self._settle(candidate.get("finishReason"), value)
+        return [delta] if delta != Delta() else []
+
+    def _delta(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Delta:
+        calls = []
+        for part in _with_calls(parts):
+            call = _call(part, self._calls, value)
+            calls.append(ToolCallDelta(self._calls, call.id, call.name, call.arguments, call.signature))
+            self._calls += 1
+        return Delta(_words(parts, thought=False), _words(parts, thought=True), "", tuple(calls))
+
+    def _settle(self, reason: Any, value: Mapping[str, Any]) -> None:
+        if reason:
+            word = finish_of(reason, has_calls=bool(self._calls))
+            model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
+            self.finish = Finish(word, self._usage, model, identity)
+            self.finished = "usageMetadata" in value

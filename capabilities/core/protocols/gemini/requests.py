@@ -1,0 +1,234 @@
+"""Gemini generateContent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool, ToolCall
+from capabilities.core.protocols.arguments import object_of
+from capabilities.core.protocols.gemini import replies
+from capabilities.core.protocols.media import bare, natives_of, placeholder, words_of
+from capabilities.core.protocols.payload import headers_for, merged, without
+from capabilities.core.protocols.schema import instruction, schema_of, wants_json
+from capabilities.core.protocols.stream import EventStream
+from capabilities.core.protocols.turns import Conversation, leading_system
+from capabilities.core.providers.presets import quirks_for
+from capabilities.core.providers.quirks import quirk, unwanted_params
+from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
+
+OPENING = {"text": "."}
+MOST_STOPS = 5
+NOT_SIGNED_HERE = "skip_thought_signature_validator"
+"""The documented stand-in where a call of another vendor's model is in the history."""
+IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+"""What may stand inside a function's response."""
+KNOWN_EXTRA = {
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "top_k": "topK",
+}
+
+
+@dataclass(frozen=True)
+class Gemini:
+    """The protocol `gemini`; `clock` as in `openai`."""
+
+    name: str = "gemini"
+    clock: Callable[[], float] = time.time
+
+    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
+        """The call for a derived request; its model stands in the URL."""
+        ways = quirks_for(target.endpoint, target.quirks)
+        options, dropped = _options(chat, ways)
+        system, contents = _said(chat, ways)
+        payload = {**system, "contents": contents, **_tools(chat)}
+        if options:
+            payload["generationConfig"] = options
+        headers = headers_for(target, "x-goog-api-key", stream=stream)
+        body = merged(payload, target.extra_body)
+        return UpstreamRequest(_url(target, stream=stream), headers, body, dropped_params=dropped)
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """The outcome of a whole response."""
+        return replies.decode(status, headers, body, self.clock())
+
+    def decoder(self) -> StreamDecoder:
+        """A fresh decoder for one streamed response with status 200."""
+        return EventStream(replies.PartReader(), lambda body: self.decode(200, {}, body))
+
+
+def _url(target: Target, *, stream: bool) -> str:
+    """The call's URL; in an endpoint that is a model's call already, model and verb become those that are asked for."""
+    verb = "streamGenerateContent" if stream else "generateContent"
+    parts = urlsplit(target.endpoint.strip())
+    path = parts.path.rstrip("/")
+    call, _, named = path.rpartition(":")
+    if named in {"generateContent", "streamGenerateContent"}:
+        path, known, _ = call.rpartition("/models/")
+        place = f"{path}/models/{_model_part(target)}" if known else call  # a tuned model is its own place
+    else:
+        place = f"{path}/models/{_model_part(target)}"
+    query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")
+    query = "&".join(item for item in (query, "alt=sse" if stream else "") if item)
+    return urlunsplit(parts._replace(path=f"{place}:{verb}", query=query, fragment=""))
+
+
+def _model_part(target: Target) -> str:
+    return quote(target.model.removeprefix("models/"), safe="-._~/:@")
+
+
+def _options(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """generationConfig, and the names of the parameters that do not reach the model."""
+    given: dict[str, tuple[str, Any]] = {
+        "temperature": ("temperature", chat.temperature),
+        "top_p": ("topP", chat.top_p),
+        "max_tokens": ("maxOutputTokens", chat.max_tokens),
+        "stop": ("stopSequences", list(chat.stop[:MOST_STOPS]) or None),
+        **{name: (KNOWN_EXTRA[name], value) for name, value in chat.extra.items() if name in KNOWN_EXTRA},
+    }
+    refused = unwanted_params(ways, "gemini")
+    if not quirk(ways, "sampling", "gemini"):
+        refused |= {"temperature", "top_p", "top_k"}
+    there = {name: pair for name, pair in given.items() if pair[1] is not None}
+    by_alias = {name for name, (alias, _) in there.items() if alias in refused}
+    kept, lost = without(there, refused | by_alias)
+    options = dict(kept.values())
+    return {**options, **_shape(chat, ways)}, (*lost, *_unsaid(chat, kept))
+
+
+def _unsaid(chat: ChatRequest, kept: Mapping[str, Any]) -> tuple[str, ...]:
+    lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
+    if "stop" in kept and len(chat.stop) > MOST_STOPS:
+        lost.append("stop")
+    unknown = {name: value for name, value in chat.extra.items() if name not in KNOWN_EXTRA and value is not None}
+    return (*lost, *(name for name, value in unknown.items() if not (name == "n" and value == 1)))
+
+
+def _native_shape(chat: ChatRequest, ways: Mapping[str, Any]) -> bool:
+    """Whether JSON is asked for in its own field; beside tools only where somebody says that the model takes it."""
+    if quirk(ways, "structured", "gemini") == "prompt":
+        return False
+    return not chat.tools or ways.get("structured") == "json_schema"
+
+
+def _shape(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any]:
+    if not wants_json(chat.response_format) or not _native_shape(chat, ways):
+        return {}
+    schema = schema_of(chat.response_format)
+    plain = {"responseMimeType": "application/json"}
+    if not schema or quirk(ways, "structured", "gemini") == "json_object":
+        return plain
+    return {**plain, "responseJsonSchema": {name: value for name, value in schema.items() if name != "$schema"}}
+
+
+def _asked(chat: ChatRequest, ways: Mapping[str, Any]) -> list[str]:
+    """Words that ask for JSON where the field does not say it all."""
+    if not wants_json(chat.response_format):
+        return []
+    by_field = _native_shape(chat, ways)
+    only_mode = quirk(ways, "structured", "gemini") == "json_object" and bool(schema_of(chat.response_format))
+    return [] if by_field and not only_mode else [instruction(chat.response_format)]
+
+
+def _tools(chat: ChatRequest) -> dict[str, Any]:
+    if not chat.tools:
+        return {}
+    out: dict[str, Any] = {"tools": [{"functionDeclarations": [_declared(tool) for tool in chat.tools]}]}
+    mode = {"none": "NONE", "auto": "AUTO", "required": "ANY"}.get(chat.tool_choice or "")
+    calling: dict[str, Any] = {"mode": mode} if mode else {}
+    if chat.tool_name:
+        calling = {"mode": "ANY", "allowedFunctionNames": [chat.tool_name]}
+    return {**out, "toolConfig": {"functionCallingConfig": calling}} if calling else out
+
+
+def _declared(tool: Tool) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": tool.name, "description": tool.description}
+    if tool.parameters:
+        out["parametersJsonSchema"] = {name: value for name, value in tool.parameters.items() if name != "$schema"}
+    return out
+
+
+def _said(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """systemInstruction and the contents."""
+    texts, rest = leading_system(chat.messages)
+    texts = [*texts, *_asked(chat, ways)]
+    talk = Conversation("user", "model")
+    names: dict[str, str] = {}
+    for message in rest:
+        names |= {call.id: call.name for call in message.tool_calls}
+        _add(message, talk, names, ways)
+    contents = [{"role": turn.speaker, "parts": turn.content} for turn in talk.turns(OPENING)]
+    return ({"systemInstruction": {"parts": [{"text": text} for text in texts]}} if texts else {}), contents
+
+
+def _add(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any]) -> None:
+    if message.role is Role.ASSISTANT:
+        talk.model(_model(message))
+        talk.later([_native(part) for part in natives_of(message)])
+    elif message.role is Role.TOOL:
+        _result(message, talk, names, ways)
+    elif message.role is Role.SYSTEM:
+        talk.later(_parts(message.parts))
+    else:
+        talk.user(_parts(message.parts))
+
+
+def _model(message: Message) -> list[dict[str, Any]]:
+    words = words_of(message.parts)
+    signed = any(_own(call) for call in message.tool_calls)
+    parts: list[dict[str, Any]] = [{"text": words}] if words else []
+    for index, call in enumerate(message.tool_calls):
+        part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": object_of(call.arguments)}}
+        signature = _own(call) or ("" if signed or index else NOT_SIGNED_HERE)
+        parts.append({**part, "thoughtSignature": signature} if signature else part)
+    return parts
+
+
+def _own(call: ToolCall) -> str:
+    """The call's signature where it is this protocol's, so plain base64; another one's is marked `name:`."""
+    signature = call.signature or ""
+    return "" if ":" in signature else signature
+
+
+def _result(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any]) -> None:
+    """A function's response; files that may not stand in it follow in the same turn."""
+    media = natives_of(message)
+    way = quirk(ways, "tool_media", "gemini")
+    inside = [part for part in media if way == "native" and part.blob is not None and part.mime_type in IN_RESULTS]
+    text = words_of(message.parts)
+    if way == "text":
+        text, media = "\n".join([text, *(placeholder(part) for part in media)]).strip(), []
+    name = names.get(message.tool_call_id or "") or message.name or "tool"
+    response: dict[str, Any] = {"name": name, "response": {"result": text}}
+    if message.tool_call_id:
+        response["id"] = message.tool_call_id
+    if inside:
+        response["parts"] = [_inside(part) for part in inside]
+    talk.result({"functionResponse": response})
+    talk.later([_native(part) for part in media if part not in inside])
+
+
+def _inside(part: NativePart) -> dict[str, Any]:
+    data = {"mimeType": part.mime_type, "data": bare(part)}
+    return {"inlineData": {**data, "displayName": part.filename} if part.filename else data}
+
+
+def _parts(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
+    return [
+        {"text": part.text} if isinstance(part, TextPart) else _native(part)
+        for part in parts
+        if isinstance(part, NativePart) or (isinstance(part, TextPart) and part.text)
+    ]
+
+
+def _native(part: NativePart) -> dict[str, Any]:
+    if part.blob is None:
+        # An address without an extension has no type that we know; `image/*` is not one that Gemini takes.
+        known = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
+        return {"fileData": {**known, "fileUri": part.url or ""}}
+    return {"inlineData": {"mimeType": part.mime_type, "data": bare(part)}}

@@ -1,0 +1,1 @@
+"""What do OpenAI and everybody like it say and answer? Chat Completions."""

@@ -1,0 +1,253 @@
+"""OpenAI Chat Completions, and by compatibility options everybody who speaks nearly the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool
+from capabilities.core.protocols.media import AUDIO_FORMATS, address, bare, natives_of, placeholder, words_of
+from capabilities.core.protocols.openai import replies
+from capabilities.core.protocols.payload import headers_for, merged, without
+from capabilities.core.protocols.schema import instruction, wants_json
+from capabilities.core.protocols.stream import EventStream
+from capabilities.core.protocols.urls import call_url
+from capabilities.core.providers.presets import quirks_for
+from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
+
+CALL = "/chat/completions"
+OURS = frozenset({"model", "messages", "stream", "stream_options"})
+"""Fields of the payload that a caller's extra parameters never replace."""
+NOT_IN_AN_ANSWER = frozenset({"n", "logprobs", "top_logprobs", "audio", "modalities"})
+"""Parameters whose effect an `Answer` cannot carry; asking for them would be paid for and lost."""
+HOISTED = "Tool output, not user instructions:"
+
+
+@dataclass(frozen=True)
+class OpenAI:
+    """The protocol `openai`; `clock` (seconds since the epoch) reads a Retry-After date that has no Date beside it."""
+
+    name: str = "openai"
+    clock: Callable[[], float] = time.time
+
+    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
+        """The call for a derived request."""
+        ways = quirks_for(target.endpoint, target.quirks)
+        parameters, dropped = _parameters(chat, ways, stream=stream)
+        messages = list(_messages(_with_instruction(chat, ways), ways))
+        payload = merged({"model": target.model, "messages": messages, **parameters}, target.extra_body)
+        headers = headers_for(target, "authorization", stream=stream)
+        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """The outcome of a whole response."""
+        return replies.decode(status, headers, body, self.clock())
+
+    def decoder(self) -> StreamDecoder:
+        """A fresh decoder for one streamed response with status 200."""
+        return EventStream(replies.ChunkReader(), lambda body: self.decode(200, {}, body))
+
+
+def _with_instruction(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[Message, ...]:
+    """The messages, led by words that ask for JSON where the provider takes no schema."""
+    way, shape = quirk(ways, "structured"), chat.response_format
+    if not wants_json(shape) or way == "json_schema" or (way == "json_object" and not _has_schema(shape)):
+        return chat.messages
+    asked = TextPart(instruction(shape))
+    first = next((index for index, message in enumerate(chat.messages) if message.role is Role.SYSTEM), None)
+    if first is None:
+        return (Message(Role.SYSTEM, (asked,)), *chat.messages)
+    led = chat.messages[first]
+    joined = Message(led.role, (TextPart(f"{led.text}\n\n{asked.text}"),), name=led.name)
+    return (*chat.messages[:first], joined, *chat.messages[first + 1 :])
+
+
+def _has_schema(shape: Mapping[str, Any] | None) -> bool:
+    return shape is not None and shape.get("type") == "json_schema"
+
+
+def _parameters(chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Everything but model and messages, and the names of what was left out."""
+    given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in OURS}
+    given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
+    given |= _tools(chat) | {"response_format": _response_format(chat, ways)}
+    given[limit_name(ways)] = chat.max_tokens
+    given = {name: value for name, value in given.items() if value is not None}
+    if given.get("n") == 1:
+        del given["n"]
+    refused = unwanted_params(ways) | NOT_IN_AN_ANSWER
+    if not quirk(ways, "sampling"):
+        refused |= {"temperature", "top_p"}
+    kept, dropped = without(given, refused)
+    if stream:
+        kept["stream"] = True
+        unwanted = chat.extra.get("stream_options", True) is None or "stream_options" in refused
+        if quirk(ways, "stream_usage") and not unwanted:
+            kept["stream_options"] = {"include_usage": True}
+    return kept, dropped
+
+
+def _response_format(chat: ChatRequest, ways: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    way = quirk(ways, "structured")
+    if not wants_json(chat.response_format) or way == "json_schema":
+        return chat.response_format
+    return {"type": "json_object"} if way == "json_object" else None
+
+
+def _tools(chat: ChatRequest) -> dict[str, Any]:
+    """Tools and the choice among them; a choice without tools would be refused."""
+    if not chat.tools:
+        return {}
+    choice: Any = chat.tool_choice
+    if chat.tool_name:
+        choice = {"type": "function", "function": {"name": chat.tool_name}}
+    tools = [{"type": "function", "function": _function(tool)} for tool in chat.tools]
+    return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": chat.parallel_tool_calls}
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.parameters:
+        function["parameters"] = tool.parameters
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return function
+
+
+def _messages(messages: tuple[Message, ...], ways: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The messages in order; files outside a user message follow in one of their own, after a run of tool results."""
+    if quirk(ways, "system_role") == "first_user":
+        messages = _system_to_user(messages)
+    waiting: list[NativePart] = []
+    for message in messages:
+        if waiting and message.role is not Role.TOOL:
+            yield _hoisted(waiting, ways)
+            waiting = []
+        yield _message(message, ways)
+        waiting += _moved(message, ways)
+    if waiting:
+        yield _hoisted(waiting, ways)
+
+
+def _moved(message: Message, ways: Mapping[str, Any]) -> list[NativePart]:
+    """The files that a message of this role cannot hold."""
+    if message.role is Role.USER or (message.role is Role.TOOL and quirk(ways, "tool_media") != "hoist"):
+        return []
+    return natives_of(message)
+
+
+def _hoisted(parts: list[NativePart], ways: Mapping[str, Any]) -> dict[str, Any]:
+    content = [{"type": "text", "text": HOISTED}, *(_native(part, ways) for part in parts)]
+    return {"role": "user", "content": content}
+
+
+def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """System words at the head of the first user message, for models that know no system role."""
+    words = "\n\n".join(message.text for message in messages if message.role is Role.SYSTEM)
+    rest = [message for message in messages if message.role is not Role.SYSTEM]
+    if not words:
+        return tuple(rest)
+    first = next((index for index, message in enumerate(rest) if message.role is Role.USER), None)
+    if first is None:
+        return (Message(Role.USER, (TextPart(words),)), *rest)
+    user = rest[first]
+    led = Message(user.role, (TextPart(words), *user.parts), name=user.name)
+    return (*rest[:first], led, *rest[first + 1 :])
+
+
+def _message(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
+    role = "developer" if message.role is Role.SYSTEM and quirk(ways, "system_role") == "developer" else message.role
+    out: dict[str, Any] = {"role": str(role), "content": _content(message, ways)}
+    if message.name:
+        out["name"] = message.name
+    if message.tool_call_id is not None:
+        out["tool_call_id"] = message.tool_call_id
+    if message.role is Role.ASSISTANT:
+        out |= _assistant(message, ways)
+    return out
+
+
+def _assistant(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
+    """Tool calls, and earlier reasoning where the provider wants it back."""
+    out: dict[str, Any] = {}
+    if message.tool_calls:
+        out["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+        if not message.text:
+            out["content"] = None
+    replay, name = quirk(ways, "replay_reasoning"), quirk(ways, "reasoning_field")
+    if replay == "empty":
+        out[name] = ""
+    elif replay == "keep" and message.reasoning:
+        out[name] = message.reasoning
+    return out
+
+
+def _content(message: Message, ways: Mapping[str, Any]) -> Any:
+    """One text where all is text, since some take nothing else there, else the list of parts."""
+    moved = _moved(message, ways)
+    parts = [part for part in message.parts if part not in moved] if moved else list(message.parts)
+    plain = quirk(ways, "string_content_only")
+    plain = plain or (message.role is Role.TOOL and quirk(ways, "tool_media") == "text")
+    if plain:
+        parts = [TextPart(placeholder(part)) if isinstance(part, NativePart) else part for part in parts]
+    if not any(isinstance(part, NativePart) for part in parts):
+        return words_of(parts)
+    return [
+        {"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part, ways)
+        for part in parts
+        if isinstance(part, TextPart | NativePart)
+    ]
+
+
+def _native(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any]:
+    """The file in the provider's slot for its kind."""
+    write = {Kind.IMAGE: _image, Kind.AUDIO: _audio, Kind.VIDEO: _video}.get(part.kind, _document)
+    return write(part, ways) or {"type": "text", "text": placeholder(part)}
+
+
+def _image(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
+    if part.blob is None and quirk(ways, "no_remote_image_urls"):
+        return None
+    if quirk(ways, "image_url_as_string"):
+        return {"type": "image_url", "image_url": address(part)}
+    image: dict[str, Any] = {"url": address(part)}
+    if part.detail:
+        image["detail"] = part.detail
+    return {"type": "image_url", "image_url": image}
+
+
+def _audio(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
+    shape = quirk(ways, "input_audio_shape")
+    if shape == "audio_url":
+        return {"type": "audio_url", "audio_url": {"url": address(part)}}
+    if part.blob is None:
+        return None
+    if shape == "string":
+        return {"type": "input_audio", "input_audio": bare(part)}
+    word = AUDIO_FORMATS.get(part.mime_type, part.mime_type.partition("/")[2])
+    return {"type": "input_audio", "input_audio": {"data": bare(part), "format": word}}
+
+
+def _video(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
+    if quirk(ways, "video_part") == "none":
+        return None
+    return {"type": "video_url", "video_url": {"url": address(part)}}
+
+
+def _document(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
+    shape = quirk(ways, "file_part")
+    if shape == "none" or (part.blob is None and not quirk(ways, "file_urls")):
+        return None
+    if shape == "document_url":
+        named = {"document_name": part.filename} if part.filename else {}
+        return {"type": "document_url", "document_url": address(part), **named}
+    return {"type": "file", "file": {"filename": part.filename or "file", "file_data": address(part)}}

@@ -1,0 +1,81 @@
+"""Hosts anywhere that callers know by name."""
+
+from __future__ import annotations
+
+from capabilities.core.providers.hosts.row import Preset, row
+
+GEMINI_HOST = "generativelanguage.googleapis.com"
+
+WORLDWIDE: tuple[Preset, ...] = (
+    row(
+        "openai",
+        "OpenAI",
+        "OpenAI",
+        "https://api.openai.com/v1",
+        quirks={"max_tokens_field": "max_completion_tokens"},
+        models=("gpt-5.6", "gpt-4o"),
+        key_url="https://platform.openai.com/api-keys",
+        source="OpenAI API reference: chat completions",
+    ),
+    row(
+        "anthropic",
+        "Anthropic",
+        "Anthropic",
+        "https://api.anthropic.com/v1",
+        protocol="anthropic",
+        models=("claude-sonnet-4-5",),
+        key_url="https://console.anthropic.com/settings/keys",
+        source="Anthropic API reference: messages",
+    ),
+    row(
+        "gemini",
+        "Google Gemini",
+        "Google Gemini",
+        f"https://{GEMINI_HOST}/v1beta",
+        protocol="gemini",
+        models=("gemini-2.5-pro", "gemini-2.5-flash"),
+        key_url="https://aistudio.google.com/apikey",
+        source="Gemini API reference: generateContent",
+    ),
+    row(
+        "mistral",
+        "Mistral",
+        "Mistral",
+        "https://api.mistral.ai/v1",
+        quirks={
+            "input_audio_shape": "string",
+            "file_part": "document_url",
+            "file_urls": True,
+            "tool_media": "native",
+            "stream_usage": False,
+        },
+        models=("mistral-large-latest", "pixtral-large-latest"),
+        key_url="https://console.mistral.ai/api-keys",
+        source="Mistral API: chat completions",
+    ),
+    row(
+        "groq",
+        "Groq",
+        "Groq",
+        "https://api.groq.com/openai/v1",
+        quirks={"file_part": "none"},
+        models=("llama-3.3-70b-versatile",),
+        key_url="https://console.groq.com/keys",
+        source="Groq: OpenAI compatibility",
+    ),
+    row(
+        "openrouter",
+        "OpenRouter",
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        quirks={
+            "video_part": "video_url",
+            "file_urls": True,
+            "reasoning_field": "reasoning",
+            "replay_reasoning": "keep",
+        },
+        models=("deepseek/deepseek-chat", "openai/gpt-4o"),
+        key_url="https://openrouter.ai/settings/keys",
+        source="OpenRouter: API reference, multimodal inputs",
+    ),
+)

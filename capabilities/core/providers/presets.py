@@ -1,0 +1,74 @@
+"""Well-known hosts, looked up by name, host name or URL, and the protocol and options that follow from a URL.
+
+A row (hosts/) is an offer for a form and the default options of its host; a provider's own settings come before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from capabilities.core.providers.hosts.china import CHINA
+from capabilities.core.providers.hosts.local import LOCAL
+from capabilities.core.providers.hosts.row import Preset
+from capabilities.core.providers.hosts.worldwide import GEMINI_HOST, WORLDWIDE
+
+PRESETS: tuple[Preset, ...] = (*WORLDWIDE, *CHINA, *LOCAL)
+BY_NAME: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in PRESETS})
+_BY_HOST = {host: preset for preset in PRESETS for host in preset.hosts if host}
+
+
+def preset_for_host(host: str) -> Preset | None:
+    """The row of a host name; None for a host that is not well known, and for every local one."""
+    return _BY_HOST.get(host.strip().lower().rstrip("."))
+
+
+def preset_for_endpoint(endpoint: str) -> Preset | None:
+    """The row of the host in a URL, where the URL also speaks that row's protocol."""
+    preset = preset_for_host(_parts(endpoint).hostname or "")
+    return preset if preset is not None and preset.protocol == protocol_of(endpoint) else None
+
+
+def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options in effect at an endpoint: its host's row, then the provider's own, which come before it."""
+    preset = preset_for_endpoint(endpoint)
+    own = {name: value for name, value in quirks.items() if value is not None}
+    return MappingProxyType({**(preset.quirks if preset else {}), **own})
+
+
+def protocol_of(endpoint: str) -> str:
+    """The protocol of an endpoint that names none (decision 11).
+
+    `echo://` is echo, a path that ends in `/messages` anthropic, Google's host gemini (but for its
+    OpenAI-compatible path), everything else openai.
+    """
+    parts = _parts(endpoint)
+    if parts.scheme == "echo":
+        return "echo"
+    if parts.path.rstrip("/").endswith("/messages"):
+        return "anthropic"
+    if parts.hostname == GEMINI_HOST and not parts.path.startswith("/v1beta/openai"):
+        return "gemini"
+    return "openai"
+
+
+def _parts(endpoint: str) -> SplitResult:
+    try:
+        parts = urlsplit(endpoint.strip())
+        _ = parts.hostname, parts.port
+    except ValueError:
+        return SplitResult("", "", endpoint, "", "")
+    return parts
+
+
+__all__ = [
+    "BY_NAME",
+    "PRESETS",
+    "Preset",
+    "preset_for_endpoint",
+    "preset_for_host",
+    "protocol_of",
+    "quirks_for",
+]

@@ -1,0 +1,137 @@
+"""ContentAdapter: an attachment the model cannot take becomes words and fields (MCR-3, MCR-P4, MCR-P5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import FilePart
+from capabilities.core.services.agents import AgentDirectory, CanRead, has_the_word
+from capabilities.core.services.registry import LlmServiceRegistry
+from capabilities.core.text_types import is_text_mime
+from capabilities.core.texts.description import attachment_block, content_type_of
+from capabilities.core.texts.friendly import FORMAT_OF
+from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Direction, Kind
+
+DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
+
+KIND_OF_TYPE: Mapping[str, Kind] = MappingProxyType(
+    {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
+)
+"""Attachment types that say their kind; every other, unknown or missing type is a file (decision 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentInfo:
+    """An attachment as a message names it: `type` image, audio, video, file …; `size` in bytes, None unknown."""
+
+    type: str | None
+    artifact_ref: str
+    filename: str | None = None
+    size: int | None = None
+    mime_type: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """The kind its type says; for a file, document or other by its MIME type."""
+        noun = FORMAT_OF.get(self.mime_type or "", ("", ""))[1]
+        return KIND_OF_TYPE.get(self.type or "", Kind.DOCUMENT if noun in DOCUMENTS else Kind.OTHER)
+
+    @property
+    def capability(self) -> str:
+        """The capability a model needs to take it: vision, audio, video or file."""
+        return CAPABILITY_OF_KIND[self.kind]
+
+    @property
+    def file(self) -> FilePart:
+        """The same facts as a part, for the delivery decision; without content."""
+        mime_type = self.mime_type or "application/octet-stream"
+        artifact_id = self.artifact_ref.removeprefix("artifact:")
+        return FilePart(self.kind, mime_type, self.filename, self.size, artifact_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedContent:
+    """The block for the model and the same facts as fields, keys as in the seed (`contentType`, `artifactRef` …)."""
+
+    text: str
+    structured_info: Mapping[str, Any]
+
+
+class ContentAdapter:
+    """Describes attachments and names the agents that can take them.
+
+    `can_read` decides for one agent and one file (by default its capability alone); `language` is the request's, or
+    the default language; `agent_id` is who asks and is never suggested to itself; without `has_send_message` the
+    text names no tool. `registry` knows the services that could be given to an agent when nobody can read something.
+    """
+
+    def __init__(
+        self,
+        registry: LlmServiceRegistry,
+        agents: AgentDirectory | None = None,
+        language: str = "en",
+        *,
+        can_read: CanRead = has_the_word,
+        agent_id: str | None = None,
+        has_send_message: bool = True,
+    ) -> None:
+        self.registry = registry
+        self.agents = AgentDirectory() if agents is None else agents
+        self.language = language
+        self.can_read = can_read
+        self.agent_id = agent_id
+        self.has_send_message = has_send_message
+
+    def adapt_to_text(self, attachment: AttachmentInfo, *, unreadable: bool = False) -> AdaptedContent:
+        """The attachment as words and fields; `unreadable` says that its bytes could not be had (MCR-E4)."""
+        suggested = self._who_can_read(attachment)
+        text = attachment_block(
+            attachment.kind,
+            attachment.artifact_ref,
+            attachment.filename,
+            attachment.size,
+            attachment.mime_type,
+            self.language,
+            suggested,
+            self.has_send_message,
+            unreadable=unreadable,
+        )
+        return AdaptedContent(text, _info(attachment, suggested))
+
+    def _who_can_read(self, attachment: AttachmentInfo) -> list[str]:
+        """The other agents that can take it; a text file asks for the capability alone, as MCR-2.5 does.
+
+        Every model reads its words, so no slot for files and no list of types stands in the way.
+        """
+        named = (attachment.mime_type or "").partition(";")[0].strip().lower()
+        decides = has_the_word if is_text_mime(named) else self.can_read
+        return self.agents.who_can_read(attachment.file, decides, but=self.agent_id)
+
+    def adapt_multiple(self, attachments: Iterable[AttachmentInfo]) -> list[AdaptedContent]:
+        """Each attachment as words and fields, in order."""
+        return [self.adapt_to_text(attachment) for attachment in attachments]
+
+    def find_capable_agents(self, capability: str) -> list[str]:
+        """The ids of agents that read content of that capability (MCR-4.1)."""
+        return self.agents.with_capability(capability, Direction.INPUT)
+
+    def find_capable_services(self, capability: str) -> list[str]:
+        """The ids of model services that read it: what an agent made for the purpose could use."""
+        return [service.id for service in self.registry.get_services_by_capability(capability)]
+
+
+def _info(attachment: AttachmentInfo, suggested: list[str]) -> Mapping[str, Any]:
+    known = {
+        "filename": attachment.filename or None,
+        "size": attachment.size,
+        "mimeType": attachment.mime_type or None,
+    }
+    return {
+        "contentType": content_type_of(attachment.kind),
+        "artifactRef": attachment.artifact_ref,
+        **{key: value for key, value in known.items() if value is not None},
+        "suggestedAgents": suggested,
+    }

@@ -1,0 +1,166 @@
+"""CapabilityRouter: a message between agents, with each attachment as the receiving service can take it (MCR-2).
+
+Capability alone decides here, to the letter of MCR-2.1 to 2.6 (`slots.MESSAGE_SLOTS`); a candidate's MIME types and
+limits come in when the message goes to a model (`adaptation`). What is supported is really included, as OpenAI's own
+parts: `image_url` for images, `input_audio` for WAV and MP3, `file` with `file_data` for everything else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from capabilities.core.delivery.decision import Outcome, Reader, decide
+from capabilities.core.delivery.slots import MESSAGE_SLOTS
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, UnreadableError, blob_of
+from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
+from capabilities.core.services.registry import LlmServiceRegistry
+from capabilities.core.texts.description import failed_block
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
+from capabilities.core.wire import base64_text
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMessage:
+    """A message from one agent to another: its words and the files it refers to."""
+
+    text: str = ""
+    attachments: tuple[AttachmentInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An attachment's bytes, in memory or behind a blob, and its type and name where the store knows them better."""
+
+    data: bytes | Blob
+    mime_type: str | None = None
+    filename: str | None = None
+
+    @property
+    def blob(self) -> Blob:
+        """The bytes, read block by block."""
+        return blob_of(self.data) if isinstance(self.data, bytes) else self.data
+
+
+Load = Callable[[AttachmentInfo], Loaded]
+"""Reads an attachment; raises `UnreadableError` when its bytes are missing or corrupt."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingResult:
+    """What a service gets of a message: `can_process` when every attachment is in it, else see the description."""
+
+    can_process: bool
+    processed_content: str | list[dict[str, Any]]
+    unsupported_attachments: tuple[AttachmentInfo, ...] = ()
+    text_description: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as CONTRACT §4 writes it; `textDescription` is absent when there is none."""
+        told = {} if self.text_description is None else {"textDescription": self.text_description}
+        return {
+            "canProcess": self.can_process,
+            "processedContent": self.processed_content,
+            "unsupportedAttachments": [_attachment_json(each) for each in self.unsupported_attachments],
+            **told,
+        }
+
+
+class CapabilityRouter:
+    """Routes messages by what a service can read; `load` is called for supported attachments only."""
+
+    def __init__(self, registry: LlmServiceRegistry, adapter: ContentAdapter, load: Load) -> None:
+        self.registry = registry
+        self.adapter = adapter
+        self.load = load
+
+    def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
+        """The message for that service; an unknown one counts as text only. Never raises for an attachment."""
+        reader = Reader(MESSAGE_SLOTS, self._capabilities(service_id))
+        parts: list[dict[str, Any]] = []
+        blocks: list[str] = []
+        unsupported: list[AttachmentInfo] = []
+        for attachment in message.attachments:
+            routed = self._routed(attachment, reader)
+            if isinstance(routed, str):
+                blocks.append(routed)
+                unsupported.append(attachment)
+            else:
+                parts.append(routed)
+        description = "\n\n".join(blocks) if blocks else None
+        words = "\n\n".join(filter(None, [message.text, description]))
+        lead = [{"type": "text", "text": words}] if words else []
+        return RoutingResult(not unsupported, [*lead, *parts] if parts else words, tuple(unsupported), description)
+
+    def get_required_capabilities(self, message: AgentMessage) -> list[str]:
+        """`text`, then the capability of each attachment, each once, in order of appearance."""
+        return list(dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)]))
+
+    def _capabilities(self, service_id: str) -> Capabilities:
+        try:
+            return self.registry.get_capabilities(service_id) or TEXT_ONLY
+        except Exception as error:  # a registry may ask a database; what fails there must not lose the message
+            log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
+            return TEXT_ONLY
+
+    def _routed(self, attachment: AttachmentInfo, reader: Reader) -> dict[str, Any] | str:
+        """The attachment as a part, or the block that describes it."""
+        file = replace(attachment.file, content=_Behind(attachment, self.load))
+        if decide(file, reader).outcome is not Outcome.NATIVE:
+            return self.adapter.adapt_to_text(attachment).text
+        try:
+            return _part(file, self.load(attachment))
+        except UnreadableError:
+            return failed_block(attachment.filename, file.artifact_id, self.adapter.language)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """An attachment's content, read when it is asked for."""
+
+    attachment: AttachmentInfo
+    load: Load
+
+    def blob(self) -> Blob:
+        return self.load(self.attachment).blob
+
+    def text(self) -> Text | None:
+        return None
+
+    def converted(self, _: ConvertTo) -> Converted | None:
+        return None
+
+
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+"""What OpenAI's `input_audio` names by a format; other audio goes as a file."""
+
+UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "video/mp4"}
+"""The type written when neither message nor store knows one; a data URL needs some type of its kind."""
+
+
+def _part(file: FilePart, loaded: Loaded) -> dict[str, Any]:
+    known = [each for each in (loaded.mime_type, file.mime_type) if each and each != "application/octet-stream"]
+    mime_type = known[0] if known else UNNAMED_TYPE.get(file.kind, "application/octet-stream")
+    if file.kind is Kind.AUDIO and mime_type in AUDIO_FORMATS:
+        heard = {"data": base64_text(loaded.blob), "format": AUDIO_FORMATS[mime_type]}
+        return {"type": "input_audio", "input_audio": heard}
+    url = base64_text(loaded.blob, f"data:{mime_type};base64,")
+    if file.kind is Kind.IMAGE:
+        return {"type": "image_url", "image_url": {"url": url}}
+    filename = file.filename or loaded.filename or file.artifact_id or "file"
+    return {"type": "file", "file": {"filename": filename, "file_data": url}}
+
+
+def _attachment_json(attachment: AttachmentInfo) -> dict[str, Any]:
+    def known() -> Iterator[tuple[str, Any]]:
+        yield "type", attachment.type
+        yield "artifactRef", attachment.artifact_ref
+        yield "filename", attachment.filename
+        yield "size", attachment.size
+        yield "mimeType", attachment.mime_type
+
+    return {key: value for key, value in known() if value is not None}

@@ -1,0 +1,191 @@
+"""From the JSON of one model service to a value, or to the problems that stop it (REQUIREMENTS, decision 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from capabilities.core.problems import Problem
+from capabilities.core.texts.phrases import written
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
+from capabilities.core.worded import worded
+
+NOT_NEEDED = "NOT_NEEDED"
+"""The key of a provider that needs none; an empty key means the same."""
+
+FILLED = ("id", "name", "baseURL", "model")
+STRINGS = (*FILLED, "apiKey", "description")
+KNOWN = frozenset({*STRINGS, "capabilityTags", "capabilities"})
+SIDES = ("input", "output")
+
+TYPE_NAMES: Mapping[type, str] = {
+    bool: worded("a boolean"),
+    int: worded("a number"),
+    float: worded("a number"),
+    str: worded("a string"),
+    list: worded("a list"),
+    dict: worded("an object"),
+    type(None): "null",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LlmServiceConfig:
+    """One entry of `llmservices.json`: a model at a provider and what it reads and writes.
+
+    `declared` tells whether the file itself said so (otherwise text only was assumed); `extra` holds unknown fields.
+    """
+
+    id: str
+    name: str
+    base_url: str
+    model: str
+    api_key: str = field(default=NOT_NEEDED, repr=False)
+    capability_tags: tuple[str, ...] = ()
+    capabilities: Capabilities = TEXT_ONLY
+    description: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    declared: bool = True
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a call to this service must carry a key."""
+        return self.api_key not in ("", NOT_NEEDED)
+
+
+def type_name(value: object) -> str:
+    """The JSON type of a value in words: `a list`, `null`; the value itself is never shown."""
+    return TYPE_NAMES.get(type(value), type(value).__name__)
+
+
+def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabilities, list[Problem]]:
+    """The declared capabilities, or text only and a warning for each bad entry (MCR-1.4, MCR-1.5, MCR-E1).
+
+    Absent (None) and `{}` give text in, text out without a word; so does one missing list for its side. Repeats are
+    dropped, an empty list stays empty, any non-empty string is a type (MCR-5.4).
+    """
+    if raw is None:
+        return TEXT_ONLY, []
+    if not isinstance(raw, Mapping):
+        return TEXT_ONLY, [
+            _bad(path, worded("must be an object with the lists input and output, not %(type)s", type=type_name(raw)))
+        ]
+    sides = {side: raw.get(side) for side in SIDES}
+    if raw and not any(side in raw for side in SIDES):
+        return TEXT_ONLY, [_bad(path, worded("must hold the lists input and output, and has neither"))]
+    problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
+    if problems:
+        return TEXT_ONLY, problems
+    kept = {side: tuple(dict.fromkeys(entries)) for side, entries in sides.items() if entries is not None}
+    return Capabilities(kept.get("input", TEXT_ONLY.input), kept.get("output", TEXT_ONLY.output)), []
+
+
+def _declared(raw: object) -> bool:
+    """Whether the file says anything of capabilities; a list of null says nothing."""
+    return isinstance(raw, Mapping) and any(raw.get(side) is not None for side in SIDES)
+
+
+def _side_problems(path: str, entries: object) -> list[Problem]:
+    if entries is None:
+        return []
+    if not isinstance(entries, list | tuple):
+        return [_bad(path, worded("must be a list of capability types, not %(type)s", type=type_name(entries)))]
+    return [
+        _bad(
+            f"{path}[{index}]",
+            worded(
+                "must be a non-empty string, not %(type)s",
+                type=worded("an empty one") if entry == "" else type_name(entry),
+            ),
+        )
+        for index, entry in enumerate(entries)
+        if not isinstance(entry, str) or not entry
+    ]
+
+
+def _bad(path: str, rule: str) -> Problem:
+    message = worded("%(path)s %(rule)s; the service counts as text only until this is put right", path=path, rule=rule)
+    return Problem(path, message, "type", "warning")
+
+
+def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list[Problem]]:
+    """The service, or None with every error that stops it; warnings come along with a service that loads."""
+    if not isinstance(raw, Mapping):
+        return None, [_wrong_type(path, worded("an object"), raw)]
+    errors = [problem for name in STRINGS for problem in _string_problems(raw, path, name)]
+    tags, tag_problems = _tags(raw, f"{path}.capabilityTags")
+    capabilities, warnings = parse_capabilities(raw.get("capabilities"), f"{path}.capabilities")
+    problems = [*errors, *tag_problems, *warnings]
+    if any(problem.severity == "error" for problem in problems):
+        return None, problems
+    service = LlmServiceConfig(
+        id=raw["id"],
+        name=raw["name"],
+        base_url=raw["baseURL"],
+        model=raw["model"],
+        api_key=raw["apiKey"],
+        capability_tags=tags,
+        capabilities=capabilities,
+        description=raw["description"],
+        extra={name: value for name, value in raw.items() if name not in KNOWN},
+        declared=_declared(raw.get("capabilities")) and not warnings,
+    )
+    return service, problems
+
+
+def _wrong_type(path: str, wanted: str, value: object) -> Problem:
+    message = worded("%(path)s must be %(wanted)s, not %(type)s", path=path, wanted=wanted, type=type_name(value))
+    return Problem(path, message, "type")
+
+
+def _string_problems(raw: Mapping[str, Any], path: str, name: str) -> Iterable[Problem]:
+    where = f"{path}.{name}"
+    if name not in raw:
+        yield Problem(where, worded("%(path)s is missing; every model service needs it", path=where), "required")
+    elif not isinstance(raw[name], str):
+        yield _wrong_type(where, worded("a string"), raw[name])
+    elif name in FILLED and not raw[name]:
+        yield Problem(where, worded("%(path)s is empty; every model service needs it", path=where), "required")
+
+
+def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Problem]]:
+    if "capabilityTags" not in raw:
+        return (), [
+            Problem(path, worded("%(path)s is missing; give a list, which may be empty", path=path), "required")
+        ]
+    tags = raw["capabilityTags"]
+    if not isinstance(tags, list | tuple):
+        return (), [_wrong_type(path, worded("a list"), tags)]
+    problems = [
+        Problem(
+            f"{path}[{index}]",
+            worded(
+                "%(path)s must be a string, not %(type)s; it is left out",
+                path=f"{path}[{index}]",
+                type=type_name(tag),
+            ),
+            "type",
+            "warning",
+        )
+        for index, tag in enumerate(tags)
+        if not isinstance(tag, str)
+    ]
+    return tuple(tag for tag in tags if isinstance(tag, str)), problems
+
+
+def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Problem]:
+    """A problem for every service whose id an earlier one has; `services` are (path, service) in order."""
+    first: dict[str, str] = {}
+    problems = []
+    for path, service in services:
+        earlier = first.setdefault(service.id, path)
+        if earlier != path:
+            words = worded(
+                "%(path)s %(id)s is taken by %(earlier)s already; rename or remove one of them",
+                path=f"{path}.id",
+                id=repr(written(service.id)),
+                earlier=earlier,
+            )
+            problems.append(Problem(f"{path}.id", words, "duplicate"))
+    return problems

@@ -1,0 +1,130 @@
+"""LlmServiceRegistry: which model services there are and what each reads and writes (MCR-1, MCR-5, MCR-6).
+
+Asking never raises: an unknown service or direction is `False` or None and a warning in the log (MCR-E3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from capabilities.core.problems import Problem
+from capabilities.core.services.entries import (
+    NOT_NEEDED,
+    LlmServiceConfig,
+    duplicate_ids,
+    parse_capabilities,
+    parse_service,
+    type_name,
+)
+from capabilities.core.texts.phrases import written
+from capabilities.core.vocabulary import STANDARD_CAPABILITIES, Capabilities, Direction
+
+__all__ = [
+    "NOT_NEEDED",
+    "LlmServiceConfig",
+    "LlmServiceRegistry",
+    "direction_of",
+    "document_path",
+    "parse_capabilities",
+    "parse_service",
+]
+
+log = logging.getLogger(__name__)
+
+
+class LlmServiceRegistry:
+    """The model services of one configuration, in order; of two with one id the first counts.
+
+    `problems` holds what was wrong with the document they came from.
+    """
+
+    def __init__(self, services: Iterable[LlmServiceConfig] = (), problems: Iterable[Problem] = ()) -> None:
+        self._services: dict[str, LlmServiceConfig] = {}
+        for service in services:
+            self._services.setdefault(service.id, service)
+        self.problems = tuple(problems)
+
+    @classmethod
+    def from_document(cls, data: object) -> LlmServiceRegistry:
+        """The registry of a parsed `llmservices.json`, whatever JSON value it is; every problem is kept and logged.
+
+        A service that is itself invalid is left out, the others load (decision 5).
+        """
+        services, problems = _read(data)
+        for problem in problems:
+            log.warning("llmservices: %s", problem.message)
+        for service in services:
+            _log_custom_types(service)
+        return cls(services, problems)
+
+    def get(self, service_id: str) -> LlmServiceConfig | None:
+        """The service with that id, or None."""
+        return self._services.get(service_id)
+
+    def has_capability(
+        self, service_id: str, capability_type: str, direction: Direction | str = Direction.INPUT
+    ) -> bool:
+        """Whether the service has the capability in that direction; `both` asks for input and output (MCR-6.1)."""
+        capabilities, way = self.get_capabilities(service_id), direction_of(direction)
+        return capabilities is not None and way is not None and capabilities.has(capability_type, way)
+
+    def get_capabilities(self, service_id: str) -> Capabilities | None:
+        """What the service reads and writes, exactly as configured; None for an unknown id (MCR-6.2)."""
+        service = self.get(service_id) if isinstance(service_id, str) else None
+        if service is None:
+            log.warning("no model service has the id %r", written(str(service_id)))
+        return service.capabilities if service else None
+
+    def get_services_by_capability(
+        self, capability_type: str, direction: Direction | str = Direction.INPUT
+    ) -> tuple[LlmServiceConfig, ...]:
+        """The services that have the capability in that direction, in their order."""
+        way = direction_of(direction)
+        return tuple(service for service in self if way and service.capabilities.has(capability_type, way))
+
+    def __iter__(self) -> Iterator[LlmServiceConfig]:
+        return iter(self._services.values())
+
+    def __len__(self) -> int:
+        return len(self._services)
+
+    def __contains__(self, service_id: object) -> bool:
+        return service_id in self._services
+
+
+def direction_of(word: Direction | str) -> Direction | None:
+    """The direction a word names; None, with a warning, for a word that names none (decision 5)."""
+    try:
+        return Direction(word)
+    except ValueError:
+        log.warning("%r is no direction; use input, output or both", written(str(word)))
+        return None
+
+
+def document_path(path: Path) -> Path:
+    """The file to read for `llmservices.json`: the `.local.json` beside it when there is one (decision 5)."""
+    local = path.with_name(f"{path.stem}.local{path.suffix}")
+    return local if local.is_file() else path
+
+
+def _read(data: object) -> tuple[list[LlmServiceConfig], list[Problem]]:
+    if not isinstance(data, Mapping):
+        return [], [Problem("", f"the file must hold an object with the list services, not {type_name(data)}", "type")]
+    if "services" not in data:
+        return [], [Problem("services", "services is missing; give a list of model services", "required")]
+    entries = data["services"]
+    if not isinstance(entries, list | tuple):
+        return [], [Problem("services", f"services must be a list, not {type_name(entries)}", "type")]
+    parsed = [(f"services[{index}]", entry) for index, entry in enumerate(entries)]
+    outcomes = [(path, *parse_service(entry, path)) for path, entry in parsed]
+    found = [(path, service) for path, service, _ in outcomes if service is not None]
+    problems = [problem for _, _, told in outcomes for problem in told] + duplicate_ids(found)
+    return [service for _, service in found], problems
+
+
+def _log_custom_types(service: LlmServiceConfig) -> None:
+    for capability in dict.fromkeys(service.capabilities.input + service.capabilities.output):
+        if capability not in STANDARD_CAPABILITIES:
+            log.debug("model service %r has the custom capability %r", written(service.id), written(capability))

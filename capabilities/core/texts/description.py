@@ -1,0 +1,125 @@
+"""The texts a model reads in place of a file, and their way back to fields (REQUIREMENTS, decision 2).
+
+Three texts (`attachment_block`, `unreadable_block`, `failed_block`), two lines around text that is there
+(`truncated_note`, `artifact_lead`), and `parse`/`parse_all`, which read every one of them. Each block is written in
+the language nearest to the tag given; no block ever holds a file's data. Sizes are bytes, positions characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from capabilities.core.texts.friendly import friendly_type
+from capabilities.core.texts.parser import ParsedDescription, parse, parse_all
+from capabilities.core.texts.phrases import Words, human_size, nearest, words, written
+from capabilities.core.vocabulary import Kind
+
+__all__ = [
+    "ParsedDescription",
+    "artifact_lead",
+    "attachment_block",
+    "content_type_of",
+    "failed_block",
+    "human_size",
+    "nearest",
+    "parse",
+    "parse_all",
+    "reference_of",
+    "truncated_note",
+    "unreadable_block",
+]
+
+CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": "audio", "video": "video"})
+"""The content types of MCR-3.3, and video; every other kind is a `file`."""
+
+
+def content_type_of(kind: str | None) -> str:
+    """`image`, `audio` or `video` for that kind, `file` for every other, unknown or missing one."""
+    return CONTENT_TYPES.get(kind or "", "file")
+
+
+def reference_of(artifact_id: str) -> str:
+    """`artifact:<id>`, whether or not the id came with the prefix."""
+    return artifact_id if artifact_id.startswith("artifact:") else f"artifact:{artifact_id}"
+
+
+def attachment_block(
+    kind: Kind | str | None,
+    artifact_ref: str | None,
+    filename: str | None,
+    size: int | None,
+    mime_type: str | None,
+    language: str | None,
+    agents: Sequence[str],
+    has_send_message: bool = True,
+    url: str | None = None,
+    unreadable: bool = False,
+) -> str:
+    """The block that stands in a message for an attachment the model cannot take (MCR-3.1 to 3.6, MCR-E4).
+
+    `artifact_ref` is written as given (`artifact:<id>`); a remote file has `url` instead (a data URL is never
+    written). `agents` are those who can read this very file; none is said in words. Without a send_message tool
+    the block names no tool. `unreadable` adds that the bytes could not be had, and keeps the reference.
+    """
+    say, content_type = words(language), content_type_of(kind)
+    remote = None if url is None or url.lstrip().lower().startswith("data:") else url
+    fields = ((say.filename, filename), (say.reference, artifact_ref), (say.link, remote))
+    lines = [say.received, say.type + say.nouns[content_type]]
+    lines += [label + written(value) for label, value in fields if value]
+    lines += [say.size + human_size(size)] if size is not None else []
+    lines += [say.mime_type + written(mime_type)] if mime_type else []
+    lines += [say.unreadable_status] if unreadable else []
+    lines += ["", say.cannot]
+    lines += [say.forward_to(content_type)] if has_send_message else []
+    return "\n".join([*lines, _who(say, agents, has_send_message)])
+
+
+def unreadable_block(
+    filename: str | None, artifact_id: str | None, mime_type: str, size: int | None, language: str | None
+) -> str:
+    """What get_artifact answers a model that lacks the capability (seed 002, ABR-4.3); no name shows the id."""
+    say = words(language)
+    name = written(filename or artifact_id or say.nameless)
+    lines = [f"{say.unreadable}{name} ({written(reference_of(artifact_id or say.unknown), ' ')})"]
+    lines += [say.type + written(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
+    lines += [say.short_size + human_size(size)] if size is not None else []
+    return "\n".join([*lines, say.cannot_read])
+
+
+def failed_block(filename: str | None, artifact_id: str | None, language: str | None) -> str:
+    """What is said when a file's bytes cannot be read; in messages the id keeps the reference (MCR-E4, seed 002)."""
+    say = words(language)
+    lines = [f"{say.failed}{written(filename or artifact_id or say.nameless)}]", say.error, say.check]
+    return "\n".join([*lines, say.reference + written(reference_of(artifact_id))] if artifact_id else lines)
+
+
+def truncated_note(
+    total_chars: int,
+    start: int,
+    end: int,
+    tail_chars: int,
+    artifact_ref: str | None,
+    has_get_artifact: bool,
+    language: str | None,
+) -> str:
+    """The note in shortened text: what is shown, and the call, or else the reference, that gives the rest.
+
+    With get_artifact and no `artifact_ref` (the model has just used it) the note is exactly GLOSSARY's.
+    """
+    say = words(language)
+    note = say.truncated.format(total=f"{total_chars:,}", start=f"{start:,}", end=f"{end:,}")
+    note += say.tail.format(tail=f"{tail_chars:,}") if tail_chars else ""
+    note += say.call.format(offset=end) if has_get_artifact else ""
+    pointer = say.call_of if has_get_artifact else say.whole
+    return note + (pointer.format(reference=written(artifact_ref)) if artifact_ref else "") + "]"
+
+
+def artifact_lead(filename_or_id: str, language: str | None) -> str:
+    """The line before native media that came out of get_artifact: `工件内容 (report.pdf):`."""
+    return f"{words(language).lead}{written(filename_or_id)}):"
+
+
+def _who(say: Words, agents: Sequence[str], has_send_message: bool) -> str:
+    names = ", ".join(written(agent, ",") for agent in agents if agent)
+    return (say.suggested if has_send_message else say.able) + names if names else say.nobody

@@ -1,0 +1,154 @@
+"""What people call a file type: `PNG 图片`, `PDF document`; the seed's table (002), additions by GLOSSARY's rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from capabilities.core.texts.phrases import nearest
+
+NOUNS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "image": ("图片", "image"),
+        "audio": ("音频", "audio"),
+        "video": ("视频", "video"),
+        "document": ("文档", "document"),
+        "spreadsheet": ("表格", "spreadsheet"),
+        "presentation": ("演示", "presentation"),
+        "archive": ("压缩包", "archive"),
+    }
+)
+
+FORMATS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "image": {
+            "image/jpeg": "JPEG",
+            "image/png": "PNG",
+            "image/gif": "GIF",
+            "image/webp": "WebP",
+            "image/bmp": "BMP",
+            "image/svg+xml": "SVG",
+            "image/tiff": "TIFF",
+            "image/avif": "AVIF",
+            "image/heic": "HEIC",
+            "image/heif": "HEIF",
+            "image/jp2": "JPEG 2000",
+            "image/jxl": "JPEG XL",
+            "image/vnd.microsoft.icon": "ICO",
+            "image/x-icon": "ICO",
+            "image/vnd.adobe.photoshop": "PSD",
+            "image/apng": "APNG",
+            "image/qoi": "QOI",
+            "image/x-tga": "TGA",
+            "image/x-exr": "EXR",
+            "image/emf": "EMF",
+            "image/wmf": "WMF",
+        },
+        "audio": {
+            "audio/mpeg": "MP3",
+            "audio/mp3": "MP3",
+            "audio/wav": "WAV",
+            "audio/x-wav": "WAV",
+            "audio/ogg": "OGG",
+            "audio/opus": "Opus",
+            "audio/flac": "FLAC",
+            "audio/aac": "AAC",
+            "audio/mp4": "M4A",
+            "audio/x-m4a": "M4A",
+            "audio/webm": "WebM",
+            "audio/aiff": "AIFF",
+            "audio/x-aiff": "AIFF",
+            "audio/amr": "AMR",
+            "audio/midi": "MIDI",
+            "audio/x-ms-wma": "WMA",
+            "audio/basic": "AU",
+            "audio/x-ape": "APE",
+            "audio/x-wavpack": "WavPack",
+            "audio/x-matroska": "MKA",
+            "audio/x-caf": "CAF",
+        },
+        "video": {
+            "video/mp4": "MP4",
+            "video/webm": "WebM",
+            "video/quicktime": "QuickTime",
+            "video/x-msvideo": "AVI",
+            "video/x-matroska": "MKV",
+            "video/mpeg": "MPEG",
+            "video/ogg": "OGG",
+            "video/3gpp": "3GP",
+            "video/3gpp2": "3G2",
+            "video/x-ms-asf": "ASF",
+            "video/mp2t": "MPEG-TS",
+            "video/x-flv": "FLV",
+            "video/x-ms-wmv": "WMV",
+        },
+        "document": {
+            "application/pdf": "PDF",
+            "application/msword": "Word",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.template": "Word",
+            "application/vnd.ms-word.document.macroenabled.12": "Word",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
+            "application/vnd.oasis.opendocument.text": "ODT",
+            "application/vnd.oasis.opendocument.graphics": "ODG",
+            "image/vnd.djvu": "DjVu",
+            "application/vnd.visio": "Visio",
+            "application/vnd.apple.pages": "Pages",
+            "application/x-mobipocket-ebook": "MOBI",
+            "application/oxps": "XPS",
+            "application/rtf": "RTF",
+            "text/rtf": "RTF",
+            "application/epub+zip": "EPUB",
+            "application/postscript": "PostScript",
+        },
+        "spreadsheet": {
+            "application/vnd.ms-excel": "Excel",
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.template": "Excel",
+            "application/vnd.ms-excel.sheet.macroenabled.12": "Excel",
+            "application/vnd.ms-excel.sheet.binary.macroenabled.12": "Excel",
+            "application/vnd.apple.numbers": "Numbers",
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
+            "application/vnd.oasis.opendocument.spreadsheet": "ODS",
+        },
+        "presentation": {
+            "application/vnd.ms-powerpoint": "PowerPoint",
+            "application/vnd.openxmlformats-officedocument.presentationml.slideshow": "PowerPoint",
+            "application/vnd.ms-powerpoint.presentation.macroenabled.12": "PowerPoint",
+            "application/vnd.apple.keynote": "Keynote",
+            "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
+            "application/vnd.oasis.opendocument.presentation": "ODP",
+        },
+        "archive": {
+            "application/zip": "ZIP",
+            "application/x-rar-compressed": "RAR",
+            "application/vnd.rar": "RAR",
+            "application/x-7z-compressed": "7z",
+            "application/gzip": "GZIP",
+            "application/x-tar": "TAR",
+            "application/x-bzip2": "BZIP2",
+            "application/x-xz": "XZ",
+            "application/zstd": "ZSTD",
+            "application/java-archive": "JAR",
+            "application/vnd.android.package-archive": "APK",
+            "application/vnd.ms-cab-compressed": "CAB",
+            "application/x-lz4": "LZ4",
+        },
+    }
+)
+
+WHOLE: Mapping[str, tuple[str, str]] = MappingProxyType({"application/octet-stream": ("二进制文件", "binary file")})
+"""Types that have a name of their own instead of a format and a noun."""
+
+FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {mime_type: (name, noun) for noun, formats in FORMATS.items() for mime_type, name in formats.items()}
+)
+
+
+def friendly_type(mime_type: str, language: str | None) -> str:
+    """`PNG 图片` or `PNG image` for a MIME type in the table; any other comes back as it is."""
+    english = nearest(language) == "en"
+    if mime_type in WHOLE:
+        return WHOLE[mime_type][english]
+    if mime_type not in FORMAT_OF:
+        return mime_type
+    name, noun = FORMAT_OF[mime_type]
+    return f"{name} {NOUNS[noun][english]}"

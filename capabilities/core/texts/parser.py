@@ -1,0 +1,207 @@
+"""The way back from the texts that models read to their fields (MCR-3.6, MCR-P5).
+
+Each reader takes the lines of one block in their fixed order. A name is one line whatever it contains, so the first
+line that does not fit ends the reading, and nothing a name says can be taken for a field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from capabilities.core.texts.phrases import LANGUAGES, Words, read_back
+
+COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
+
+PLACE = re.compile(r" \(artifact:[^ ]*$")
+"""Where the reference begins: ids are written without spaces, so the last such place is not in a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDescription:
+    """The fields of one block; None where the block has no such line.
+
+    `block` is attachment, unreadable, failed, truncated or lead. `size` is the words written (`1.2 MB`), `type_name`
+    the friendly type, `filename` the name as shown. `agents` is empty when the block says that nobody can read it;
+    `names_tool` tells whether it names a tool to call next.
+    """
+
+    block: str
+    language: str
+    content_type: str | None = None
+    filename: str | None = None
+    artifact_ref: str | None = None
+    url: str | None = None
+    size: str | None = None
+    mime_type: str | None = None
+    type_name: str | None = None
+    agents: tuple[str, ...] = ()
+    unreadable: bool = False
+    names_tool: bool = False
+    total_chars: int | None = None
+    start: int | None = None
+    end: int | None = None
+    tail_chars: int | None = None
+
+
+def parse(text: str) -> ParsedDescription | None:
+    """The fields of a text that is one block and nothing else; None for any other text (MCR-P5)."""
+    lines = _lines(text.strip("\r\n"))
+    found = _at(lines, 0)
+    return found[0] if found and found[1] == len(lines) else None
+
+
+def parse_all(text: str) -> tuple[ParsedDescription, ...]:
+    """Every block in a message, in order; other lines are passed over."""
+    lines, position, blocks = _lines(text), 0, []
+    while position < len(lines):
+        found = _at(lines, position)
+        if found:
+            blocks.append(found[0])
+        position = found[1] if found else position + 1
+    return tuple(blocks)
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
+
+
+Found = tuple[ParsedDescription, int]
+"""A block and the index of the line after it."""
+
+
+def _at(lines: Sequence[str], position: int) -> Found | None:
+    for opening, language, read in READERS:
+        if lines[position].startswith(opening):
+            return read(_Cursor(lines, position), language, LANGUAGES[language])
+    return None
+
+
+class _Cursor:
+    """A place in a list of lines; `take` and `after` go on only when the line is the one wanted."""
+
+    def __init__(self, lines: Sequence[str], position: int) -> None:
+        self.lines = lines
+        self.position = position
+
+    def take(self, line: str) -> bool:
+        fits = self.position < len(self.lines) and self.lines[self.position] == line
+        self.position += fits
+        return fits
+
+    def after(self, label: str, end: str = "") -> str | None:
+        line = self.lines[self.position] if self.position < len(self.lines) else ""
+        if not (line.startswith(label) and line.endswith(end) and len(line) >= len(label) + len(end)):
+            return None
+        self.position += 1
+        return line[len(label) : len(line) - len(end)]
+
+    def name(self, label: str, end: str = "") -> str | None:
+        value = self.after(label, end)
+        return None if value is None else read_back(value)
+
+
+def _read_attachment(at: _Cursor, language: str, say: Words) -> Found | None:
+    if not at.take(say.received):
+        return None
+    noun = at.after(say.type)
+    kinds = [kind for kind, word in say.nouns.items() if word == noun]
+    names = [at.name(label) for label in (say.filename, say.reference, say.link)]
+    size, mime_type, unreadable = at.after(say.size), at.name(say.mime_type), at.take(say.unreadable_status)
+    if not (kinds and at.take("") and at.take(say.cannot)):
+        return None
+    names_tool = at.take(say.forward_to(kinds[0]))
+    agents = at.after(say.suggested if names_tool else say.able)
+    if agents is None and not at.take(say.nobody):
+        return None
+    readers = tuple(read_back(agent) for agent in agents.split(", ")) if agents else ()
+    filename, reference, url = names
+    return ParsedDescription(
+        "attachment",
+        language,
+        kinds[0],
+        filename,
+        reference,
+        url,
+        size,
+        mime_type,
+        None,
+        readers,
+        unreadable,
+        names_tool,
+    ), at.position
+
+
+def _read_unreadable(at: _Cursor, language: str, say: Words) -> Found | None:
+    first = at.after(say.unreadable, ")")
+    type_name = at.name(say.type)
+    size = at.after(say.short_size)
+    if first is None or type_name is None or not PLACE.search(first) or not at.take(say.cannot_read):
+        return None
+    name, _, reference = first.rpartition(" (")
+    return ParsedDescription(
+        "unreadable",
+        language,
+        filename=read_back(name),
+        artifact_ref=read_back(reference),
+        size=size,
+        type_name=type_name,
+    ), at.position
+
+
+def _read_failed(at: _Cursor, language: str, say: Words) -> Found | None:
+    name = at.name(say.failed, "]")
+    if name is None or not at.take(say.error) or not at.take(say.check):
+        return None
+    reference = at.name(say.reference)
+    return ParsedDescription("failed", language, filename=name, artifact_ref=reference, unreadable=True), at.position
+
+
+@cache
+def _truncated_pattern(language: str) -> re.Pattern[str]:
+    say = LANGUAGES[language]
+    head = re.escape(say.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
+    tail = re.escape(say.tail).replace(r"\{tail\}", COUNT)
+    call = re.escape(say.call).replace(r"\{offset\}", "[0-9]+")
+    of, whole = (re.escape(text).replace(r"\{reference\}", "(.+)") for text in (say.call_of, say.whole))
+    return re.compile(f"{head}(?:{tail})?(?:({call})(?:{of})?|{whole})?")
+
+
+def _read_truncated(at: _Cursor, language: str, _: Words) -> Found | None:
+    line = at.after("", "]")
+    match = _truncated_pattern(language).fullmatch(line) if line else None
+    if match is None:
+        return None
+    total, start, end, shown = (int(number.replace(",", "")) if number else 0 for number in match.groups()[:4])
+    reference = match[6] or match[7]
+    return ParsedDescription(
+        "truncated",
+        language,
+        artifact_ref=read_back(reference) if reference else None,
+        names_tool=match[5] is not None,
+        total_chars=total,
+        start=start,
+        end=end,
+        tail_chars=shown,
+    ), at.position
+
+
+def _read_lead(at: _Cursor, language: str, say: Words) -> Found | None:
+    name = at.name(say.lead, "):")
+    return None if name is None else (ParsedDescription("lead", language, filename=name), at.position)
+
+
+READERS = tuple(
+    (opening, language, read)
+    for language, say in LANGUAGES.items()
+    for opening, read in (
+        (say.received, _read_attachment),
+        (say.unreadable, _read_unreadable),
+        (say.failed, _read_failed),
+        (say.truncated.partition("{")[0], _read_truncated),
+        (say.lead, _read_lead),
+    )
+)
+"""How each block begins, in which language, and who reads it; no opening begins another."""

@@ -1,0 +1,136 @@
+"""What the agents' pages show: what each reads itself, and who takes the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from capabilities.access import living
+from capabilities.core.services.agents import AgentDirectory, AgentProfile
+from capabilities.models import Agent
+from capabilities.ports import Link, ports
+
+READABLE = ("text", "vision", "audio", "file", "video")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One kind of content for one agent: it reads it itself, or `others` can take it."""
+
+    name: str
+    itself: bool
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLine:
+    """One agent of the list."""
+
+    row: Agent
+    reads: tuple[str, ...]
+    hands_to: tuple[str, ...]
+    unread: tuple[str, ...]
+    keys: int
+
+
+def profile_of(row: Agent, directory: AgentDirectory) -> AgentProfile:
+    """The agent as others see it; one that expired counts as text only."""
+    return directory.get(row.agent_id) or AgentProfile(row.agent_id, row.name, row.description)
+
+
+def readings(profile: AgentProfile, directory: AgentDirectory) -> list[Reading]:
+    """What the agent reads, and who takes what it cannot."""
+    found = []
+    for name in READABLE:
+        others = tuple(other for other in directory.with_capability(name) if other != profile.id)
+        found.append(Reading(name, profile.capabilities.has(name), others))
+    return found
+
+
+def agent_lines(q: str = "") -> list[AgentLine]:
+    """The agents that match; two queries."""
+    now = timezone.now()
+    alive = Q(keys__revoked_at=None) & (Q(keys__expires_at=None) | Q(keys__expires_at__gt=now))
+    rows = living(
+        Agent.objects.select_related("service", "owner")
+        .annotate(working=Count("keys", filter=alive))
+        .order_by("agent_id")
+    )
+    if q:
+        rows = rows.filter(Q(agent_id__icontains=q) | Q(name__icontains=q) | Q(description__icontains=q))
+    directory = ports.installed.agents()
+    return [agent_line(row, directory) for row in rows]
+
+
+def agent_line(row: Agent, directory: AgentDirectory) -> AgentLine:
+    """One agent of the list."""
+    profile = profile_of(row, directory)
+    found = readings(profile, directory)
+    hands_to = tuple(dict.fromkeys(name for each in found if not each.itself for name in each.others))
+    unread = tuple(each.name for each in found if not each.itself and not each.others)
+    reads = tuple(name for name in profile.capabilities.input)
+    return AgentLine(row, reads, hands_to, unread, row.working)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a whole chain reads: `all` of its candidates do, only `some` do; `unserved` have no service row."""
+
+    links: tuple[Link, ...]
+    all: tuple[str, ...]
+    some: tuple[str, ...]
+    unserved: tuple[str, ...]
+
+
+def guarantee(task_type: str) -> Guarantee | None:
+    """What the chain of a route guarantees; None for an unknown one."""
+    links = ports.routes.chain(task_type)
+    if not links:
+        return None
+    sets = [set(link.capabilities.input) for link in links]
+    every, any_of = set.intersection(*sets), set.union(*sets)
+    ordered = [name for name in (*READABLE, *sorted(any_of - set(READABLE))) if name in any_of]
+    return Guarantee(
+        links,
+        tuple(name for name in ordered if name in every),
+        tuple(name for name in ordered if name not in every),
+        tuple(link.name for link in links if not link.is_service),
+    )
+
+
+def model_name(row: Agent) -> str:
+    """The model name the agent's requests carry."""
+    if row.task_type:
+        return f"task:{row.task_type}"
+    return row.service.service_id if row.service else "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A ready call: the tool it is for, the language it is written in, the text."""
+
+    name: str
+    language: str
+    text: str
+
+
+def snippets(row: Agent) -> tuple[Snippet, ...]:
+    """Ready calls with the real address."""
+    base, model = settings.PUBLIC_URL.rstrip("/"), model_name(row)
+    curl = (
+        f"curl {base}/v1/chat/completions \\\n"
+        '  -H "Authorization: Bearer $ROUTING_ADMIN_KEY" \\\n'
+        '  -H "Content-Type: application/json" \\\n'
+        f"""  -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'"""
+    )
+    sdk = (
+        "import os\n\nfrom openai import OpenAI\n\n"
+        f'client = OpenAI(base_url="{base}/v1", api_key=os.environ["ROUTING_ADMIN_KEY"])\n'
+        "answer = client.chat.completions.create(\n"
+        f'    model="{model}", messages=[{{"role": "user", "content": "Hello"}}]\n)\n'
+        "print(answer.choices[0].message.content)"
+    )
+    return Snippet("curl", "shell", curl), Snippet("OpenAI SDK", "python", sdk)

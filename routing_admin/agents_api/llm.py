@@ -1,0 +1,184 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The agents' API: `/llm/send`, `/llm/resolve` and the timeline of one's own requests (CONTRACT §4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from artifacts.storage.content import RowStore
+from capabilities.api.calls import CallError, answer, needs, principal_of, read_as, takes
+from capabilities.api.schemas import AttachmentIn
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.wire import Answer
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import Done
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.planning.plan import NoRouteError, resolve_route
+from routing_admin.core.planning.resolution import plan_as_json
+from routing_admin.dispatch.plan import Job, job_for
+from routing_admin.dispatch.send import Dispatch, surroundings
+from routing_admin.gateway.errors import retry_headers
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log import search
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.recorder import Telling, answer_told
+from routing_admin.server.draining import DrainingError
+from routing_admin.server.request_id import request_id_of
+
+router = Router()
+route = needs("route")
+
+
+class ResolveIn(Schema):
+    """What a request says about its routing; the rest of it may be left out."""
+
+    prompt: str = ""
+    systemPrompt: str | None = None
+    maxTokens: int | None = Field(None, ge=1, strict=True)
+    temperature: float | None = Field(None, ge=0, le=2)
+    taskType: str | None = Field(None, max_length=200)
+    language: str | None = Field(None, max_length=35)
+    attachments: list[AttachmentIn] = Field(default_factory=list, max_length=100)
+
+
+class SendIn(ResolveIn):
+    """A request for a model; only `prompt` is needed."""
+
+    prompt: str
+
+
+@router.post("/llm/send", auth=needs("route", in_async=True), tags=["llm"], openapi_extra=takes(SendIn))
+async def send(request: HttpRequest) -> HttpResponse:
+    """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
+
+    A caller that goes away ends the walk.
+    """
+    telling, job = await sync_to_async(decided)(request)
+    try:
+        return answer(answered(job, await answer_told(Dispatch(job), telling)))
+    except (RouterError, DrainingError) as error:
+        attempts = [attempt.as_json() for attempt in getattr(error, "attempts", ())]
+        told = {"error": error.code, "message": error.message, "requestId": request_id_of(request)}
+        response = answer({**told, "attempts": attempts}, error.status)
+        for name, value in retry_headers(error).items():
+            response.headers[name] = value
+        return response
+
+
+def decided(request: HttpRequest) -> tuple[Telling, Job]:
+    """The request with everything that reads rows done. Raises `CallError` and `InvalidError`."""
+    principal = principal_of(request)
+    body = read_as(request, SendIn)
+    telling = Telling(request_id_of(request), "api")
+    telling.knows(agent=principal.agent, key=principal.key, asked_model=f"task:{body.taskType or 'default'}")
+    job = job_of(body, principal.agent)
+    telling.job(job, job.plan.task_type)
+    return telling, job
+
+
+@router.post("/llm/resolve", auth=route, tags=["llm"], openapi_extra=takes(ResolveIn))
+def resolve(request: HttpRequest) -> HttpResponse:
+    """The same decision without calling anyone: the route taken, the directive, and every candidate's prospect."""
+    job = job_of(read_as(request, ResolveIn), principal_of(request).agent)
+    return answer(plan_as_json(job.plan, surroundings().cooldowns))
+
+
+@router.get("/requests/{request_id}", auth=route, tags=["llm"])
+def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
+    """The attempt timeline of one of the agent's own requests, by its `x-request-id`."""
+    journal.flush()
+    row = search.with_id(request_id)
+    if row is None or row.agent != principal_of(request).agent:
+        raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
+    return answer(timeline(row))
+
+
+def job_of(body: ResolveIn, agent: str) -> Job:
+    """The decided request. Raises `CallError`: 404 for an artifact that never was, 503 without a route."""
+    state = snapshot.current()
+    try:
+        taken, matched = resolve_route(state.configuration, body.taskType)
+    except NoRouteError as error:
+        raise CallError(503, "no_route", str(error)) from None
+    files = tuple(attached(each, RowStore(agent)) for each in body.attachments)
+    system = (Message(Role.SYSTEM, (TextPart(body.systemPrompt),)),) if body.systemPrompt else ()
+    messages = (*system, Message(Role.USER, (TextPart(body.prompt), *files)))
+    chat = ChatRequest(messages, body.temperature, body.maxTokens)
+    return job_for(state, taken, chat, matched=matched, language=body.language, agent=agent)
+
+
+def attached(given: AttachmentIn, rows: RowStore) -> FilePart:
+    """The file an attachment refers to, as its artifact says what it is; one that is gone says so (decision 16).
+
+    Raises `CallError` 404 for one that never existed for this agent.
+    """
+    found = rows.part(given.artifactRef)
+    if found is None:
+        message = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
+        raise CallError(404, "artifact_not_found", message, ref=given.artifactRef)
+    return found
+
+
+def answered(job: Job, done: Done[Answer]) -> dict[str, Any]:
+    """The answer of `/llm/send` (CONTRACT §4)."""
+    usage = done.answer.usage
+    return {
+        "content": done.answer.text,
+        "provider": done.candidate.provider,
+        "model": done.candidate.model,
+        "taskType": job.plan.task_type,
+        "language": job.plan.language,
+        "usage": {
+            "promptTokens": usage.prompt_tokens,
+            "completionTokens": usage.completion_tokens,
+            "totalTokens": usage.total_tokens,
+        },
+        "finishReason": done.answer.finish_reason,
+        "attempts": [attempt.as_json() for attempt in done.attempts],
+    }
+
+
+def timeline(row: RequestLog) -> dict[str, Any]:
+    """A logged request with its attempts; times in milliseconds from its beginning."""
+    return {
+        "id": row.id,
+        "startedAt": row.started_at.isoformat(),
+        "surface": row.surface,
+        "model": row.asked_model,
+        "taskType": row.task_type,
+        "matched": row.matched,
+        "language": row.language,
+        "stream": row.stream,
+        "outcome": row.outcome,
+        "status": row.status,
+        "error": row.error or None,
+        "answeredBy": {"provider": row.provider, "model": row.model} if row.provider else None,
+        "durationMs": round(row.duration_ms, 1),
+        "firstContentMs": row.first_content_ms,
+        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
+        "adaptation": row.adaptation,
+        "revision": row.revision,
+        "attempts": [_attempt(each) for each in row.attempts.all()],
+    }
+
+
+def _attempt(row: AttemptLog) -> dict[str, Any]:
+    return {
+        "provider": row.provider,
+        "model": row.model,
+        "outcome": row.outcome,
+        "statusCode": row.status,
+        "error": row.error or None,
+        "retryAttempts": row.retry_attempts,
+        "startedMs": round(row.started_ms, 1),
+        "durationMs": round(row.duration_ms, 1),
+        "firstContentMs": row.first_content_ms,
+        "tries": row.tries,
+        "deliveries": row.deliveries,
+        "droppedParams": row.dropped_params,
+    }

@@ -1,0 +1,225 @@
+"""The agents' API, put together from the apps' routers, and its calls about routes and configuration (CONTRACT §4)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+from ninja import NinjaAPI, Router
+from ninja.openapi.schema import OpenAPISchema
+from ninja.params.functions import Query
+
+from artifacts.api.endpoints import router as artifacts_router
+from artifacts.storage.uploads import received_files
+from capabilities.api.calls import CallError, agent_actor, answer, json_of, needs, read_body
+from capabilities.api.endpoints import router as capabilities_router
+from capabilities.api.schemas import ErrorOut
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InvalidError, NotFoundError
+from routing_admin.actions import import_configuration, preview_import
+from routing_admin.actions.importing import Preview
+from routing_admin.agents_api.errors import details_of, with_our_errors
+from routing_admin.agents_api.llm import router as llm_router
+from routing_admin.configuration import exports, snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.configuration.diff import sentence
+from routing_admin.core.documents.problem_sentences import errors
+from routing_admin.core.files.exporting import Mode
+from routing_admin.core.files.importing import FileFormat
+from routing_admin.core.files.llm_routing import write_route
+
+MAX_WAIT = 60.0
+LOOK_EVERY = 0.25
+
+router = Router()
+registry_read = needs("registry:read")
+
+
+@router.get("/routes", auth=registry_read, tags=["configuration"])
+def list_routes(request: HttpRequest) -> HttpResponse:
+    """Task routes in their order, written as in llm-routing.json."""
+    configuration = snapshot.current().configuration
+    names = {provider.name for provider in configuration.providers}
+    routes = [
+        {"taskType": route.task_type, "fallback": [], **write_route(route, names)} for route in configuration.routes
+    ]
+    return answer({"routes": routes})
+
+
+@router.get("/providers", auth=registry_read, tags=["configuration"])
+def list_providers(request: HttpRequest) -> HttpResponse:
+    """Providers in their order, and whether each can be called; never a key."""
+    return answer({"providers": providers_json(snapshot.current())})
+
+
+def providers_json(state: Snapshot) -> list[dict[str, Any]]:
+    """Every provider; `reason` says why one is not usable."""
+    found = []
+    for provider in state.configuration.providers:
+        key = state.keys[provider.name]
+        reason = key.reason or ("" if provider.enabled else f"{provider.name} is disabled.")
+        found.append(
+            {
+                "providerName": provider.name,
+                "protocol": provider.protocol,
+                "endpoint": provider.endpoint,
+                "defaultModel": provider.default_model,
+                "enabled": provider.enabled,
+                "usable": provider.enabled and key.usable,
+                **({"reason": reason} if reason else {}),
+            }
+        )
+    return found
+
+
+@router.post(
+    "/config/import",
+    auth=needs("config:write"),
+    tags=["configuration"],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "llm-routing.json or llmservices.json, or both as multipart parts named file.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    },
+)
+def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
+    """Imports a file as one revision, or with `dryRun` says what that would change. `If-Match` names the revision
+    the caller has seen. A file with an error changes nothing and every problem is listed."""
+    files, expected = files_of(request), revision_in(request.headers.get("if-match", ""))
+    if not dryRun:
+        applied = import_configuration(agent_actor(request), files, prune=prune, expected=expected)
+        return answer(import_json(applied.preview, applied.revision or applied.preview.revision))
+    seen = preview_import(files, prune=prune)
+    if expected is not None and expected != (seen.revision or 0):
+        raise ConflictError("The configuration was changed meanwhile. Look at the new difference, then apply.")
+    if not seen.imported.accepted:
+        raise InvalidError(errors(seen.imported.problems))
+    return answer({**import_json(seen, seen.revision), "dryRun": True})
+
+
+@router.get("/config/{name}", auth=needs("config:read", in_async=True), tags=["configuration"])
+async def export_config(
+    request: HttpRequest,
+    name: str,
+    mode: str = Query("full", alias="for"),
+    wait: float = 0,
+    since: int | None = None,
+) -> HttpResponse:
+    """A file of the configuration, keys only as `${…}`; its ETag is the revision.
+
+    With `since` it answers at once unless that is the current revision; then it waits up to `wait` seconds for the
+    next one. `If-None-Match` with the current ETag gives 304.
+    """
+    wanted, file = one_of(Mode, mode, "for"), named_file(name)
+    state = await newer_than(since, min(max(wait, 0.0), MAX_WAIT))
+    tag = f'"{state.revision or 0}"'
+    if request.headers.get("if-none-match") == tag:
+        response = HttpResponse(status=304)
+    else:
+        text = exports.export(file, wanted, state.configuration).text
+        response = HttpResponse(text, content_type="application/json; charset=utf-8")
+    response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
+    response["Cache-Control"] = "private, no-cache"
+    patch_vary_headers(response, ("Authorization", "x-api-key"))
+    return response
+
+
+async def newer_than(since: int | None, wait: float) -> Snapshot:
+    """The snapshot as soon as its revision is not `since`, else the one there is after so many seconds."""
+    look, end = sync_to_async(snapshot.current), time.monotonic() + wait
+    state = await look()
+    while since is not None and (state.revision or 0) == since and time.monotonic() < end:
+        await asyncio.sleep(min(LOOK_EVERY, max(end - time.monotonic(), 0)))
+        state = await look()
+    return state
+
+
+def named_file(name: str) -> FileFormat:
+    """The file of that name. Raises `NotFoundError`."""
+    try:
+        return FileFormat(name.removesuffix(".json"))
+    except ValueError:
+        raise NotFoundError(f"There is no file {name}. There are: {', '.join(FileFormat)}.") from None
+
+
+def one_of(kind: type[Mode], word: str, field: str) -> Mode:
+    """The member with that value. Raises `InvalidError`."""
+    try:
+        return kind(word)
+    except ValueError:
+        raise InvalidError([Problem(field, f"{field} is one of: {', '.join(kind)}.", "enum")]) from None
+
+
+def import_json(seen: Preview, revision: int | None) -> dict[str, Any]:
+    """What an import did or would do."""
+    return {
+        "revision": revision,
+        "changes": [
+            {
+                "action": change.action.value,
+                "kind": change.kind,
+                "name": change.name,
+                "field": change.field,
+                "text": sentence(change),
+            }
+            for change in seen.changes
+        ],
+        "problems": details_of(seen.imported.problems),
+        "keptUnknown": list(seen.imported.kept_unknown),
+    }
+
+
+def files_of(request: HttpRequest) -> list[bytes]:
+    """The files in a body: the body itself, or every multipart part named file."""
+    if request.content_type != "multipart/form-data":
+        return [read_body(request)]
+    files = received_files(request)
+    if not files or any(file.file is None for file in files):
+        raise InvalidError([Problem("file", "Send one or two parts named file, each below 2 MiB.", "required")])
+    return [file.open().read() for file in files]
+
+
+def revision_in(tag: str) -> int | None:
+    """The revision in an If-Match header; None when there is none. Raises `CallError` for a tag that is not ours."""
+    word = tag.strip().removeprefix("W/").strip('"')
+    if word in ("", "*"):
+        return None
+    if not word.isdigit():
+        raise CallError(400, "invalid_request", "If-Match names a revision, as the ETag of GET /config does.")
+    return int(word)
+
+
+class AgentsApi(NinjaAPI):
+    """The API, whose description says of every call how a refusal looks."""
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        """The OpenAPI document."""
+        document = super().get_openapi_schema(**options)
+        refused = {"description": "Refused, or failed", **json_of(ErrorOut)}
+        for item in document["paths"].values():
+            for operation in item.values():
+                operation["responses"]["default"] = refused
+        return document
+
+
+def agents_api() -> NinjaAPI:
+    """The API of all apps; docs at /api/v1/docs."""
+    api = AgentsApi(
+        title="Agents' API",
+        version="1",
+        description="What agents ask: services, agents, artifacts, messages, routes. Errors all have one shape.",
+        urls_namespace="agents-api",
+        auth=needs("route"),
+    )
+    for each in (capabilities_router, artifacts_router, router, llm_router):
+        api.add_router("", each)
+    return api
+
+
+urls = with_our_errors(agents_api())

@@ -1,0 +1,19 @@
+"""Both files of the configuration in use, as commands, API, pages and the publish directory give them out."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.files import exporting
+from routing_admin.core.files.exporting import Export, Mode
+from routing_admin.core.files.importing import FileFormat
+
+FILES = tuple(FileFormat)
+
+
+def export(name: FileFormat, mode: Mode = Mode.FULL, configuration: Configuration | None = None) -> Export:
+    """One file; of the configuration in use when none is given."""
+    value = configuration if configuration is not None else snapshot.current().configuration
+    return exporting.export(value, name, mode, public_url=settings.PUBLIC_URL)

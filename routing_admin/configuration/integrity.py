@@ -1,0 +1,126 @@
+"""Whether the installation is whole: what `doctor` looks at, and nothing it changes.
+
+Each check returns its problems as sentences that say what and where; none tells a secret.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
+from capabilities.core.message import UnreadableError
+from capabilities.models import Provider
+from capabilities.secrets import KeyUnreadableError, open_key
+from routing_admin.configuration import revisions, rows
+from routing_admin.core.configuration.checks import check
+from routing_admin.core.configuration.diff import diff
+from routing_admin.models import Revision
+
+
+def databases() -> list[str]:
+    """Problems of the database files; an engine that checks itself is only asked for an answer."""
+    found = []
+    for alias in connections:
+        with connections[alias].cursor() as cursor:
+            if connections[alias].vendor != "sqlite":
+                cursor.execute("SELECT 1")
+                continue
+            for pragma in ("quick_check", "foreign_key_check"):
+                cursor.execute(f"PRAGMA {pragma}")
+                said = [row for row in cursor.fetchall() if row != ("ok",)]
+                found += [f"{alias}: {pragma} says {' '.join(map(str, row))}" for row in said[:10]]
+    return found
+
+
+def migrations() -> list[str]:
+    """Tables that are older than the program."""
+    found = []
+    for alias in connections:
+        executor = MigrationExecutor(connections[alias])
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        found += [f"{alias}: migration {one.app_label} {one.name} has not been applied" for one, _ in plan]
+    return [*found, *(["Run: python manage.py bootstrap"] if found else [])]
+
+
+def configuration() -> list[str]:
+    """Where the rows make no valid configuration, or are not what the newest revision says."""
+    now = rows.read()
+    found = [f"{each.field}: {each.message}" for each in check(now) if each.severity == "error"]
+    changes = diff(revisions.latest(), now)
+    if changes:
+        found.append(f"The rows differ from the newest revision in {len(changes)} places: something wrote past it.")
+    return found
+
+
+def history() -> list[str]:
+    """Revisions whose content is not the one they were written with."""
+    return [
+        f"Revision {revision.number} is not what was written: its digest does not fit."
+        for revision in Revision.objects.iterator(chunk_size=20)
+        if revisions.digest(revision.snapshot) != revision.sha256
+    ]
+
+
+def keys() -> list[str]:
+    """Providers whose stored key cannot be opened."""
+    found = []
+    for provider in Provider.objects.exclude(stored_key=None).select_related("stored_key"):
+        try:
+            if provider.stored_key is not None:
+                open_key(provider.stored_key, provider.endpoint)
+        except KeyUnreadableError as problem:
+            found.append(f"{provider.name}: {problem}")
+    return found
+
+
+def artifacts() -> list[str]:
+    """Living artifacts whose bytes are missing or damaged; every byte is read."""
+    store = byte_store()
+    found = []
+    for sha256 in Artifact.objects.living().order_by().values_list("sha256", flat=True).distinct():
+        try:
+            store.verify(sha256)
+        except UnreadableError as problem:
+            names = list(Artifact.objects.living().filter(sha256=sha256).values_list("id", flat=True)[:3])
+            found.append(f"artifact:{', artifact:'.join(names)}: {problem}")
+    return found
+
+
+def administrators() -> list[str]:
+    """Nobody who could sign in and change something."""
+    people = User.objects.filter(is_staff=True, is_active=True)
+    if any(user.has_usable_password() for user in people):
+        return []
+    return ["No administrator can sign in. Run: python manage.py changepassword NAME"]
+
+
+def secrecy() -> list[str]:
+    """Files of the data directory that others on this machine can read."""
+    private = [settings.DATA_DIR / name for name in ("secret_key", "keys")]
+    return [f"{path} can be read by others. Run: chmod 600 {path}" for path in private if readable_by_others(path)]
+
+
+def readable_by_others(path: Path) -> bool:
+    """Whether the file is there and more than its owner may read it."""
+    return path.exists() and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+
+
+CHECKS: Mapping[str, Callable[[], list[str]]] = {
+    "databases": databases,
+    "migrations": migrations,
+    "configuration": configuration,
+    "history": history,
+    "provider keys": keys,
+    "artifacts": artifacts,
+    "administrators": administrators,
+    "data directory": secrecy,
+}
+"""What is looked at, in this order."""

@@ -1,0 +1,138 @@
+"""The newest of a value that is kept in rows and carries a stamp, for a process that must not read it at every use.
+
+`current()` is never older than `FRESH_SECONDS`: whoever finds it older waits for a look, one look for all who come
+meanwhile. Where the rows cannot be read the value known goes on, and it is told since when (faults.md, row 55).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from django.core.exceptions import SynchronousOnlyOperation
+from django.utils import timezone
+
+from routing_admin.databases.router import drop_connections
+from routing_admin.databases.sqlite import waiting_at_most
+
+log = logging.getLogger(__name__)
+
+FRESH_SECONDS = 0.9
+"""How old a look may be: less than the second within which a change holds in every process (CONTRACT §3)."""
+LOOK_WAIT_SECONDS = 0.25
+"""How long a look waits for a locked database before the value known goes on."""
+NEVER = float("-inf")
+
+
+class Stamped(Protocol):
+    """A value that says which change it was built after."""
+
+    @property
+    def stamp(self) -> int:
+        """The number of that change."""
+
+
+S = TypeVar("S", bound=Stamped)
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[S]):
+    """What is known at one moment, swapped whole: the value, when it was last looked for and last found the newest.
+
+    Both moments are by the clock of `Newest`; `unread_since` is a time of day, None while the rows can be read.
+    `stamp` is the last one seen: newer than the value's where the rows behind it could not be read.
+    """
+
+    value: S
+    stamp: int
+    looked_at: float
+    read_at: float
+    unread_since: datetime | None = None
+
+
+class Newest(Generic[S]):
+    """Holds the newest value; `stamp` asks the rows for the number of the last change, `build` reads them all."""
+
+    def __init__(
+        self, build: Callable[[], S], stamp: Callable[[], int], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._build, self._ask_stamp, self._clock = build, stamp, clock
+        self._known: Known[S] | None = None
+        self._looking = threading.Lock()
+
+    def current(self) -> S:
+        """The newest value. Raises what reading it raises as long as none is known at all."""
+        came, known = self._clock(), self._known
+        if known is not None and came - known.looked_at <= FRESH_SECONDS:
+            return known.value
+        with self._looking:
+            known = self._known
+            if known is None:
+                return self._read().value
+            return (known if came - known.looked_at <= FRESH_SECONDS else self._look(known)).value
+
+    def look(self) -> None:
+        """Looks now, however fresh the value is, so that nobody has to wait for it; the first use reads it."""
+        with self._looking:
+            if self._known is not None:
+                self._look(self._known)
+
+    def refresh(self) -> S:
+        """Reads the value whatever its stamp says. Raises what reading raises; the next use looks again then."""
+        with self._looking:
+            if self._known is not None:
+                self._known = replace(self._known, looked_at=NEVER)
+            return self._read().value
+
+    def forget(self) -> None:
+        """Lets the next use read the rows: for tests, whose rows are rolled back behind our back."""
+        self._known = None
+
+    def unread_since(self) -> datetime | None:
+        """Since when the rows cannot be read; None while they can."""
+        return self._known.unread_since if self._known else None
+
+    def stamp(self) -> int:
+        """The number of the last change seen, of a value that could not be read too; what is kept elsewhere under
+        another one is out of date. Call `current()` first."""
+        if self._known is None:
+            raise LookupError("nothing was read yet")
+        return self._known.stamp
+
+    def read_at(self) -> float:
+        """When the value was last found to be the newest, by the clock given; before all time where none is known."""
+        return self._known.read_at if self._known else NEVER
+
+    def _read(self) -> Known[S]:
+        began, value = self._clock(), self._build()
+        self._known = Known(value, value.stamp, began, began)
+        return self._known
+
+    def _look(self, known: Known[S]) -> Known[S]:
+        """What is known after one look; a failed one keeps the value."""
+        began, stamp = self._clock(), known.stamp
+        try:
+            with waiting_at_most(LOOK_WAIT_SECONDS):
+                stamp = self._ask_stamp()
+                value = known.value if stamp == known.value.stamp else self._build()
+        except SynchronousOnlyOperation:  # a call on an event loop: our mistake, not the database's
+            raise
+        except Exception as error:  # whatever stands in the way of reading, calls go on with what is known
+            self._known = self._unread(replace(known, stamp=stamp), error)
+        else:
+            if known.unread_since is not None:
+                log.warning("the configuration can be read from the database again")
+            self._known = Known(value, value.stamp, began, began)
+        return self._known
+
+    def _unread(self, known: Known[S], error: Exception) -> Known[S]:
+        drop_connections()
+        if known.unread_since is None:
+            said = "the configuration cannot be read from the database, calls go on with what is known: %s: %s"
+            log.error(said, type(error).__name__, error)
+        return replace(known, looked_at=self._clock(), unread_since=known.unread_since or timezone.now())

@@ -1,0 +1,121 @@
+"""The ledger: every change is one transaction with one revision and its audit event, or nothing at all.
+
+`change` may be nested; the outermost reads the whole configuration back from the rows, checks it, and compares it with
+the revision before. After the commit the new snapshot is taken up and published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from capabilities.errors import InvalidError
+from capabilities.ports import Act, Actor
+from routing_admin.configuration import publishing, rows, snapshot
+from routing_admin.core.configuration.as_json import from_json, to_json
+from routing_admin.core.configuration.checks import check
+from routing_admin.core.configuration.diff import diff
+from routing_admin.core.configuration.specs import EMPTY, Configuration
+from routing_admin.models import AuditEvent, Installation, Revision
+
+IN_SNAPSHOT = frozenset({"agent", "installation"})
+"""Kinds of things that the snapshot holds although not all are in the configuration: run-time agents, recording."""
+
+_open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
+
+
+class Ledger:
+    """Records changes; see `capabilities.ports.Ledger`."""
+
+    @contextmanager
+    def change(self, actor: Actor, act: Act) -> Iterator[Act]:
+        """One revision for everything done inside; joins the change that is open already."""
+        acts = _open.get()
+        if acts is not None:
+            yield act
+            acts.append(act)
+            return
+        token = _open.set([])
+        try:
+            with transaction.atomic():
+                yield act
+                inner = _open.get() or []
+                number = record(actor, act, inner)
+                for item in (act, *inner):
+                    item.revision = number
+                    write_event(actor, item)
+        finally:
+            _open.reset(token)
+        snapshot.refresh()
+        publishing.publish()
+
+    @contextmanager
+    def audit(self, actor: Actor, act: Act) -> Iterator[Act]:
+        """An act that leaves the configuration as it is, e.g. issuing a key."""
+        with transaction.atomic():
+            yield act
+            if act.object_kind in IN_SNAPSHOT:
+                Installation.objects.update(version=F("version") + 1)
+            write_event(actor, act)
+        if act.object_kind in IN_SNAPSHOT:
+            snapshot.refresh()
+
+
+def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
+    """Writes the revision of the rows as they are now; None when nothing changed. Raises `InvalidError`."""
+    configuration = rows.read()
+    problems = [problem for problem in check(configuration) if problem.severity == "error"]
+    if problems:
+        raise InvalidError(problems)
+    Installation.objects.update_or_create(id=1, defaults={})
+    Installation.objects.update(version=F("version") + 1)
+    before = latest()
+    changes = diff(before, configuration)
+    if not changes:
+        return None
+    value = to_json(configuration)
+    revision = Revision.objects.create(
+        actor_kind=actor.kind,
+        actor=actor.name,
+        message=act.message or act.action,
+        changes=[asdict(change) for change in changes],
+        snapshot=value,
+        sha256=digest(value),
+        restores=next((item.details["restores"] for item in (act, *inner) if "restores" in item.details), None),
+    )
+    return revision.number
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value in its one canonical form."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def latest() -> Configuration:
+    """The configuration of the newest revision, the empty one before the first."""
+    newest = Revision.objects.first()
+    return from_json(newest.snapshot) if newest else EMPTY
+
+
+def write_event(actor: Actor, act: Act) -> None:
+    """Appends one line to the audit log."""
+    AuditEvent.objects.create(
+        actor_kind=actor.kind,
+        actor=actor.name,
+        address=actor.address,
+        request_id=actor.request_id,
+        action=act.action,
+        object_kind=act.object_kind,
+        object_name=act.object_name,
+        details=act.details,
+        revision=act.revision,
+    )

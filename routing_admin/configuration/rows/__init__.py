@@ -1,0 +1,9 @@
+"""The configuration as rows: reading all of them into one value, and making the rows say what a value says.
+
+Together with `core/configuration/as_json.py` this is idea 7 of the architecture: rows and JSON are two forms of one value.
+"""
+
+from routing_admin.configuration.rows.reading import read
+from routing_admin.configuration.rows.writing import write, write_chain
+
+__all__ = ["read", "write", "write_chain"]

@@ -1,0 +1,213 @@
+"""Value → rows: what differs is written, what is gone is deleted, the rest stays untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from django.db import models
+
+from capabilities.core.vocabulary import Capabilities, Source
+from capabilities.models import Agent, Provider, Service, StoredKey
+from routing_admin.configuration.rows.reading import candidate_spec
+from routing_admin.core.configuration.specs import (
+    AgentSpec,
+    CandidateSpec,
+    Configuration,
+    KeyKind,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.models import Alias, Candidate, Installation, Language, TaskRoute
+
+M = TypeVar("M", bound=models.Model)
+
+
+def write(new: Configuration) -> None:
+    """Makes the rows say what the value says: what it lacks is deleted, what differs is changed, the rest untouched.
+
+    Call it inside a ledger's change. A stored key is found again by its fingerprint; where it is gone, the provider
+    is left to take its key from the environment.
+    """
+    chains_of_gone_routes(new)
+    providers = sync(
+        Provider, "name", {spec.name: provider_fields(spec, at) for at, spec in enumerate(new.providers)}, delete=False
+    )
+    services = {spec.id: service_fields(spec, at, providers[spec.provider]) for at, spec in enumerate(new.services)}
+    write_agents_away(new)
+    rows = sync(Service, "service_id", services)
+    for spec in new.services:
+        write_cells(rows[spec.id], spec)
+    routes = sync(
+        TaskRoute, "task_type", {spec.task_type: route_fields(spec, at) for at, spec in enumerate(new.routes)}
+    )
+    for route in new.routes:
+        write_chain(routes[route.task_type], route.candidates, providers)
+    sync(Agent, "agent_id", {spec.id: agent_fields(spec, rows) for spec in new.agents}, delete=False)
+    sync(Alias, "name", {spec.name: {"target": spec.target} for spec in new.aliases})
+    sync(Language, "code", {spec.code: {"directive": spec.directive} for spec in new.languages})
+    Provider.objects.exclude(name__in=providers).delete()
+    installation = Installation.current()
+    installation.default_language = new.default_language or ""
+    installation.routing_extra, installation.services_extra = dict(new.extra_routing), dict(new.extra_services)
+    installation.save()
+
+
+def chains_of_gone_routes(new: Configuration) -> None:
+    """Removes chains from the end, so that no order of deletion can leave a gap."""
+    gone = Candidate.objects.exclude(route__task_type__in=[route.task_type for route in new.routes])
+    for candidate in gone.order_by("-position"):
+        candidate.delete()
+
+
+def write_agents_away(new: Configuration) -> None:
+    """Removes the administrator's agents that the value lacks, and frees services that are about to go."""
+    kept = [agent.id for agent in new.agents]
+    Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=kept).delete()
+    services = [service.id for service in new.services]
+    Agent.objects.exclude(service__service_id__in=services).filter(service__isnull=False).update(service=None)
+
+
+def sync(model: type[M], key: str, wanted: Mapping[str, dict[str, Any]], *, delete: bool = True) -> dict[str, M]:
+    """Rows of a model by key, made, changed or deleted until they are exactly the wanted ones."""
+    found = {getattr(row, key): row for row in model._default_manager.all()}
+    if delete:
+        model._default_manager.filter(pk__in=[row.pk for name, row in found.items() if name not in wanted]).delete()
+    rows: dict[str, M] = {}
+    for name, fields in wanted.items():
+        row = found.get(name)
+        if row is None:
+            row = model._default_manager.create(**{key: name}, **fields)
+        elif any(getattr(row, field) != value for field, value in fields.items()):
+            update_row(row, fields)
+        rows[name] = row
+    return rows
+
+
+def update_row(row: models.Model, fields: Mapping[str, Any]) -> None:
+    """Saves the fields and counts the row's version up, where it has one."""
+    for field, value in fields.items():
+        setattr(row, field, value)
+    if hasattr(row, "version"):
+        row.version += 1
+    row.save()
+
+
+def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
+    """Column values of a provider."""
+    stored = StoredKey.objects.filter(fingerprint=spec.key.fingerprint).first() if spec.key.fingerprint else None
+    source = spec.key.kind if stored or spec.key.kind != KeyKind.STORED else KeyKind.ENV
+    return {
+        "endpoint": spec.endpoint,
+        "default_model": spec.default_model,
+        "protocol": spec.protocol,
+        "key_source": source.value,
+        "key_variable": spec.key.variable,
+        "stored_key": stored,
+        "display_name": spec.display_name,
+        "env_name": spec.env_name or "",
+        "enabled": spec.enabled,
+        "quirks": dict(spec.quirks),
+        "timeouts": dict(spec.timeouts),
+        "proxy": spec.proxy,
+        "in_routing_file": spec.in_routing_file,
+        "extra": dict(spec.extra),
+        "position": position,
+    }
+
+
+def service_fields(spec: ServiceSpec, position: int, provider: Provider) -> dict[str, Any]:
+    """Column values of a service."""
+    return {
+        "name": spec.name,
+        "provider": provider,
+        "model": spec.model,
+        "base_url": spec.base_url,
+        "declares_capabilities": spec.capabilities is not None,
+        "capability_tags": list(spec.capability_tags),
+        "description": spec.description,
+        "limits": dict(spec.limits),
+        "content": dict(spec.content),
+        "timeouts": dict(spec.timeouts),
+        "extra_body": dict(spec.extra_body),
+        "routed": spec.routed,
+        "enabled": spec.enabled,
+        "extra": dict(spec.extra),
+        "position": position,
+    }
+
+
+def route_fields(spec: RouteSpec, position: int) -> dict[str, Any]:
+    """Column values of a task route."""
+    return {
+        "temperature": spec.temperature,
+        "max_tokens": spec.max_tokens,
+        "on_error": spec.on_error if isinstance(spec.on_error, str) else dict(spec.on_error),
+        "retries": spec.retries,
+        "deadline": spec.deadline,
+        "first_content": spec.first_content,
+        "content": dict(spec.content),
+        "enabled": spec.enabled,
+        "extra": dict(spec.extra),
+        "position": position,
+    }
+
+
+def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, Any]:
+    """Column values of an agent that an administrator made."""
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "service": services.get(spec.service_id or ""),
+        "task_type": spec.task_type or "",
+        "origin": Agent.Origin.ADMINISTRATOR,
+    }
+
+
+def write_cells(row: Service, spec: ServiceSpec) -> None:
+    """Makes the capability cells of a service say what the value says; cells that stay keep their place."""
+    wanted = {cell: (at, True) for at, cell in enumerate(cells_of(spec.capabilities))}
+    for cell, source in spec.sources.items():
+        side, _, name = cell.partition(":")
+        if source is not Source.UNKNOWN:
+            wanted.setdefault((side, name), (len(wanted), False))
+    found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
+    row.capabilities.filter(pk__in=[cell.pk for key, cell in found.items() if key not in wanted]).delete()
+    for (side, name), (position, supported) in wanted.items():
+        source = spec.source(side, name)
+        values = {"supported": supported, "source": source.value, "position": position}
+        there = found.get((side, name))
+        if there is None:
+            row.capabilities.create(side=side, name=name, **values)
+        elif any(getattr(there, field) != value for field, value in values.items()):
+            update_row(there, values)
+
+
+def cells_of(capabilities: Capabilities | None) -> list[tuple[str, str]]:
+    """(side, capability) pairs in the order they were declared."""
+    if capabilities is None:
+        return []
+    return [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
+
+
+def write_chain(route: TaskRoute, chain: Sequence[CandidateSpec], providers: Mapping[str, Provider]) -> None:
+    """Replaces a route's chain where it differs; a changed chain counts the route's version up."""
+    rows = list(route.candidates.select_related("provider").order_by("position"))
+    if tuple(candidate_spec(row) for row in rows) == tuple(chain):
+        return
+    for row in reversed(rows):
+        row.delete()
+    for position, spec in enumerate(chain, start=1):
+        Candidate.objects.create(
+            route=route,
+            position=position,
+            provider=providers[spec.provider],
+            model=spec.model or "",
+            temperature=spec.temperature,
+            max_tokens=spec.max_tokens,
+            extra_body=dict(spec.extra_body),
+            extra=dict(spec.extra),
+        )
+    if rows:
+        update_row(route, {})

@@ -1,0 +1,70 @@
+"""The configuration as a JSON value and back: the form in which revisions keep it.
+
+Total and exact: `from_json(to_json(c)) == c`. Not a file format of anyone else's; those are in exporting.py.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+from routing_admin.core.configuration.specs import Configuration
+
+
+def to_json(configuration: Configuration) -> dict[str, Any]:
+    """The configuration as plain dicts, lists and scalars; keys only as variable name, ciphertext, fingerprint."""
+    return cast(dict[str, Any], _encode(configuration))
+
+
+def from_json(value: Mapping[str, Any]) -> Configuration:
+    """The configuration that `to_json` wrote; fields a newer version added or an older one had are passed over."""
+    return cast(Configuration, _decode(value, Configuration))
+
+
+def _encode(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _encode(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {key: _encode(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encode(item) for item in value]
+    return value
+
+
+@cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _decode(value: Any, hint: Any) -> Any:
+    if value is None or hint is Any:
+        return value
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _decode(value, _arm(value, arguments))
+    if origin is tuple:
+        return tuple(_decode(item, arguments[0]) for item in value)
+    if origin is not None and isinstance(value, Mapping):
+        return {key: _decode(item, arguments[1]) for key, item in value.items()}
+    if isinstance(hint, type) and is_dataclass(hint):
+        hints = _hints(hint)
+        return hint(**{name: _decode(item, hints[name]) for name, item in value.items() if name in hints})
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint(value)
+    return value
+
+
+def _arm(value: Any, arguments: tuple[Any, ...]) -> Any:
+    """Which member of a union a JSON value is: objects are dataclasses or mappings, the rest scalars."""
+    is_object = isinstance(value, Mapping)
+    for argument in arguments:
+        takes_object = get_origin(argument) is not None or is_dataclass(argument)
+        if argument is not type(None) and takes_object == is_object:
+            return argument
+    return Any

@@ -1,0 +1,183 @@
+"""What differs between two configurations: as values, in sentences, and as two texts side by side.
+
+A change names the thing and the field, so that a page can say it in another language; no key is ever in it, only
+whether there is one and which variable names it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from routing_admin.core.configuration.as_json import to_json
+from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
+from routing_admin.core.documents.json_path import child, write_document
+from routing_admin.core.documents.kept_fields import same_json
+from routing_admin.core.files.exporting import routing_value, services_value
+
+
+class Action(StrEnum):
+    """What happened to a thing or one of its fields."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference. `kind` is provider, service, route, alias, agent, language or configuration; `name` the thing's;
+    `field` the path inside it, empty for the whole thing. `before` and `after` are JSON values, None for none."""
+
+    action: Action
+    kind: str
+    name: str
+    field: str = ""
+    before: Any = None
+    after: Any = None
+
+
+LISTS = (
+    ("provider", "providers", "name"),
+    ("service", "services", "id"),
+    ("route", "routes", "task_type"),
+    ("alias", "aliases", "name"),
+    ("agent", "agents", "id"),
+    ("language", "languages", "code"),
+)
+ROOT_FIELDS = ("default_language", "extra_routing", "extra_services")
+KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route"}
+
+
+def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
+    """Every difference, in the order of the pages; an empty tuple exactly when nothing a person can see differs."""
+    before, after = _shown(old), _shown(new)
+    changes: list[Change] = []
+    for kind, field, name in LISTS:
+        changes += _list_changes(kind, before[field], after[field], name)
+    for field in ROOT_FIELDS:
+        changes += _field_changes("configuration", "", field, before[field], after[field])
+    return tuple(changes)
+
+
+def _shown(configuration: Configuration) -> dict[str, Any]:
+    """The configuration as JSON in which a key is only said to be there."""
+    value = to_json(configuration)
+    for shown, provider in zip(value["providers"], configuration.providers, strict=True):
+        shown["key"] = _key(provider.key)
+    return value
+
+
+def _key(key: KeySpec) -> str:
+    if key.kind is KeyKind.ENV:
+        return f"${{{key.variable}}}"
+    if key.kind is KeyKind.NONE:
+        return "NOT_NEEDED"
+    return f"stored ({key.fingerprint[:8]})" if key.fingerprint else "stored"
+
+
+def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> Iterator[Change]:
+    old = {item[name]: item for item in before}
+    new = {item[name]: item for item in after}
+    for key in old:
+        if key not in new:
+            yield Change(Action.REMOVED, kind, key, before=old[key])
+    for key, item in new.items():
+        if key not in old:
+            yield Change(Action.ADDED, kind, key, after=item)
+            continue
+        for field in item:
+            yield from _field_changes(kind, key, field, old[key][field], item[field])
+    order_before, order_after = [key for key in old if key in new], [key for key in new if key in old]
+    if order_before != order_after:
+        yield Change(Action.MOVED, kind, "", before=order_before, after=order_after)
+
+
+def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) -> Iterator[Change]:
+    """The changes of one field; objects are followed down, lists are told whole, since order is their meaning."""
+    if same_json(before, after):
+        return
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in dict.fromkeys((*before, *after)):
+            where = child(field, key)
+            if key not in before:
+                yield Change(Action.ADDED, kind, name, where, None, after[key])
+            elif key not in after:
+                yield Change(Action.REMOVED, kind, name, where, before[key], None)
+            else:
+                yield from _field_changes(kind, name, where, before[key], after[key])
+        return
+    action = Action.ADDED if before in (None, "", {}) else Action.REMOVED if after in (None, "", {}) else Action.CHANGED
+    yield Change(action, kind, name, field, before, after)
+
+
+def sentence(change: Change) -> str:
+    """The change in plain English."""
+    kind = KIND_WORDS.get(change.kind, change.kind)
+    thing = f"{kind} “{change.name}”" if change.name else f"the {kind}"
+    if change.action is Action.MOVED:
+        return f"The order of the {kind}s is now: {', '.join(change.after)}."
+    if not change.field:
+        return f"{thing[0].upper()}{thing[1:]} is {change.action.value}."
+    before, after = shown(change.field, change.before), shown(change.field, change.after)
+    where = f"{change.field} of {thing}"
+    return {
+        Action.ADDED: f"{where} is set to {after}.",
+        Action.REMOVED: f"{where} is removed; it was {before}.",
+        Action.CHANGED: f"{where} changes from {before} to {after}.",
+    }[change.action]
+
+
+def shown(field: str, value: Any) -> str:
+    """A value of a change as a person reads it; a chain as `a → b/model`."""
+    if field == "candidates" and isinstance(value, list):
+        return " → ".join(_candidate(item) for item in value)
+    if isinstance(value, str):
+        return f"“{value}”"
+    return "nothing" if value is None else write_document(value).strip() if not isinstance(value, bool) else _yes(value)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _candidate(item: Mapping[str, Any]) -> str:
+    name = item["provider"] if item["model"] is None else f"{item['provider']}/{item['model']}"
+    own = {key: item[key] for key in ("temperature", "max_tokens", "extra_body") if item[key] not in (None, {})}
+    return f"{name} ({', '.join(f'{key} {value}' for key, value in own.items())})" if own else name
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of two texts side by side: `tag` is equal, replace, delete or insert; numbers count from 1."""
+
+    tag: str
+    left_number: int | None
+    left: str
+    right_number: int | None
+    right: str
+
+
+def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[Row, ...]:
+    """Both files of both configurations, one after the other, in rows; unchanged stretches are cut to `context`."""
+    return (
+        *_rows(write_document(routing_value(old)), write_document(routing_value(new)), context),
+        *_rows(write_document(services_value(old)), write_document(services_value(new)), context),
+    )
+
+
+def _rows(before: str, after: str, context: int) -> Iterator[Row]:
+    left, right = before.splitlines(), after.splitlines()
+    for group in difflib.SequenceMatcher(None, left, right, autojunk=False).get_grouped_opcodes(context):
+        for tag, i1, i2, j1, j2 in group:
+            for step in range(max(i2 - i1, j2 - j1)):
+                i, j = (i1 + step if i1 + step < i2 else None), (j1 + step if j1 + step < j2 else None)
+                yield Row(tag, *_numbered(left, i), *_numbered(right, j))
+
+
+def _numbered(lines: list[str], index: int | None) -> tuple[int | None, str]:
+    return (None, "") if index is None else (index + 1, lines[index])

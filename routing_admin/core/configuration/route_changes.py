@@ -1,0 +1,98 @@
+"""What a draft changes in a route, as values a page puts into words: which candidate came, went, moved or was set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import StrEnum
+from typing import Any
+
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.core.documents.kept_fields import same_json
+
+ROUTE_FIELDS = ("enabled", "temperature", "max_tokens", "retries", "deadline", "first_content", "on_error", "content")
+CANDIDATE_FIELDS = ("temperature", "max_tokens")
+
+
+class Did(StrEnum):
+    """What happened to a candidate or a field."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    MOVED = "moved"
+    SET = "set"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteChange:
+    """One change: `candidate` is its name, empty for the route's own field; places count from 1."""
+
+    did: Did
+    candidate: str = ""
+    field: str = ""
+    before: Any = None
+    after: Any = None
+
+
+Identity = tuple[str, str | None, int]
+
+
+def route_changes(before: RouteSpec | None, after: RouteSpec) -> tuple[RouteChange, ...]:
+    """What saving `after` over `before` would change; `before` None is a route that is not there yet."""
+    if before is None:
+        return tuple(_chain_changes((), after.candidates))
+    return (*_chain_changes(before.candidates, after.candidates), *_field_changes(before, after))
+
+
+def name_of(spec: CandidateSpec) -> str:
+    """A candidate as the pages call it."""
+    return f"{spec.provider}/{spec.model}" if spec.model else spec.provider
+
+
+def _identities(chain: Sequence[CandidateSpec]) -> dict[Identity, CandidateSpec]:
+    """Each candidate by provider, model and how many of the same stand before it."""
+    seen: Counter[tuple[str, str | None]] = Counter()
+    found: dict[Identity, CandidateSpec] = {}
+    for spec in chain:
+        found[spec.provider, spec.model, seen[spec.provider, spec.model]] = spec
+        seen[spec.provider, spec.model] += 1
+    return found
+
+
+def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpec]) -> Iterator[RouteChange]:
+    old, new = _identities(before), _identities(after)
+    for place, (key, spec) in enumerate(old.items(), start=1):
+        if key not in new:
+            yield RouteChange(Did.REMOVED, name_of(spec), before=place)
+    for place, (key, spec) in enumerate(new.items(), start=1):
+        if key not in old:
+            yield RouteChange(Did.ADDED, name_of(spec), after=place)
+    places = {key: place for place, key in enumerate(old, start=1)}
+    for key in _moved([key for key in old if key in new], [key for key in new if key in old]):
+        yield RouteChange(Did.MOVED, name_of(new[key]), before=places[key], after=list(new).index(key) + 1)
+    for key, spec in new.items():
+        if key in old:
+            yield from _settings(old[key], spec)
+
+
+def _moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
+    """The fewest candidates that have to be taken for moved, so that the others kept their order."""
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    stayed = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
+    return [key for key in new if key not in stayed]
+
+
+def _settings(old: CandidateSpec, new: CandidateSpec) -> Iterator[RouteChange]:
+    for field in CANDIDATE_FIELDS:
+        before, after = getattr(old, field), getattr(new, field)
+        if not same_json(before, after):
+            yield RouteChange(Did.SET, name_of(new), field, before, after)
+
+
+def _field_changes(before: RouteSpec, after: RouteSpec) -> Iterator[RouteChange]:
+    for field in ROUTE_FIELDS:
+        old, new = getattr(before, field), getattr(after, field)
+        if not same_json(old, new):
+            yield RouteChange(Did.SET, "", field, old, new)

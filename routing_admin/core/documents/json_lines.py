@@ -1,0 +1,77 @@
+"""Where in a JSON text each place stands, so that a problem's path can be shown with its line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from routing_admin.core.documents.json_path import child
+
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|\n')
+PARENT = re.compile(r'(?:\[\d+\]|\["(?:[^"\\]|\\.)*"\]|\.?[A-Za-z_][A-Za-z0-9_-]*)$')
+
+
+def lines_of(text: str) -> dict[str, int]:
+    """The line of each place of a valid JSON text, counted from 1, by path as problems write it."""
+    found: dict[str, int] = {}
+    for path, line in _places(text.removeprefix("\ufeff")):
+        found.setdefault(path, line)
+    return found
+
+
+def line_of(lines: Mapping[str, int], path: str) -> int | None:
+    """The line of a path; of the nearest place around it when it is not there, as with a missing field."""
+    while path:
+        if path in lines:
+            return lines[path]
+        shorter = PARENT.sub("", path)
+        if shorter == path:
+            return None
+        path = shorter
+    return lines.get("")
+
+
+def _places(text: str) -> Iterator[tuple[str, int]]:
+    """(path, line) of the document, of every key and of every item, in reading order."""
+    line, where = 1, _Where()
+    for piece in TOKEN.findall(text):
+        if piece == "\n":
+            line += 1
+            continue
+        path = where.begins(piece)
+        if path is not None:
+            yield path, line
+
+
+class _Where:
+    """The place reached in a text: the objects and lists around it, outermost first."""
+
+    def __init__(self) -> None:
+        self._around: list[tuple[str, int]] = []  # path, and the index of the item, -1 in an object
+        self._key: str | None = None
+
+    def begins(self, piece: str) -> str | None:
+        """The path of what begins with this piece of the text; None when nothing begins."""
+        path, index = self._around[-1] if self._around else ("", 0)
+        if piece in "}]":
+            self._around.pop()
+        elif piece == ",":
+            self._around[-1] = (path, index + 1 if index >= 0 else -1)
+            self._key = None
+        elif piece == ":":
+            return child(path, self._key or "")
+        elif index == -1 and self._key is None:
+            self._key = str(json.loads(piece))
+        else:
+            return self._value(piece, path, index)
+        return None
+
+    def _value(self, piece: str, path: str, index: int) -> str | None:
+        """A value begins: an item of a list, the document itself, or what a key has announced already."""
+        announced = index == -1
+        place = child(path, self._key or "") if announced else child(path, index) if self._around else ""
+        if piece in "{[":
+            self._around.append((place, -1 if piece == "{" else 0))
+            self._key = None
+        return None if announced else place

@@ -1,0 +1,210 @@
+"""What a walk is given and what it says: candidates, the plan, steps, tries, attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
+from routing_admin.core.fallback.policy import Policy
+
+OK = "ok"
+CANCELLED = "client_cancelled"
+ABORTED = "aborted"
+"""The outcome of an attempt that ended in an error of our own, e.g. a file of the request that cannot be read."""
+
+T = TypeVar("T")
+
+
+class SkipReason(StrEnum):
+    """Why a candidate is passed by without being called; the value is its attempt's outcome."""
+
+    MISSING = "skipped_missing"
+    DISABLED = "skipped_disabled"
+    DUPLICATE = "skipped_duplicate"
+    CANNOT_READ = "skipped_cannot_read"
+    COOLING = "skipped_cooling"
+    NO_KEY = "key_missing"
+    ORIGIN_REFUSED = "origin_refused"
+
+
+SKIP_SENTENCES: Mapping[SkipReason, str] = {
+    SkipReason.MISSING: worded("There is no provider of that name in the configuration."),
+    SkipReason.DISABLED: worded("The provider is disabled."),
+    SkipReason.DUPLICATE: worded("The same provider and model were already asked in this chain."),
+    SkipReason.CANNOT_READ: worded("The model cannot read what this request holds."),
+    SkipReason.COOLING: worded("The candidate is left alone after a failure."),
+    SkipReason.NO_KEY: worded("The provider has no usable API key."),
+    SkipReason.ORIGIN_REFUSED: worded("The provider's address may not be called."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds: to connect, to the first content, between contents, and for the whole request."""
+
+    connect: float = 5.0
+    first_content: float = 120.0
+    between: float = 30.0
+    total: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One (provider, model) of a chain, the primary first; `skip` is set when it is known not to be callable.
+
+    `protocol` is what its provider speaks.
+    """
+
+    index: int
+    provider: str
+    model: str
+    temperature: float | None = None
+    max_tokens: int | None = None
+    skip: SkipReason | None = None
+    skip_detail: str = ""
+    timeouts: Timeouts | None = None
+    protocol: str = "openai"
+
+    @property
+    def name(self) -> str:
+        """`provider/model`, as logs and pages write it."""
+        return f"{self.provider}/{self.model}" if self.model else self.provider
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A decided request: the route taken, its chain, and the rules of the walk.
+
+    `task_type` is the route taken; `matched` is False when it is the default instead of the one asked for.
+    """
+
+    candidates: tuple[Candidate, ...]
+    task_type: str = "default"
+    matched: bool = True
+    language: str = "en"
+    directive: str = ""
+    policy: Policy = field(default_factory=Policy)
+    timeouts: Timeouts = field(default_factory=Timeouts)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Ask this candidate now. `timeouts.total` is what is left of the whole request, in seconds.
+
+    `without_params` are parameters to leave out; `without_capabilities` are capabilities to treat as lacking, `*` for
+    all but text. `limit_name` is what the limit on tokens is called in this call, None as the provider usually has it.
+    """
+
+    candidate: Candidate
+    try_number: int
+    timeouts: Timeouts
+    without_params: frozenset[str] = frozenset()
+    without_capabilities: frozenset[str] = frozenset()
+    limit_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Do nothing for that many seconds, then go on."""
+
+    seconds: float
+    reason: str
+
+
+Step = Call | Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[T]):
+    """A call's outcome with what the driver knows of it: how content was adapted, which parameters were dropped."""
+
+    outcome: T | Failure
+    adaptation: str = ""
+    dropped_params: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One call of an attempt: when it began and how long it took (milliseconds), and what came of it."""
+
+    started_ms: float
+    duration_ms: float
+    outcome: str
+    status_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What became of one candidate; exactly one per candidate reached, in chain order (CONTRACT §4).
+
+    `outcome` is `ok`, a fault's code or a skip reason; `cause` is the fault behind it, for a cooling candidate the
+    one that cooled it. Times in milliseconds, `started_ms` from the request's beginning; `waits` in seconds.
+    """
+
+    provider: str
+    model: str
+    outcome: str
+    status_code: int | None = None
+    error: str | None = None
+    retry_attempts: int = 0
+    duration_ms: float = 0.0
+    started_ms: float = 0.0
+    waits: tuple[float, ...] = ()
+    tries: tuple[Try, ...] = ()
+    adaptation: str = ""
+    dropped_params: tuple[str, ...] = ()
+    cause: Fault | None = None
+    retry_after: float | None = None
+    alert: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The attempt as the API writes it, absent fields left out."""
+        optional = {
+            "statusCode": self.status_code,
+            "error": self.error,
+            "adaptation": self.adaptation or None,
+            "droppedParams": list(self.dropped_params) or None,
+        }
+        named = {key: value for key, value in optional.items() if value is not None}
+        return {
+            "provider": self.provider,
+            "model": self.model,
+            **named,
+            "retryAttempts": self.retry_attempts,
+            "outcome": self.outcome,
+            "durationMs": round(self.duration_ms),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """A walk that ended well: the answer, the call it came from, and every attempt, the answering one last."""
+
+    answer: T
+    call: Call
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def candidate(self) -> Candidate:
+        """Who answered."""
+        return self.call.candidate
+
+
+def skipped(candidate: Candidate, reason: SkipReason, at_ms: float, detail: str = "") -> Attempt:
+    """The attempt of a candidate that was passed by, saying why."""
+    sentence = detail or candidate.skip_detail or SKIP_SENTENCES[reason]
+    cause = {SkipReason.NO_KEY: Fault.KEY_MISSING, SkipReason.ORIGIN_REFUSED: Fault.ORIGIN_REFUSED}.get(reason)
+    return Attempt(candidate.provider, candidate.model, reason.value, error=sentence, started_ms=at_ms, cause=cause)
+
+
+def cut_short(attempt: Attempt, failure: Failure | None, duration_ms: float) -> Attempt:
+    """The answering attempt of a stream that ended later: in order (None), or by this failure."""
+    if failure is None:
+        return replace(attempt, duration_ms=duration_ms)
+    return replace(
+        attempt, outcome=failure.fault.value, error=failure.message, cause=failure.fault, duration_ms=duration_ms
+    )

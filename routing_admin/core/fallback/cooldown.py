@@ -1,0 +1,153 @@
+"""Who is left alone, for how long: the port, and its implementation inside one process.
+
+A cooldown begins at once for faults that will not pass by themselves, after three failures in a row for the others,
+and lasts exactly as long as the provider said where it said so. Afterwards one request probes; its outcome ends the
+cooldown or begins a longer one. Time is seconds of the clock handed in (monotonic), never the wall's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from capabilities.core.wire import Failure
+from routing_admin.core.fallback.policy import Verdict
+from routing_admin.core.fallback.table import Effect, Scope
+
+FAILURES_IN_A_ROW = 3
+STEP_SECONDS = 30.0
+LONGEST_SECONDS = 300.0
+PAYMENT_SECONDS = 600.0
+LONGEST_NAMED_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cooling:
+    """A candidate is left alone: for how many seconds yet, and the failure that is the reason."""
+
+    seconds: float
+    failure: Failure
+    probing: bool = False
+
+
+class Cooldowns(Protocol):
+    """The port: every method is quick and never fails a request; a shared store answers from its local mirror."""
+
+    def look(self, provider: str, model: str) -> Cooling | None:
+        """Whether the candidate is cooling, without claiming anything."""
+
+    def enter(self, provider: str, model: str) -> Cooling | None:
+        """None when the candidate may be called; the one probe after a cooldown is claimed by this."""
+
+    def succeeded(self, provider: str, model: str) -> None:
+        """An answer came: everything about this candidate and its provider is forgotten."""
+
+    def failed(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
+        """The candidate was left after this failure."""
+
+    def released(self, provider: str, model: str) -> None:
+        """The call ended without telling anything (the caller went away): a claimed probe is free again."""
+
+
+@dataclass(slots=True)
+class _State:
+    failures: int = 0
+    rounds: int = 0
+    until: float = 0.0
+    probe_until: float = 0.0
+    failure: Failure | None = None
+
+
+Key = tuple[str, str | None]
+
+
+@dataclass(slots=True)
+class LocalCooldowns:
+    """Cooldowns of this process, safe between threads; states live only for candidates that failed."""
+
+    clock: Callable[[], float]
+    _states: dict[Key, _State] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def look(self, provider: str, model: str) -> Cooling | None:
+        """Whether the candidate or its provider is cooling now; the longer of the two."""
+        with self._lock:
+            return self._look(provider, model)
+
+    def enter(self, provider: str, model: str) -> Cooling | None:
+        """None when the candidate may be called; claims the probe where one is due."""
+        with self._lock:
+            cooling = self._look(provider, model)
+            if cooling is None:
+                self._claim(provider, model)
+            return cooling
+
+    def succeeded(self, provider: str, model: str) -> None:
+        """Forget every failure of the candidate and of its provider."""
+        with self._lock:
+            for key in _keys(provider, model):
+                self._states.pop(key, None)
+
+    def failed(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
+        """Count the failure and begin a cooldown where its effect says so."""
+        with self._lock:
+            self._free(provider, model)
+            if verdict.effect is Effect.NONE:
+                return
+            key: Key = (provider, None if verdict.scope is Scope.PROVIDER else model)
+            state = self._states.setdefault(key, _State())
+            state.failures += 1
+            state.failure = failure
+            seconds = _seconds(state, failure, verdict.effect)
+            if seconds > 0:
+                state.until = max(state.until, self.clock() + seconds)
+
+    def released(self, provider: str, model: str) -> None:
+        """Give back a claimed probe."""
+        with self._lock:
+            self._free(provider, model)
+
+    def _look(self, provider: str, model: str) -> Cooling | None:
+        now = self.clock()
+        found: list[Cooling] = []
+        for key in _keys(provider, model):
+            state = self._states.get(key)
+            if state is None or state.failure is None:
+                continue
+            left = max(state.until, state.probe_until) - now
+            if left > 0:
+                found.append(Cooling(left, state.failure, probing=state.probe_until > state.until))
+        return max(found, key=lambda cooling: cooling.seconds, default=None)
+
+    def _claim(self, provider: str, model: str) -> None:
+        """After a cooldown only one request asks; its claim lapses by itself, so that a lost one blocks nobody."""
+        now = self.clock()
+        for key in _keys(provider, model):
+            state = self._states.get(key)
+            if state is not None and state.until > 0:
+                state.probe_until = now + STEP_SECONDS
+
+    def _free(self, provider: str, model: str) -> None:
+        for key in _keys(provider, model):
+            state = self._states.get(key)
+            if state is not None:
+                state.probe_until = 0.0
+
+
+def _keys(provider: str, model: str) -> tuple[Key, Key]:
+    return (provider, None), (provider, model)
+
+
+def _seconds(state: _State, failure: Failure, effect: Effect) -> float:
+    """How long this failure's cooldown is; 0 when it begins none."""
+    named = min(failure.retry_after or 0.0, LONGEST_NAMED_SECONDS)
+    if effect is Effect.LONG:
+        return max(PAYMENT_SECONDS, named)  # a named wait is the rate limit's: it does not fill an empty account
+    if named > 0:
+        return named
+    if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
+        return 0.0
+    state.rounds += 1
+    return min(STEP_SECONDS * state.rounds, LONGEST_SECONDS)

@@ -1,0 +1,87 @@
+"""docs/faults.md, written from the table itself: `python -m routing_admin.core.fallback.document > docs/faults.md`."""
+
+from __future__ import annotations
+
+import sys
+
+from capabilities.core.wire import Fault
+from routing_admin.core.fallback.policy import DEFAULT_RETRIES, GROUPS
+from routing_admin.core.fallback.table import (
+    AFTER_CONTENT,
+    COOLS_WHEN_PASSED_ON,
+    OWN_STATUS,
+    RESILIENT_NEXT,
+    TABLE,
+    Action,
+    Effect,
+    Row,
+    Scope,
+)
+
+OPENING = f"""# Faults: what can come back instead of an answer, and the one outcome each has
+
+Written from `routing_admin/core/fallback/table.py` by `python -m routing_admin.core.fallback.document > docs/faults.md`.
+
+A route's preset decides (`seed` is the default), and its `onError` decides otherwise, by a fault's code, a status such
+as `404`, or a group: {", ".join(f"`{group}`" for group in GROUPS)}.
+
+- **retry**: the same candidate again, at most {DEFAULT_RETRIES} times by default, then the next one
+- **next**: the next candidate at once
+- **raise**: an error at once, with every attempt so far
+- `strict` retries every 429 and 5xx; `resilient` lets a provider's own refusals go on, marked red
+
+What the agent sees is the status and code when this fault is raised, or when every candidate ended so. A chain that is
+exhausted answers `all_providers_failed` with 429 if every attempt was a 429, 504 if every one timed out, else 502.
+
+| fault | class | seed | resilient | strict | cooldown | what the agent sees | alert |
+|---|---|---|---|---|---|---|---|
+"""
+
+COOLDOWNS = {
+    Effect.NONE: "–",
+    Effect.COUNT: "after 3 in a row",
+    Effect.NOW: "at once",
+    Effect.LONG: "10 minutes",
+    Effect.EXACT: "as long as named",
+}
+
+ENDING = """
+Two faults ask the same candidate once more with less before the table applies: `unsupported_parameter` without the
+named parameter, `capability_mismatch` with that kind of content described in text. A limit on tokens is never left out:
+refused as `max_completion_tokens` it is asked again as `max_tokens`, and the other way round; where the protocol has no
+other name, or that is refused too, the table applies. What a model refused is remembered for an hour and stands on the
+page of its model service.
+A cooldown begun at once or by counting lasts 30 s, 60 s … at most 300 s; one request probes afterwards. When every
+candidate is cooling after an outage, the one that wakes first gets one last-resort try; when they are cooling for
+want of quota or money, nobody is called.
+"""
+
+
+def document() -> str:
+    """The whole file."""
+    return OPENING + "".join(_line(fault, TABLE[fault]) for fault in Fault) + ENDING
+
+
+def _line(fault: Fault, row: Row) -> str:
+    resilient = Action.NEXT if fault in RESILIENT_NEXT else row.seed
+    cells = (row.meaning, f"`{fault}`", row.seed, resilient, row.strict, _cooldown(fault, row), _seen(fault, row))
+    return f"| {' | '.join(cells)} | {'yes' if row.alert else ''} |\n"
+
+
+def _cooldown(fault: Fault, row: Row) -> str:
+    if fault in COOLS_WHEN_PASSED_ON:
+        return "at once where a route goes on"
+    whole = row.scope is Scope.PROVIDER and row.effect is not Effect.NONE
+    return f"{COOLDOWNS[row.effect]}{', whole provider' if whole else ''}"
+
+
+def _seen(fault: Fault, row: Row) -> str:
+    if fault in AFTER_CONTENT:
+        return f"what came, then an error event `{row.code}` as the last one"
+    if row.status == OWN_STATUS:
+        return "the provider's own status, `upstream_<status>`"
+    return f"{row.status} `{row.code}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

@@ -1,0 +1,102 @@
+"""Errors of routing. RouterError: AggregateRouterError (every candidate failed), UpstreamRefused (raised at once).
+
+Each carries every attempt so far, and the status and code its caller gets (CONTRACT §6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
+from routing_admin.core.fallback.chain import Attempt, SkipReason
+from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.table import RATE_LIMITED, TIMED_OUT
+
+ALL_FAILED = "all_providers_failed"
+EXHAUSTED = worded("All %(count)s candidates failed (%(said)s).")
+OUT_OF_TIME = worded("The total time for this request is used up after %(count)s candidates (%(said)s).")
+REFUSED = worded("%(name)s refused the request: %(said)s")
+SENTENCES = (EXHAUSTED, OUT_OF_TIME, REFUSED)
+"""What a caller is told; `said` is what the attempts ended with."""
+UNCALLED = frozenset({SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE, SkipReason.CANNOT_READ})
+"""Skips that say nothing of a provider's state and so do not colour the status of an exhausted chain."""
+
+
+class RouterError(Exception):
+    """A request that no provider answered; `status` and `code` are the caller's, `retry_after` in seconds."""
+
+    def __init__(self, message: str, attempts: Sequence[Attempt], status: int, code: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.attempts = tuple(attempts)
+        self.status = status
+        self.code = code
+        self.retry_after = shortest_wait(self.attempts)
+        self.should_retry = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the caller's error: whether to retry by itself, and in how many whole seconds where known."""
+        waiting = {} if self.retry_after is None else {"retry-after": str(max(1, math.ceil(self.retry_after)))}
+        return {"x-should-retry": "true" if self.should_retry else "false", **waiting}
+
+    def as_json(self) -> dict[str, Any]:
+        """The error as `/api/v1` writes it (CONTRACT §4); the request's id is the caller's to add."""
+        attempts = [attempt.as_json() for attempt in self.attempts]
+        return {"error": self.code, "message": self.message, "attempts": attempts}
+
+
+class AggregateRouterError(RouterError):
+    """Every candidate failed (MMR-P9), or the total time was used up: one attempt per candidate reached."""
+
+    def __init__(self, attempts: Sequence[Attempt], code: str = ALL_FAILED) -> None:
+        status = 504 if code == Fault.DEADLINE.value else exhausted_status(attempts)
+        shown = "deadline_exceeded" if code == Fault.DEADLINE.value else code
+        super().__init__(_sentence(attempts, shown), attempts, status, shown)
+
+
+class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the name says what happened
+    """A failure that no other candidate is asked after (MMR-P10), with the attempts so far."""
+
+    def __init__(self, failure: Failure, attempts: Sequence[Attempt]) -> None:
+        status, code = caller_of(failure)
+        super().__init__(_refusal(failure, attempts), attempts, status, code)
+        self.failure = failure
+        self.retry_after = failure.retry_after  # another candidate's wait says nothing about this refusal
+
+
+def exhausted_status(attempts: Iterable[Attempt]) -> int:
+    """The status of an exhausted chain: 429 if every attempt was 429, 504 if every one timed out, else 502.
+
+    A candidate skipped while cooling counts as the fault that cooled it; one that was never there to call does not
+    count.
+    """
+    causes = [attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED]
+    if causes and all(cause in RATE_LIMITED for cause in causes):
+        return 429
+    if causes and all(cause in TIMED_OUT for cause in causes):
+        return 504
+    return 502
+
+
+def shortest_wait(attempts: Iterable[Attempt]) -> float | None:
+    """Seconds after which the first of the rate-limited or cooling candidates can be asked again; None if unknown."""
+    return min((attempt.retry_after for attempt in attempts if attempt.retry_after is not None), default=None)
+
+
+def _sentence(attempts: Sequence[Attempt], code: str) -> str:
+    listed = "; ".join(
+        f"{attempt.provider}/{attempt.model}: {attempt.error or attempt.outcome}" for attempt in attempts
+    )
+    if code == "deadline_exceeded":
+        return worded(OUT_OF_TIME, count=len(attempts), said=listed)
+    return worded(EXHAUSTED, count=len(attempts), said=listed)
+
+
+def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
+    last = attempts[-1]
+    said = failure.message or failure.fault.value
+    return worded(REFUSED, name=f"{last.provider}/{last.model}", said=said)

@@ -1,0 +1,169 @@
+"""From a failure to what is done about it: preset, then the route's own word (REQUIREMENTS decision 6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
+from routing_admin.core.fallback.table import (
+    AFTER_CONTENT,
+    COOLS_WHEN_PASSED_ON,
+    OWN_STATUS,
+    RATE_LIMITED,
+    RESILIENT_NEXT,
+    TABLE,
+    TIMED_OUT,
+    Action,
+    Effect,
+    Scope,
+)
+
+DEFAULT_RETRIES = 2
+"""Further tries of one candidate after the first (decision 6)."""
+
+
+class Preset(StrEnum):
+    """One level of caution for a whole route."""
+
+    SEED = "seed"
+    RESILIENT = "resilient"
+    STRICT = "strict"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is done about one failure, and what the caller would see if it were the last word."""
+
+    action: Action
+    effect: Effect
+    scope: Scope
+    status: int
+    code: str
+    alert: bool
+
+
+def _members(test: str) -> frozenset[Fault]:
+    return frozenset(fault for fault in Fault if fault.value.startswith(test))
+
+
+GROUPS: Mapping[str, frozenset[Fault]] = {
+    "4xx": frozenset(
+        {fault for fault in _members("http_4") if fault not in RATE_LIMITED}
+        | {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH}
+    ),
+    "5xx": _members("http_5"),
+    "429": RATE_LIMITED,
+    "400": frozenset({*_members("http_400"), Fault.UNSUPPORTED_PARAMETER}),
+    "timeout": TIMED_OUT - {Fault.DEADLINE, Fault.STREAM_STALL},
+    "network": frozenset(
+        {
+            *(Fault.DNS_ERROR, Fault.CONNECT_REFUSED, Fault.TLS_ERROR, Fault.RESET_BEFORE_HEADERS),
+            *(Fault.TRUNCATED_BODY, Fault.BAD_HTTP),
+        }
+    ),
+    "auth": frozenset({Fault.HTTP_401, Fault.HTTP_403}),
+    "context_length": frozenset({Fault.CONTEXT_LENGTH}),
+    "content_policy": frozenset({Fault.CONTENT_POLICY}),
+    "quota": frozenset({Fault.HTTP_429_QUOTA, Fault.HTTP_402}),
+    "empty": frozenset({Fault.EMPTY_CHOICES, Fault.EMPTY_CONTENT, Fault.STREAM_EMPTY}),
+}
+"""Words a route may use for several faults at once; a three-digit status and a fault's own code work too."""
+
+SEED_RAISES = frozenset({400, 401, 403})
+"""Statuses after which the seed's plain rule asks nobody else, whatever the provider says beside them (MMR-P10)."""
+
+STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A route's way with errors: a preset, its own words over it, and how often one candidate is tried again.
+
+    `on_error` maps a fault code, a status (`"404"`) or a group (`"5xx"`) to an action; the most exact word wins.
+    `fallback_on` lists words whose faults go on to the next candidate.
+    """
+
+    preset: Preset = Preset.SEED
+    on_error: Mapping[str, Action] = field(default_factory=dict)
+    fallback_on: tuple[str, ...] = ()
+    retries: int = DEFAULT_RETRIES
+
+    def verdict(self, failure: Failure) -> Verdict:
+        """What this route does about a failure."""
+        row = TABLE[failure.fault]
+        action = self._action(failure)
+        moved = self.preset is Preset.RESILIENT and failure.fault in RESILIENT_NEXT
+        status, code = caller_of(failure)
+        cools = action is Action.NEXT and failure.fault in COOLS_WHEN_PASSED_ON
+        return Verdict(action, Effect.NOW if cools else row.effect, row.scope, status, code, row.alert or moved)
+
+    def decided(self, failure: Failure) -> Action | None:
+        """The route's own word for this failure, the most exact one; None when it has none."""
+        for word in words_of(failure):
+            if word in self.on_error:
+                return self.on_error[word]
+            if word in self.fallback_on:
+                return Action.NEXT
+        return None
+
+    def _action(self, failure: Failure) -> Action:
+        fault = failure.fault
+        if fault is Fault.DEADLINE or fault in AFTER_CONTENT:
+            return Action.RAISE
+        own = self.decided(failure)
+        if own is not None:
+            return own
+        if self.preset is Preset.STRICT:
+            return Action.RAISE if failure.status in SEED_RAISES else TABLE[fault].strict
+        if self.preset is Preset.RESILIENT and fault in RESILIENT_NEXT:
+            return Action.NEXT
+        return TABLE[fault].seed
+
+
+def words_of(failure: Failure) -> tuple[str, ...]:
+    """Every word a route may call this failure by, the most exact first."""
+    status = (str(failure.status),) if failure.status is not None else ()
+    groups = sorted(
+        (word for word, faults in GROUPS.items() if failure.fault in faults), key=lambda word: len(GROUPS[word])
+    )
+    return (failure.fault.value, *status, *groups)
+
+
+def word_problem(word: str) -> str | None:
+    """Why a word cannot stand in a route's error policy; None when it can."""
+    if word in GROUPS or word in set(Fault) or STATUS_WORD.fullmatch(word):
+        return None
+    return worded(
+        "%(word)s is no error class. Use a status such as 404, a group (%(groups)s), or a fault's code.",
+        word=repr(word),
+        groups=tuple(GROUPS),
+    )
+
+
+def caller_of(failure: Failure) -> tuple[int, str]:
+    """The status and code a caller gets when this failure is raised (CONTRACT §6)."""
+    row = TABLE[failure.fault]
+    if row.status != OWN_STATUS:
+        return row.status, row.code
+    status = failure.status if failure.status is not None and 400 <= failure.status < 500 else 400
+    return status, f"upstream_{status}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What one error means and would lead to under a policy, for a page where somebody pasted it."""
+
+    fault: Fault
+    meaning: str
+    verdict: Verdict
+    words: tuple[str, ...]
+
+
+def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
+    """The meaning of a failure, the verdict on it, and the words by which a route can decide otherwise."""
+    chosen = policy or Policy()
+    return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), words_of(failure))

@@ -1,0 +1,263 @@
+"""The fallback loop: one generator that yields `Call` and `Wait` and is sent an answer or a `Failure`.
+
+The asynchronous driver, the synchronous one and the tests run this same text (idea 5). It reads a clock, a source of
+randomness and the cooldowns, and touches no socket. An answer, for a stream, is a stream that has its first content:
+whatever happens to it later, no other candidate is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.budget import RetryBudget
+from routing_admin.core.fallback.chain import (
+    ABORTED,
+    CANCELLED,
+    OK,
+    Attempt,
+    Call,
+    Candidate,
+    Done,
+    Plan,
+    Reply,
+    SkipReason,
+    Step,
+    Timeouts,
+    Try,
+    Wait,
+    cut_short,
+    skipped,
+)
+from routing_admin.core.fallback.cooldown import Cooldowns
+from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.fallback.memory import Memory
+from routing_admin.core.fallback.policy import Preset
+from routing_admin.core.fallback.table import EMPTY_PURSE, Action
+from routing_admin.core.fallback.trial import Trial, cooling_attempt
+from routing_admin.core.fallback.waits import pause, refined
+
+logger = logging.getLogger("routing_admin.routing")
+
+T = TypeVar("T")
+
+CLOCK_SLACK = 0.02
+"""Seconds by which a timer may ring before the clock shows its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a walk reads of the world: seconds of a monotonic clock, randomness in [0, 1), and what is remembered."""
+
+    clock: Callable[[], float]
+    random: Callable[[], float]
+    cooldowns: Cooldowns
+    memory: Memory
+    budget: RetryBudget = field(default_factory=RetryBudget)
+
+
+class Walk(Generic[T]):
+    """One request's way along its chain; `attempts` grows as candidates are left, readable at any time.
+
+    `stream` says that answers are streams: then `stream_ended` tells the cooldowns how it went, not the first content.
+    """
+
+    def __init__(self, plan: Plan, surroundings: Surroundings, *, stream: bool = False) -> None:
+        self.plan = plan
+        self._stream = stream
+        self.attempts: list[Attempt] = []
+        self._world = surroundings
+        self._began = surroundings.clock()
+
+    def steps(self) -> Generator[Step, Any, Done[T]]:
+        """Yield `Call` (sent `T`, `Failure` or a `Reply` with either) and `Wait` (sent anything).
+
+        Return `Done`; raise `UpstreamRefused` for a failure that is raised at once, `AggregateRouterError` when no
+        candidate is left or the total time is used up.
+        """
+        last_resort = self._last_resort()
+        seen: set[tuple[str, str]] = set()
+        for candidate in self.plan.candidates:
+            passed_by = self._passed_by(candidate, seen, last_resort)
+            if passed_by is not None:
+                self._left_behind(passed_by)
+                continue
+            if self.attempts and self._time_left() <= 0:
+                raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
+            retries = 0 if candidate == last_resort else self.plan.policy.retries
+            done = yield from self._ask(candidate, retries)
+            if done is not None:
+                return done
+        raise AggregateRouterError(self.attempts)
+
+    def _passed_by(
+        self, candidate: Candidate, seen: set[tuple[str, str]], last_resort: Candidate | None
+    ) -> Attempt | None:
+        """The attempt of a candidate that is not called, saying why; None when it is to be called."""
+        now = self._ms(self._world.clock())
+        place = (candidate.provider, candidate.model)
+        if candidate.skip is not None:
+            return skipped(candidate, candidate.skip, now)
+        if place in seen:
+            return skipped(candidate, SkipReason.DUPLICATE, now)
+        seen.add(place)
+        if candidate == last_resort:
+            return None
+        cooling = self._world.cooldowns.enter(*place)
+        return None if cooling is None else cooling_attempt(candidate, cooling, now)
+
+    def _last_resort(self) -> Candidate | None:
+        """When all that could be called are cooling: the one that wakes first, unless it only waits for its quota."""
+        resting: list[tuple[float, Candidate]] = []
+        for candidate in self.plan.candidates:
+            if candidate.skip is not None:
+                continue
+            cooling = self._world.cooldowns.look(candidate.provider, candidate.model)
+            if cooling is None:
+                return None
+            if cooling.failure.fault not in EMPTY_PURSE and not cooling.probing:
+                resting.append((cooling.seconds, candidate))
+        return min(resting, key=lambda pair: pair[0])[1] if resting else None
+
+    def _ask(self, candidate: Candidate, retries: int) -> Generator[Step, Any, Done[T] | None]:
+        """Call one candidate until it answers or is left; None when the chain goes on."""
+        world, place = self._world, (candidate.provider, candidate.model)
+        trial = Trial.remembering(world.memory, candidate, world.clock(), retries)
+        try:
+            call, outcome = yield from self._tries(trial)
+        except BaseException as error:
+            world.cooldowns.released(*place)
+            self.attempts.append(self._attempt(trial, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
+            raise
+        if isinstance(outcome, Failure):
+            self._leave(trial, outcome)
+            return None
+        if self._stream:
+            world.cooldowns.released(*place)
+        else:
+            world.cooldowns.succeeded(*place)
+        world.budget.answered(candidate.provider, trial.retried)
+        self.attempts.append(self._attempt(trial, OK))
+        return Done(outcome, call, tuple(self.attempts))
+
+    def _tries(self, trial: Trial) -> Generator[Step, Any, tuple[Call, T | Failure]]:
+        while True:
+            call = self._call(trial)
+            if call.timeouts.total <= 0:
+                return call, Failure(Fault.DEADLINE, "The total time of the request is used up.")
+            began = self._world.clock()
+            outcome = self._tried(trial, began, (yield call))
+            if not isinstance(outcome, Failure):
+                return call, outcome
+            failure = refined(self._own_time(outcome), self.plan.policy.preset, self._time_left())
+            if self.plan.policy.preset is not Preset.STRICT and trial.adjust(failure, self._world.memory):
+                continue
+            waiting = self._pause(trial, failure)
+            if waiting is None:
+                return call, failure
+            trial.retried += 1
+            if waiting > 0:
+                trial.waits.append(waiting)
+                yield Wait(waiting, failure.fault.value)
+
+    def _call(self, trial: Trial) -> Call:
+        own = trial.candidate.timeouts or self.plan.timeouts
+        total = min(own.total, self._time_left())
+        return trial.call(Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total))
+
+    def _tried(self, trial: Trial, began: float, sent: Any) -> T | Failure:
+        """Write down what came of a call."""
+        reply: Reply[T] = sent if isinstance(sent, Reply) else Reply(sent)
+        outcome = reply.outcome
+        trial.adaptation, trial.dropped = reply.adaptation, reply.dropped_params
+        failed = isinstance(outcome, Failure)
+        took = (self._world.clock() - began) * 1000
+        word, status = (outcome.fault.value, outcome.status) if isinstance(outcome, Failure) else (OK, None)
+        trial.tries.append(Try(self._ms(began), took, word, status if failed else None))
+        return outcome
+
+    def _own_time(self, failure: Failure) -> Failure:
+        """A candidate that used up its own total, shorter than the request's, was too slow: others still have time."""
+        if failure.fault is Fault.DEADLINE and self._time_left() > CLOCK_SLACK:
+            return replace(failure, fault=Fault.READ_TIMEOUT)
+        return failure
+
+    def _pause(self, trial: Trial, failure: Failure) -> float | None:
+        """Seconds before the same candidate is asked again; None when it is left."""
+        policy = self.plan.policy
+        if policy.verdict(failure).action is not Action.RETRY or trial.retried >= trial.retries:
+            return None
+        waiting = pause(failure, trial.retried + 1, policy.preset, self._time_left(), self._world.random)
+        if waiting is None or self._world.budget.take(trial.candidate.provider):
+            return waiting
+        logger.info("provider %s: its retries are used up; the next candidate is asked", trial.candidate.provider)
+        return None
+
+    def _leave(self, trial: Trial, failure: Failure) -> None:
+        """Record the failed attempt and its cooldown; raise when nobody else is to be asked."""
+        candidate, verdict = trial.candidate, self.plan.policy.verdict(failure)
+        self._world.cooldowns.failed(candidate.provider, candidate.model, failure, verdict)
+        attempt = self._attempt(trial, failure.fault.value, failure, alert=verdict.alert)
+        if failure.fault is Fault.DEADLINE:
+            self.attempts.append(attempt)
+            raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
+        if verdict.action is Action.RAISE:
+            self.attempts.append(attempt)
+            raise UpstreamRefused(failure, self.attempts)
+        self._left_behind(attempt)
+
+    def _left_behind(self, attempt: Attempt) -> None:
+        """Record an attempt that the chain goes on from, and log the switch (MMR-E4)."""
+        self.attempts.append(attempt)
+        following = self.plan.candidates[len(self.attempts) :]
+        logger.warning(
+            "route %s: %s/%s %s after %d tries; %s",
+            *(self.plan.task_type, attempt.provider, attempt.model, attempt.outcome, len(attempt.tries)),
+            f"going on to {following[0].name}" if following else "no candidate is left",
+        )
+
+    def _attempt(self, trial: Trial, outcome: str, failure: Failure | None = None, alert: bool = False) -> Attempt:
+        began = trial.tries[0].started_ms if trial.tries else self._ms(trial.began)
+        said = (failure.message or failure.fault.value) if failure is not None else None
+        return Attempt(
+            trial.candidate.provider,
+            trial.candidate.model,
+            outcome,
+            status_code=failure.status if failure is not None else None,
+            error=said,
+            retry_attempts=max(0, len(trial.tries) - 1),
+            duration_ms=self._ms(self._world.clock()) - began,
+            started_ms=began,
+            waits=tuple(trial.waits),
+            tries=tuple(trial.tries),
+            adaptation=trial.adaptation,
+            dropped_params=tuple(dict.fromkeys((*trial.dropped, *trial.stripped))),
+            cause=failure.fault if failure is not None else None,
+            retry_after=failure.retry_after if failure is not None else None,
+            alert=alert,
+        )
+
+    def _time_left(self) -> float:
+        return self._began + self.plan.timeouts.total - self._world.clock()
+
+    def _ms(self, moment: float) -> float:
+        return (moment - self._began) * 1000
+
+
+def stream_ended(
+    done: Done[T], failure: Failure | None, duration_ms: float, plan: Plan, surroundings: Surroundings
+) -> tuple[Attempt, ...]:
+    """The attempts of a request whose stream has ended: in order, or by the caller's leaving (None), or by a failure.
+
+    The cooldowns learn of it here; `duration_ms` is that of the answering attempt, from its beginning to this end.
+    """
+    *before, last = done.attempts
+    place = (done.candidate.provider, done.candidate.model)
+    if failure is None:
+        surroundings.cooldowns.succeeded(*place)
+    else:
+        surroundings.cooldowns.failed(*place, failure, plan.policy.verdict(failure))
+    return (*before, cut_short(last, failure, duration_ms))

@@ -1,0 +1,96 @@
+"""One candidate while it is being asked, and the attempt of one that is not asked since it is cooling."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from capabilities.core.providers.quirks import LIMIT_NAMES, other_limit_name
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.chain import Attempt, Call, Candidate, SkipReason, Timeouts, Try, skipped
+from routing_admin.core.fallback.cooldown import Cooling
+from routing_admin.core.fallback.memory import Memory
+
+logger = logging.getLogger("routing_admin.routing")
+
+
+@dataclass(slots=True)
+class Trial:
+    """What has happened so far: tries, waits, what the candidate is asked without, and the name of the limit.
+
+    `adjusted` are the faults after which it was asked otherwise, `renamed` whether that was by the limit's other name.
+    """
+
+    candidate: Candidate
+    began: float
+    retries: int
+    without_params: frozenset[str] = frozenset()
+    limit_name: str | None = None
+    without_capabilities: frozenset[str] = frozenset()
+    retried: int = 0
+    adjusted: set[Fault] = field(default_factory=set)
+    renamed: bool = False
+    tries: list[Try] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    adaptation: str = ""
+    dropped: tuple[str, ...] = ()
+    stripped: tuple[str, ...] = ()
+
+    @classmethod
+    def remembering(cls, memory: Memory, candidate: Candidate, began: float, retries: int) -> Self:
+        """The beginning of a trial, with what the candidate is known not to take."""
+        known = memory.refusals(candidate.provider, candidate.model)
+        left_out = frozenset(each.param for each in known if each.sent_as is None)
+        name = next((each.sent_as for each in known if each.sent_as is not None), None)
+        return cls(candidate, began, retries, left_out, name)
+
+    def call(self, timeouts: Timeouts) -> Call:
+        """The next call."""
+        number = len(self.tries) + 1
+        return Call(
+            self.candidate, number, timeouts, self.without_params, self.without_capabilities, limit_name=self.limit_name
+        )
+
+    def adjust(self, failure: Failure, memory: Memory) -> bool:
+        """Whether the candidate is asked once more otherwise, after a refusal that says how.
+
+        A limit on tokens goes under its other name, another parameter is left out, content is described; each once.
+        """
+        if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
+            return self._rename(failure.param, memory)
+        if failure.fault in self.adjusted:
+            return False
+        if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param:
+            self.without_params |= {failure.param}
+            self.stripped += (failure.param,)
+            memory.refuse(self.candidate.provider, self.candidate.model, failure.param)
+        elif failure.fault is Fault.CAPABILITY_MISMATCH:
+            self.without_capabilities |= {failure.param or "*"}
+        else:
+            return False
+        self.adjusted.add(failure.fault)
+        return True
+
+    def _rename(self, refused: str, memory: Memory) -> bool:
+        """A limit is never left out (decision 17): its other name once, and where that is refused too, nothing."""
+        place = (self.candidate.provider, self.candidate.model)
+        other = other_limit_name(self.candidate.protocol, refused)
+        if other is None:
+            return False
+        if self.renamed:
+            memory.forget(*place, refused, other)  # neither name helps, so none is worth remembering
+            return False
+        self.renamed, self.limit_name = True, other
+        memory.refuse(*place, refused, other)
+        logger.info("provider %s: %s does not take %s; it is asked again with %s", *place, refused, other)
+        return True
+
+
+def cooling_attempt(candidate: Candidate, cooling: Cooling, at_ms: float) -> Attempt:
+    """The attempt of a candidate that is left alone: for how long yet, and after what."""
+    cause = cooling.failure
+    sentence = f"Left alone for {cooling.seconds:.0f} s more after {cause.fault.value}: {cause.message}".rstrip(": ")
+    return replace(
+        skipped(candidate, SkipReason.COOLING, at_ms, sentence), cause=cause.fault, retry_after=cooling.seconds
+    )

@@ -1,0 +1,58 @@
+"""How long to wait before the same candidate is asked again, or that waiting is not worth it (decision 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.policy import Preset
+
+SHORT_SECONDS = 5.0
+"""The longest named wait that is honoured by waiting."""
+LONGEST_SECONDS = 3600.0
+BACKOFF_CAP = 2.0
+BACKOFF_BASE = 0.2
+
+
+def backoff(retry_number: int, random: Callable[[], float]) -> float:
+    """Seconds before retry n, uniform in 0 … min(2, 0.2·2ⁿ); `random()` is in [0, 1)."""
+    longest: float = min(BACKOFF_CAP, BACKOFF_BASE * 2**retry_number)
+    return random() * longest
+
+
+def named_wait(failure: Failure) -> float | None:
+    """The wait the provider named, at most an hour; None when it named none or nonsense (negative, NaN, infinite)."""
+    seconds = failure.retry_after
+    if seconds is None or not math.isfinite(seconds) or seconds <= 0:
+        return None
+    return min(seconds, LONGEST_SECONDS)
+
+
+def is_long(seconds: float, time_left: float) -> bool:
+    """Whether a named wait is too long to sit out."""
+    return seconds > SHORT_SECONDS or seconds >= time_left
+
+
+def refined(failure: Failure, preset: Preset, time_left: float) -> Failure:
+    """The failure with its wait made sane, and a 429 told apart by whether the wait can be sat out."""
+    seconds = named_wait(failure)
+    failure = replace(failure, retry_after=seconds)
+    if failure.fault not in (Fault.HTTP_429, Fault.HTTP_429_WAIT) or preset is Preset.STRICT:
+        return failure
+    waits = seconds is not None and is_long(seconds, time_left)
+    return replace(failure, fault=Fault.HTTP_429_WAIT if waits else Fault.HTTP_429)
+
+
+def pause(
+    failure: Failure, retry_number: int, preset: Preset, time_left: float, random: Callable[[], float]
+) -> float | None:
+    """Seconds to wait before retry n of the same candidate; None when going on to the next one is better."""
+    seconds = named_wait(failure)
+    if seconds is not None and not is_long(seconds, time_left):
+        return seconds
+    if seconds is not None and preset is not Preset.STRICT:
+        return None
+    waiting = backoff(retry_number, random)
+    return waiting if waiting < time_left else None

@@ -1,0 +1,101 @@
+"""Configuration → files: everything (`full`), for the seeds' own programs (`seed`), or pointing at us (`gateway`).
+
+Keys stand in none of them: only `${LLM_PROVIDER_{NAME}_API_KEY}` (decision 10). The text is the same for the same
+configuration, byte for byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from capabilities.core.providers.environment import key_variable
+from routing_admin.core.configuration.specs import (
+    CandidateSpec,
+    Configuration,
+    KeyKind,
+    KeySpec,
+    ProviderSpec,
+    RouteSpec,
+)
+from routing_admin.core.documents.json_path import write_document
+from routing_admin.core.documents.kept_fields import without_absent
+from routing_admin.core.files.importing import FileFormat
+from routing_admin.core.files.llm_routing import key_text, write_provider, write_route
+from routing_admin.core.files.llmservices import write_service
+from routing_admin.core.files.seed_export import OURS_UNSAID, seed_routing, seed_services
+from routing_admin.core.planning.plan import is_taken
+
+GATEWAY = "routing-admin"
+"""How a file that points at us names us, so that the agent key is `LLM_PROVIDER_ROUTING_ADMIN_API_KEY`."""
+
+
+class Mode(StrEnum):
+    """Whom an export is for."""
+
+    FULL = "full"
+    SEED = "seed"
+    GATEWAY = "gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A file's text, and in sentences what it could not say."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
+
+
+def export(
+    configuration: Configuration, file_format: FileFormat, mode: Mode = Mode.FULL, *, public_url: str = ""
+) -> Export:
+    """One file. `gateway` needs `public_url`, where we are reached, e.g. `http://127.0.0.1:8000`."""
+    if mode is Mode.GATEWAY and not public_url:
+        raise ValueError("an export that points at this installation needs its public URL")
+    if mode is Mode.SEED:
+        value, left_out = (seed_routing if file_format is FileFormat.ROUTING else seed_services)(configuration)
+        return Export(write_document(value), left_out)
+    if mode is Mode.GATEWAY:
+        configuration = _pointing_at_us(configuration, public_url.rstrip("/") + "/v1")
+    write = routing_value if file_format is FileFormat.ROUTING else services_value
+    return Export(write_document(write(configuration)))
+
+
+def routing_value(configuration: Configuration) -> dict[str, Any]:
+    """All of `llm-routing.json` as a JSON value."""
+    used = {candidate.provider for route in configuration.routes for candidate in route.candidates}
+    providers = [item for item in configuration.providers if item.in_routing_file or item.name in used]
+    names = {provider.name for provider in providers}
+    return {
+        "providers": [write_provider(provider) for provider in providers],
+        "routing": {route.task_type: write_route(route, names) for route in configuration.routes},
+        **without_absent({"defaultLanguage": configuration.default_language}),
+        **configuration.extra_routing,
+    }
+
+
+def services_value(configuration: Configuration) -> dict[str, Any]:
+    """All of `llmservices.json` as a JSON value."""
+    providers = {provider.name: provider for provider in configuration.providers}
+    return {
+        "services": [write_service(item, key_text(providers[item.provider])) for item in configuration.services],
+        **configuration.extra_services,
+    }
+
+
+def _pointing_at_us(configuration: Configuration, base: str) -> Configuration:
+    """The same task types and services, each answered by this installation under its own name."""
+    key = KeySpec(KeyKind.ENV, key_variable(GATEWAY))
+    us = ProviderSpec(GATEWAY, f"{base}/chat/completions", "task:default", key=key)
+    routes = (
+        RouteSpec(route.task_type, (CandidateSpec(GATEWAY, f"task:{route.task_type}"),), extra=route.extra)
+        for route in configuration.routes
+        if is_taken(route)
+    )
+    services = (
+        replace(service, provider=GATEWAY, base_url=base, model=service.id, routed=False, **OURS_UNSAID)
+        for service in configuration.services
+        if service.enabled
+    )
+    return replace(configuration, providers=(us,), routes=tuple(routes), services=tuple(services))

@@ -1,0 +1,205 @@
+"""What each field of the two files may hold, as tables of rules; a rule broken is a Problem with its path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from capabilities.core.problems import Problem
+from capabilities.core.providers.environment import KeyForm, form_of
+from capabilities.core.providers.quirks import check_quirks
+from capabilities.core.worded import worded
+from routing_admin.core.documents.json_path import child, storable
+from routing_admin.core.documents.problem_sentences import (
+    bad_key,
+    missing,
+    not_one_of,
+    out_of_range,
+    unreadable_text,
+    wrong_type,
+)
+from routing_admin.core.fallback.policy import word_problem
+from routing_admin.core.fallback.table import Action
+
+Check = Callable[[str, Any], Iterator[Problem]]
+
+PROTOCOLS = ("openai", "anthropic", "gemini", "echo")
+PRESETS = ("seed", "resilient", "strict")
+ACTIONS = tuple(Action)
+TIMES = ("connect", "firstContent", "between", "total")
+SCHEMES = ("http", "https", "echo")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One field: its key, what it may hold, and whether it must be there. Where it need not, null is absent."""
+
+    key: str
+    check: Check
+    required: bool = False
+
+
+def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    """The problems of one object under its rules; fields without a rule are nobody's business here."""
+    for rule in rules:
+        where = child(path, rule.key)
+        if rule.key not in value:
+            if rule.required:
+                yield missing(where)
+        elif value[rule.key] is not None or rule.required:
+            yield from rule.check(where, value[rule.key])
+
+
+def text(path: str, value: Any) -> Iterator[Problem]:
+    """Any text, the empty one too."""
+    if not isinstance(value, str):
+        yield wrong_type(path, worded("a text"))
+    elif not storable(value):
+        yield unreadable_text(path)
+
+
+def filled(path: str, value: Any) -> Iterator[Problem]:
+    """A text with something in it."""
+    if isinstance(value, str) and not value.strip():
+        yield missing(path)
+    else:
+        yield from text(path, value)
+
+
+def flag(path: str, value: Any) -> Iterator[Problem]:
+    """True or false."""
+    if not isinstance(value, bool):
+        yield wrong_type(path, worded("true or false"))
+
+
+def mapping(path: str, value: Any) -> Iterator[Problem]:
+    """An object, whatever is in it."""
+    if not isinstance(value, Mapping):
+        yield wrong_type(path, worded("an object"))
+
+
+def listing(path: str, value: Any) -> Iterator[Problem]:
+    """A list, whatever is in it."""
+    if not isinstance(value, list):
+        yield wrong_type(path, worded("a list"))
+
+
+def one_of(allowed: tuple[str, ...]) -> Check:
+    """One of these words."""
+
+    def check(path: str, value: Any) -> Iterator[Problem]:
+        if not isinstance(value, str):
+            yield wrong_type(path, worded("a text"))
+        elif value not in allowed:
+            yield not_one_of(path, allowed)
+
+    return check
+
+
+def number(least: float, most: float, expected: str, *, whole: bool = False) -> Check:
+    """A number in [least, most]; `whole` takes 4096 and 4096.0, and no 0.5."""
+
+    def check(path: str, value: Any) -> Iterator[Problem]:
+        fitting = isinstance(value, int) or (isinstance(value, float) and (value.is_integer() or not whole))
+        if isinstance(value, bool) or not fitting:
+            yield wrong_type(path, expected)
+        elif not least <= value <= most:
+            yield out_of_range(path, expected)
+
+    return check
+
+
+LARGEST = 2**31 - 1
+temperature = number(0, 2, worded("a number from 0 to 2"))
+max_tokens = number(1, LARGEST, worded("a whole number of at least 1"), whole=True)
+retries = number(0, 10, worded("a whole number from 0 to 10"), whole=True)
+seconds = number(math.ulp(0.0), 86_400, worded("a number of seconds above 0, at most a day"))
+
+
+def seconds_table(path: str, value: Any) -> Iterator[Problem]:
+    """An object whose values are seconds; a time that nobody measures is a warning."""
+    yield from mapping(path, value)
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        where = child(path, key)
+        yield from seconds(where, item)
+        if key not in TIMES:
+            yield _no_effect(where, worded("the times are %(times)s.", times=TIMES))
+
+
+def deadline(path: str, value: Any) -> Iterator[Problem]:
+    """Seconds for the whole answer, or an object with `total` and `firstContent`."""
+    if isinstance(value, Mapping):
+        yield from broken((Rule("total", seconds), Rule("firstContent", seconds)), value, path)
+    else:
+        yield from seconds(path, value)
+
+
+def on_error(path: str, value: Any) -> Iterator[Problem]:
+    """A preset's name, or a table of error → action."""
+    if isinstance(value, str):
+        yield from one_of(PRESETS)(path, value)
+        return
+    yield from mapping(path, value)
+    for word, said in value.items() if isinstance(value, Mapping) else ():
+        yield from _error_rule(child(path, word), word, said)
+
+
+def _error_rule(path: str, word: str, said: Any) -> Iterator[Problem]:
+    """One entry of the table: `preset`, `fallbackOn`, or an error and its action. An error nobody knows is harmless."""
+    if word == "preset":
+        yield from one_of(PRESETS)(path, said)
+    elif word == "fallbackOn":
+        yield from listing(path, said)
+        known = [item for item in said if isinstance(item, str)] if isinstance(said, list) else []
+        yield from (_no_effect(path, sentence) for sentence in map(word_problem, known) if sentence)
+    else:
+        yield from one_of(ACTIONS)(path, said)
+        sentence = word_problem(word)
+        if sentence:
+            yield _no_effect(path, sentence)
+
+
+def _no_effect(path: str, sentence: str) -> Problem:
+    message = worded("%(path)s has no effect: %(reason)s", path=path, reason=sentence)
+    return Problem(path, message, "enum", "warning")
+
+
+def quirks(path: str, value: Any) -> Iterator[Problem]:
+    """Compatibility options; one that is not known is a warning."""
+    yield from check_quirks(value, path)
+
+
+def url(path: str, value: Any) -> Iterator[Problem]:
+    """An http, https or echo URL without a name and password in it."""
+    found = list(filled(path, value))
+    yield from found
+    if found:
+        return
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if not good:
+        yield wrong_type(
+            path, worded("a URL that begins with https:// or http:// (echo://local for the embedded provider)")
+        )
+    elif "@" in parts.netloc:
+        yield wrong_type(path, worded("a URL without a user name or password; the key belongs in apiKey"))
+
+
+def proxy(path: str, value: Any) -> Iterator[Problem]:
+    """`default`, `none` or a URL."""
+    if value not in ("default", "none"):
+        yield from url(path, value)
+
+
+def key(path: str, value: Any) -> Iterator[Problem]:
+    """A key that a request can carry, or a whole `${VARIABLE}`."""
+    if not isinstance(value, str):
+        yield wrong_type(path, worded("a text"))
+    elif form_of(value) is KeyForm.INVALID:
+        yield bad_key(path)

@@ -1,0 +1,229 @@
+"""Files → configuration: what the configuration would be, which keys came with the files, and every problem.
+
+Nothing is written here; the caller shows the difference and applies it. One error anywhere leaves the configuration
+as it was (MMR-E3). Keys found in files travel in `keys`, by provider, never inside the configuration (decision 10).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from capabilities.core.problems import Problem
+from capabilities.core.providers.environment import key_variable
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.references import broken_references
+from routing_admin.core.configuration.specs import Configuration, KeyKind, ProviderSpec, RouteSpec
+from routing_admin.core.documents.json_path import child, read_document
+from routing_admin.core.documents.kept_fields import merged
+from routing_admin.core.documents.problem_sentences import errors
+from routing_admin.core.files.endpoints import same_origin
+from routing_admin.core.files.key_checks import NOWHERE, Surroundings
+from routing_admin.core.files.keys import Fingerprint, key_from_file
+from routing_admin.core.files.llm_routing import (
+    CANDIDATE_KEYS,
+    PROVIDER_KEYS,
+    ROOT_KEYS,
+    ROUTE_KEYS,
+    read_provider,
+    read_route,
+)
+from routing_admin.core.files.llm_routing_checks import LANGUAGES, validate
+from routing_admin.core.files.llmservices import SERVICE_KEYS, validate_services
+from routing_admin.core.files.provider_matching import merge_services
+
+
+class FileFormat(StrEnum):
+    """The two files."""
+
+    ROUTING = "llm-routing"
+    SERVICES = "llmservices"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The outcome: the configuration as it would be (unchanged where `problems` holds an error), the plaintext keys
+    by provider, and the paths of the fields nobody here knows, which are kept."""
+
+    configuration: Configuration
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    problems: tuple[Problem, ...] = ()
+    kept_unknown: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether no error stands in the way."""
+        return not errors(self.problems)
+
+
+def sha256(key: str) -> str:
+    """A fingerprint without a secret of its own; an installation passes a keyed one."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def format_of(value: object) -> FileFormat | None:
+    """Which of the two files a JSON value is, by its top-level fields; None where it is neither."""
+    if isinstance(value, Mapping):
+        if "providers" in value or "routing" in value:
+            return FileFormat.ROUTING
+        if "services" in value:
+            return FileFormat.SERVICES
+    return None
+
+
+def import_files(
+    current: Configuration,
+    files: Iterable[bytes | str],
+    *,
+    prune: bool = False,
+    fingerprint: Callable[[str], str] = sha256,
+    fingerprint_at: Fingerprint | None = None,
+    around: Surroundings = NOWHERE,
+    languages: Collection[str] = LANGUAGES,
+) -> Imported:
+    """Import the texts of one or more files, in either format; `prune` removes what a file does not mention."""
+    documents = [read_document(data) for data in files]
+    unreadable = tuple(problem for document in documents for problem in document.problems)
+    values = [document.value for document in documents if document.readable]
+    outcome = import_values(
+        current,
+        values,
+        prune=prune,
+        fingerprint=fingerprint,
+        fingerprint_at=fingerprint_at,
+        around=around,
+        languages=languages,
+    )
+    if not unreadable:
+        return outcome
+    return Imported(current, {}, unreadable + outcome.problems, outcome.kept_unknown)
+
+
+def import_values(
+    current: Configuration,
+    values: Iterable[Any],
+    *,
+    prune: bool = False,
+    fingerprint: Callable[[str], str] = sha256,
+    fingerprint_at: Fingerprint | None = None,
+    around: Surroundings = NOWHERE,
+    languages: Collection[str] = LANGUAGES,
+) -> Imported:
+    """The same for parsed JSON values. Routing files come first, so that services find their providers there.
+
+    `fingerprint_at(key, endpoint)` is for stored keys whose fingerprints depend on the origin; it wins.
+    """
+    mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
+    sorted_values = sorted(values, key=lambda value: format_of(value) is not FileFormat.ROUTING)
+    known = (*languages, *(language.code for language in current.languages))
+    surroundings = with_stored_keys(current, around)
+    problems = [item for value in sorted_values for item in problems_of(value, around=surroundings, languages=known)]
+    unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
+    if errors(problems):
+        return Imported(current, {}, tuple(problems), unknown)
+    result, keys = current, dict[str, str]()
+    for value in sorted_values:
+        merge = merge_routing if format_of(value) is FileFormat.ROUTING else merge_services
+        result, found = merge(result, value, prune, mark)
+        keys |= found
+    problems += broken_references(result)
+    if errors(problems):
+        return Imported(current, {}, tuple(problems), unknown)
+    kept = {name: key for name, key in keys.items() if result.provider(name)}
+    return Imported(result, kept, tuple(problems), unknown)
+
+
+def problems_of(
+    value: object, *, around: Surroundings = NOWHERE, languages: Collection[str] = LANGUAGES
+) -> list[Problem]:
+    """Every problem of one file's value, whichever format it has."""
+    match format_of(value):
+        case FileFormat.ROUTING:
+            return validate(value, languages=languages, around=around)
+        case FileFormat.SERVICES:
+            return validate_services(value, around=around)
+    words = worded("This is neither file: llm-routing.json has providers and routing, llmservices.json has services.")
+    return [Problem("", words, "type")]
+
+
+def with_stored_keys(configuration: Configuration, around: Surroundings) -> Surroundings:
+    """The surroundings in which a provider whose key is stored does not count as lacking its variable."""
+    if around.env is None:
+        return around
+    stored = (provider for provider in configuration.providers if provider.key.kind is KeyKind.STORED)
+    variables = {key_variable(provider.name, provider.env_name): "stored" for provider in stored}
+    return replace(around, env={**variables, **{name: item for name, item in around.env.items() if item}})
+
+
+def unknown_fields(value: object) -> Iterator[str]:
+    """The paths of the fields that are kept without being understood."""
+    if not isinstance(value, Mapping):
+        return
+    kind = format_of(value)
+    yield from _unknown("", value, ROOT_KEYS if kind is FileFormat.ROUTING else ("services",))
+    if kind is FileFormat.SERVICES:
+        yield from _unknown_in_list("services", value["services"], SERVICE_KEYS)
+        return
+    yield from _unknown_in_list("providers", value.get("providers"), PROVIDER_KEYS)
+    routing = value.get("routing")
+    for task_type, entry in routing.items() if isinstance(routing, Mapping) else ():
+        path = child("routing", task_type)
+        yield from _unknown(path, entry, ROUTE_KEYS)
+        if isinstance(entry, Mapping):
+            yield from _unknown_in_list(f"{path}.fallback", entry.get("fallback"), CANDIDATE_KEYS)
+
+
+def _unknown(path: str, value: object, known: Collection[str]) -> Iterator[str]:
+    keys = value if isinstance(value, Mapping) else ()
+    return (child(path, key) for key in keys if key not in known)
+
+
+def _unknown_in_list(path: str, value: object, known: Collection[str]) -> Iterator[str]:
+    for index, entry in enumerate(value if isinstance(value, list) else ()):
+        yield from _unknown(f"{path}[{index}]", entry, known)
+
+
+def merge_routing(
+    current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
+) -> tuple[Configuration, dict[str, str]]:
+    """The configuration after a valid `llm-routing.json`, and the keys that stood in it."""
+    keys: dict[str, str] = {}
+    providers: dict[str, ProviderSpec] = {}
+    for raw in value["providers"]:
+        old = current.provider(raw["providerName"])
+        held = old.key if old and same_origin(old.endpoint, raw["endpoint"]) else None
+        variable = key_variable(raw["providerName"], raw.get("envName"))
+        key, plaintext = key_from_file(raw["apiKey"], raw["endpoint"], variable, held, fingerprint)
+        providers[raw["providerName"]] = read_provider(raw, key)
+        if plaintext is not None:
+            keys[raw["providerName"]] = plaintext
+    routes = {name: read_route(name, raw, providers) for name, raw in value["routing"].items()}
+    return replace(
+        current,
+        providers=_pruned(current, providers) if prune else merged(current.providers, providers, _name),
+        routes=tuple(routes.values()) if prune else merged(current.routes, routes, _task_type),
+        default_language=value.get("defaultLanguage") or (None if prune else current.default_language),
+        extra_routing=({} if prune else dict(current.extra_routing)) | _root_extra(value),
+    ), keys
+
+
+def _root_extra(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if key not in ROOT_KEYS}
+
+
+def _name(provider: ProviderSpec) -> str:
+    return provider.name
+
+
+def _task_type(route: RouteSpec) -> str:
+    return route.task_type
+
+
+def _pruned(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
+    """The file's providers in its order, and those it does not mention that a service still needs."""
+    used = {service.provider for service in current.services} - mentioned.keys()
+    rest = (replace(item, in_routing_file=False) for item in current.providers if item.name in used)
+    return (*mentioned.values(), *rest)

@@ -1,0 +1,54 @@
+"""What a key field and an endpoint mean for a provider's usability, here and now: warnings that stop nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from capabilities.core.problems import Problem
+from capabilities.core.providers.environment import KeyForm, form_of, key_variable, read, readable, referenced
+from capabilities.core.worded import worded
+from routing_admin.core.documents.problem_sentences import forbidden_variable, placeholder, unset_variable
+
+
+def never_refused(endpoint: str) -> str | None:
+    """No sentence for any endpoint: what stands in where no deployment's origins are known."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What validation may know of the machine: its variables (None: not asked), which may be read beside
+    `LLM_PROVIDER_*_API_KEY`, and the sentence with which an endpoint is refused."""
+
+    env: Mapping[str, str] | None = None
+    allowed: Collection[str] = ()
+    refusal: Callable[[str], str | None] = never_refused
+
+    def endpoint_warnings(self, path: str, endpoint: str) -> Iterator[Problem]:
+        """A warning for an endpoint that this deployment does not let be called."""
+        sentence = self.refusal(endpoint)
+        if sentence:
+            yield Problem(path, worded("%(path)s: %(reason)s", path=path, reason=sentence), "enum", "warning")
+
+
+NOWHERE = Surroundings()
+
+
+def key_warnings(
+    path: str, text: str, around: Surroundings, provider: str | None = None, env_name: str | None = None
+) -> Iterator[Problem]:
+    """Why the provider would have no key: a placeholder, a variable that is not allowed, or one that is not set.
+
+    An override that is set answers all three.
+    """
+    env = around.env or {}
+    if provider and read(key_variable(provider, env_name), env, around.allowed):
+        return
+    variable = referenced(text)
+    if form_of(text) in (KeyForm.PLACEHOLDER, KeyForm.MASKED):
+        yield placeholder(path)
+    elif variable and not readable(variable, around.allowed):
+        yield forbidden_variable(path, variable)
+    elif variable and around.env is not None and not read(variable, env, around.allowed):
+        yield unset_variable(path, variable)

@@ -1,0 +1,46 @@
+"""A key field in a file → what the provider's key becomes (decision 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from capabilities.core.providers.environment import KeyForm, form_of, overrides, read, referenced
+from routing_admin.core.configuration.specs import NO_KEY, Configuration, KeyKind, KeySpec
+
+Fingerprint = Callable[[str, str], str]
+"""The print of a key for an endpoint: the same key for the same origin always gives the same."""
+
+
+def key_from_file(
+    text: str, endpoint: str, own_variable: str, held: KeySpec | None, fingerprint: Fingerprint
+) -> tuple[KeySpec, str | None]:
+    """The key after an import, and its plaintext where a new one stood in the file.
+
+    `held` is the key the provider has for the same origin: a stored one gives way to another key only, never to an
+    empty field, a mask, a placeholder or a `${…}`.
+    """
+    form = form_of(text)
+    if form is KeyForm.LITERAL:
+        mark = fingerprint(text, endpoint)
+        if held and held.kind is KeyKind.STORED and held.fingerprint == mark:
+            return held, None
+        return KeySpec(KeyKind.STORED, fingerprint=mark), text
+    if held and held.kind is KeyKind.STORED:
+        return held, None
+    if form is KeyForm.NOT_NEEDED:
+        return NO_KEY, None
+    return KeySpec(KeyKind.ENV, referenced(text) or own_variable), None
+
+
+def environment_keys(
+    configuration: Configuration, env: Mapping[str, str], allowed: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """The keys that the environment gives, by provider: the override where it is set, else the variable it names."""
+    names = {provider.name: provider.env_name for provider in configuration.providers}
+    own = overrides(names).variables
+    found = {
+        provider.name: (read(own[provider.name], env, allowed) if provider.name in own else None)
+        or (read(provider.key.variable, env, allowed) if provider.key.kind is KeyKind.ENV else None)
+        for provider in configuration.providers
+    }
+    return {name: key for name, key in found.items() if key}

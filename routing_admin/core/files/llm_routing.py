@@ -1,0 +1,189 @@
+"""`llm-routing.json`: its objects read into values and written back (seed 003, decision 11).
+
+Reading takes objects that `routing_checks.validate` has found no error in. Our own keys are written only where they
+differ from their default, so a seed's file comes back as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from capabilities.core.providers.environment import key_variable, reference
+from capabilities.core.providers.presets import protocol_of
+from routing_admin.core.configuration.specs import CandidateSpec, KeyKind, KeySpec, ProviderSpec, RouteSpec
+from routing_admin.core.documents.kept_fields import leftovers, plain_number, without_absent, written
+
+ROOT_KEYS = ("providers", "routing", "defaultLanguage")
+PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
+PROVIDER_OWN_KEYS = ("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy")
+PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS
+ROUTE_SEED_KEYS = ("provider", "model", "temperature", "maxTokens", "fallback")
+ROUTE_OWN_KEYS = ("onError", "retries", "deadline", "content", "enabled")
+ROUTE_KEYS = ROUTE_SEED_KEYS + ROUTE_OWN_KEYS
+CANDIDATE_KEYS = ("provider", "model", "temperature", "maxTokens", "extraBody")
+
+
+def key_text(provider: ProviderSpec) -> str:
+    """The key field of an export: `NOT_NEEDED` or a `${…}`; a key itself is never written (decision 10)."""
+    if provider.key.kind is KeyKind.NONE:
+        return "NOT_NEEDED"
+    return reference(provider.key.variable or key_variable(provider.name, provider.env_name))
+
+
+def read_provider(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
+    """The provider an entry of `providers` describes, with the key found for it."""
+    provider = _provider_fields(raw, key)
+    return replace(provider, extra=leftovers(raw, _provider_canonical(provider)))
+
+
+def write_provider(provider: ProviderSpec) -> dict[str, Any]:
+    """The entry of `providers`, keys as `${…}`."""
+
+    def same(raw: Mapping[str, Any]) -> bool:
+        if raw["apiKey"] == "" and provider.key.kind is not KeyKind.NONE:
+            return False
+        return replace(_provider_fields(raw, provider.key), extra=provider.extra) == replace(
+            provider, in_routing_file=True
+        )
+
+    return written(_provider_canonical(provider), provider.extra, PROVIDER_KEYS, same)
+
+
+def _provider_fields(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
+    enabled = raw.get("enabled")
+    return ProviderSpec(
+        name=raw["providerName"],
+        endpoint=raw["endpoint"],
+        default_model=raw["defaultModel"],
+        protocol=raw.get("protocol") or protocol_of(raw["endpoint"]),
+        key=key,
+        display_name=raw.get("displayName") or "",
+        env_name=raw.get("envName") or None,
+        enabled=True if enabled is None else enabled,
+        quirks=raw.get("quirks") or {},
+        timeouts=raw.get("timeouts") or {},
+        proxy=raw.get("proxy") or "default",
+    )
+
+
+def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
+    detected = protocol_of(provider.endpoint)
+    return {
+        "providerName": provider.name,
+        "apiKey": key_text(provider),
+        "endpoint": provider.endpoint,
+        "defaultModel": provider.default_model,
+    } | without_absent(
+        {
+            "displayName": provider.display_name or None,
+            "protocol": None if provider.protocol == detected else provider.protocol,
+            "enabled": None if provider.enabled else False,
+            "envName": provider.env_name,
+            "quirks": provider.quirks or None,
+            "timeouts": provider.timeouts or None,
+            "proxy": None if provider.proxy == "default" else provider.proxy,
+        }
+    )
+
+
+def read_route(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
+    """The route an entry of `routing` describes; `providers` are the names that its fallbacks can mean."""
+    route = _route_fields(task_type, raw, providers)
+    return replace(route, extra=leftovers(raw, _route_canonical(route, providers)))
+
+
+def write_route(route: RouteSpec, providers: Collection[str]) -> dict[str, Any]:
+    """The entry of `routing`."""
+
+    def same(raw: Mapping[str, Any]) -> bool:
+        return replace(_route_fields(route.task_type, raw, providers), extra=route.extra) == route
+
+    return written(_route_canonical(route, providers), route.extra, ROUTE_KEYS, same)
+
+
+def _route_fields(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
+    deadline = raw.get("deadline")
+    times = deadline if isinstance(deadline, Mapping) else {"total": deadline}
+    fallback = tuple(read_candidate(entry, providers) for entry in raw.get("fallback") or ())
+    enabled = raw.get("enabled")
+    return RouteSpec(
+        task_type=task_type,
+        candidates=(CandidateSpec(raw["provider"], raw.get("model") or None), *fallback),
+        temperature=plain_number(raw.get("temperature")),
+        max_tokens=plain_number(raw.get("maxTokens")),
+        on_error=raw.get("onError") or {},
+        retries=plain_number(raw.get("retries")),
+        deadline=plain_number(times.get("total")),
+        first_content=plain_number(times.get("firstContent")),
+        content=raw.get("content") or {},
+        enabled=True if enabled is None else enabled,
+    )
+
+
+def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, Any]:
+    times = without_absent({"total": plain_number(route.deadline), "firstContent": plain_number(route.first_content)})
+    return {"provider": route.primary.provider} | without_absent(
+        {
+            "model": route.primary.model,
+            "temperature": plain_number(route.temperature),
+            "maxTokens": plain_number(route.max_tokens),
+            "fallback": [write_candidate(item, providers) for item in route.candidates[1:]] or None,
+            "onError": route.on_error or None,
+            "retries": plain_number(route.retries),
+            "deadline": times.get("total") if times.keys() <= {"total"} else times,
+            "content": route.content or None,
+            "enabled": None if route.enabled else False,
+        }
+    )
+
+
+def resolve_candidate(text: str, providers: Collection[str]) -> tuple[str, str | None]:
+    """Provider and model that a fallback text means: a whole name first, then split at its first `/` (decision 7)."""
+    head, slash, tail = text.partition("/")
+    if text not in providers and slash and tail and head in providers:
+        return head, tail
+    return text, None
+
+
+def read_candidate(entry: str | Mapping[str, Any], providers: Collection[str]) -> CandidateSpec:
+    """The candidate an entry of `fallback` describes."""
+    if isinstance(entry, str):
+        return CandidateSpec(*resolve_candidate(entry, providers))
+    candidate = _candidate_fields(entry)
+    return replace(candidate, extra=leftovers(entry, _candidate_canonical(candidate)))
+
+
+def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str | dict[str, Any]:
+    """The entry of `fallback`: a text where a text can say it, else an object."""
+    text = candidate.provider if candidate.model is None else f"{candidate.provider}/{candidate.model}"
+    bare = CandidateSpec(candidate.provider, candidate.model)
+    if candidate == bare and resolve_candidate(text, providers) == (candidate.provider, candidate.model):
+        return text
+
+    def same(raw: Mapping[str, Any]) -> bool:
+        return replace(_candidate_fields(raw), extra=candidate.extra) == candidate
+
+    return written(_candidate_canonical(candidate), candidate.extra, CANDIDATE_KEYS, same)
+
+
+def _candidate_fields(raw: Mapping[str, Any]) -> CandidateSpec:
+    return CandidateSpec(
+        provider=raw["provider"],
+        model=raw.get("model") or None,
+        temperature=plain_number(raw.get("temperature")),
+        max_tokens=plain_number(raw.get("maxTokens")),
+        extra_body=raw.get("extraBody") or {},
+    )
+
+
+def _candidate_canonical(candidate: CandidateSpec) -> dict[str, Any]:
+    return {"provider": candidate.provider} | without_absent(
+        {
+            "model": candidate.model,
+            "temperature": plain_number(candidate.temperature),
+            "maxTokens": plain_number(candidate.max_tokens),
+            "extraBody": candidate.extra_body or None,
+        }
+    )

@@ -1,0 +1,171 @@
+"""`llm-routing.json` checked: every problem of any JSON value, never an exception (MMR-P3, MMR-P4, decision 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from capabilities.core.problems import Problem
+from capabilities.core.providers.environment import overrides
+from capabilities.core.worded import worded
+from routing_admin.core.documents.json_path import child, storable
+from routing_admin.core.documents.problem_sentences import (
+    errors,
+    missing,
+    no_override,
+    not_one_of,
+    repeated,
+    taken,
+    unknown_provider,
+    unreadable_text,
+    wrong_type,
+)
+from routing_admin.core.files import field_rules as rule
+from routing_admin.core.files.field_rules import Rule, broken
+from routing_admin.core.files.key_checks import NOWHERE, Surroundings, key_warnings
+from routing_admin.core.files.llm_routing import resolve_candidate
+
+LANGUAGES = ("en", "zh")
+
+PROVIDER_RULES = (
+    Rule("providerName", rule.filled, required=True),
+    Rule("apiKey", rule.key, required=True),
+    Rule("endpoint", rule.url, required=True),
+    Rule("defaultModel", rule.filled, required=True),
+    Rule("displayName", rule.text),
+    Rule("protocol", rule.one_of(rule.PROTOCOLS)),
+    Rule("enabled", rule.flag),
+    Rule("envName", rule.text),
+    Rule("quirks", rule.quirks),
+    Rule("timeouts", rule.seconds_table),
+    Rule("proxy", rule.proxy),
+)
+CANDIDATE_RULES = (
+    Rule("provider", rule.filled, required=True),
+    Rule("model", rule.text),
+    Rule("temperature", rule.temperature),
+    Rule("maxTokens", rule.max_tokens),
+    Rule("extraBody", rule.mapping),
+)
+ROUTE_RULES = (
+    *CANDIDATE_RULES[:4],
+    Rule("fallback", rule.listing),
+    Rule("onError", rule.on_error),
+    Rule("retries", rule.retries),
+    Rule("deadline", rule.deadline),
+    Rule("content", rule.mapping),
+    Rule("enabled", rule.flag),
+)
+
+
+def validate(value: object, *, languages: Collection[str] = LANGUAGES, around: Surroundings = NOWHERE) -> list[Problem]:
+    """Every problem of a parsed `llm-routing.json`; `languages` are those that have a directive."""
+    if not isinstance(value, Mapping):
+        return [Problem("", worded("The file must hold an object with providers and routing."), "type")]
+    return [
+        *_providers(value, around),
+        *_routing(value, _names(value)),
+        *_default_language(value, languages),
+    ]
+
+
+def _names(value: Mapping[str, Any]) -> frozenset[str]:
+    providers = value.get("providers")
+    entries = providers if isinstance(providers, list) else []
+    names = (entry.get("providerName") for entry in entries if isinstance(entry, Mapping))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def _providers(value: Mapping[str, Any], around: Surroundings) -> Iterator[Problem]:
+    yield from broken((Rule("providers", rule.listing, required=True),), value, "")
+    found = value.get("providers")
+    places: dict[str, str] = {}
+    env_names: dict[str, str | None] = {}
+    for index, entry in enumerate(found if isinstance(found, list) else []):
+        path = f"providers[{index}]"
+        if not isinstance(entry, Mapping):
+            yield wrong_type(path, worded("an object"))
+            continue
+        told = list(broken(PROVIDER_RULES, entry, path))
+        yield from told
+        name = entry.get("providerName")
+        if isinstance(name, str) and name in places:
+            yield taken(f"{path}.providerName", "name", name)
+        elif isinstance(name, str):
+            places[name] = f"{path}.providerName"
+            env_names[name] = entry.get("envName") if isinstance(entry.get("envName"), str) else None
+        if not errors(told):
+            yield from key_warnings(f"{path}.apiKey", entry["apiKey"], around, name, entry.get("envName"))
+            yield from around.endpoint_warnings(f"{path}.endpoint", entry["endpoint"])
+    yield from _name_problems(env_names, places)
+
+
+def _name_problems(env_names: Mapping[str, str | None], places: Mapping[str, str]) -> Iterator[Problem]:
+    found = overrides(env_names)
+    for name in found.nameless:
+        yield no_override(places[name], [name])
+    for names in found.colliding:
+        for name in names[1:]:
+            yield no_override(places[name], names)
+
+
+def _routing(value: Mapping[str, Any], names: Collection[str]) -> Iterator[Problem]:
+    yield from broken((Rule("routing", rule.mapping, required=True),), value, "")
+    routing = value.get("routing")
+    if not isinstance(routing, Mapping):
+        return
+    if "default" not in routing:
+        yield missing("routing.default")
+    for task_type, entry in routing.items():
+        path = child("routing", task_type)
+        if not task_type.strip():
+            yield missing(path)
+        elif not storable(task_type):
+            yield unreadable_text(path)
+        if isinstance(entry, Mapping):
+            yield from _route(path, entry, names)
+        else:
+            yield wrong_type(path, worded("an object"))
+
+
+def _route(path: str, entry: Mapping[str, Any], names: Collection[str]) -> Iterator[Problem]:
+    yield from broken(ROUTE_RULES, entry, path)
+    provider, fallback = entry.get("provider"), entry.get("fallback")
+    seen: set[tuple[str, str | None]] = set()
+    if isinstance(provider, str) and provider.strip():
+        model = entry.get("model")
+        seen.add((provider, model if isinstance(model, str) and model else None))
+        if provider not in names:
+            yield unknown_provider(f"{path}.provider", provider)
+    for index, item in enumerate(fallback if isinstance(fallback, list) else []):
+        yield from _fallback(f"{path}.fallback[{index}]", item, names, seen)
+
+
+def _fallback(path: str, item: object, names: Collection[str], seen: set[tuple[str, str | None]]) -> Iterator[Problem]:
+    if isinstance(item, Mapping):
+        told = list(broken(CANDIDATE_RULES, item, path))
+        candidate = (item.get("provider"), item.get("model") or None)
+        where = f"{path}.provider"
+    else:
+        told = list(rule.filled(path, item))
+        candidate = resolve_candidate(item, names) if isinstance(item, str) else (None, None)
+        where = path
+    yield from told
+    if errors(told) or not isinstance(candidate[0], str):
+        return
+    known = (candidate[0], candidate[1])
+    if known[0] not in names:
+        yield unknown_provider(where, known[0])
+    elif known in seen:
+        yield repeated(path, "/".join(part for part in known if part))
+    seen.add(known)
+
+
+def _default_language(value: Mapping[str, Any], languages: Collection[str]) -> Iterator[Problem]:
+    if "defaultLanguage" not in value:
+        return
+    code = value["defaultLanguage"]
+    if not isinstance(code, str):
+        yield wrong_type("defaultLanguage", worded("a language code such as en or zh"))
+    elif code not in languages and code.split("-")[0].split("_")[0].lower() not in languages:
+        yield not_one_of("defaultLanguage", languages)

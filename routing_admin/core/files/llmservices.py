@@ -1,0 +1,176 @@
+"""`llmservices.json`: checked, read and written back (seed 000, decisions 5 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from capabilities.core.problems import Problem
+from capabilities.core.services.entries import parse_capabilities, parse_service
+from capabilities.core.vocabulary import Capabilities, Source
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import ServiceSpec
+from routing_admin.core.documents.kept_fields import leftovers, without_absent, written
+from routing_admin.core.documents.problem_sentences import errors, missing, taken, wrong_type
+from routing_admin.core.files import field_rules as rule
+from routing_admin.core.files.field_rules import Rule, broken
+from routing_admin.core.files.key_checks import NOWHERE, Surroundings, key_warnings
+
+SERVICE_SEED_KEYS = ("id", "name", "baseURL", "model", "apiKey", "capabilityTags", "capabilities", "description")
+SERVICE_OWN_KEYS = ("enabled", "routed", "limits", "content", "timeouts", "extraBody")
+SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
+
+RULES = (
+    Rule("id", rule.filled),
+    Rule("name", rule.filled),
+    Rule("baseURL", rule.url),
+    Rule("model", rule.filled),
+    Rule("description", rule.text),
+    Rule("apiKey", rule.key),
+    Rule("enabled", rule.flag),
+    Rule("routed", rule.flag),
+    Rule("limits", rule.mapping),
+    Rule("content", rule.mapping),
+    Rule("timeouts", rule.seconds_table),
+    Rule("extraBody", rule.mapping),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceEntry:
+    """A service as its file describes it, before it has met a provider; `key_text` is the key field as written."""
+
+    raw: Mapping[str, Any]
+    base_url: str
+    key_text: str
+
+
+def validate_services(value: object, *, around: Surroundings = NOWHERE) -> list[Problem]:
+    """Every problem of a parsed `llmservices.json`, whatever JSON value it is; bad capabilities are warnings."""
+    return [problem for _, told in _entries(value, around) for problem in told]
+
+
+def load_services(value: object) -> tuple[tuple[ServiceEntry, ...], tuple[Problem, ...]]:
+    """The entries that are valid in themselves, and every problem; an invalid one is left out (decision 5)."""
+    outcomes = list(_entries(value, NOWHERE))
+    entries = (entry for entry, told in outcomes if entry is not None and not errors(told))
+    return tuple(entries), tuple(problem for _, told in outcomes for problem in told)
+
+
+def _entries(value: object, around: Surroundings) -> Iterator[tuple[ServiceEntry | None, list[Problem]]]:
+    if not isinstance(value, Mapping):
+        yield None, [Problem("", worded("The file must hold an object with the list services."), "type")]
+    elif "services" not in value:
+        yield None, [missing("services")]
+    elif not isinstance(value["services"], list):
+        yield None, [wrong_type("services", worded("a list"))]
+    else:
+        seen: set[str] = set()
+        for index, raw in enumerate(value["services"]):
+            path = f"services[{index}]"
+            yield _entry(raw), list(_problems(raw, path, seen, around))
+
+
+def _entry(raw: object) -> ServiceEntry | None:
+    if isinstance(raw, Mapping) and isinstance(raw.get("baseURL"), str) and isinstance(raw.get("apiKey"), str):
+        return ServiceEntry(raw, raw["baseURL"], raw["apiKey"])
+    return None
+
+
+def _problems(raw: object, path: str, seen: set[str], around: Surroundings) -> Iterator[Problem]:
+    _, told = parse_service(raw, path)
+    yield from told
+    if not isinstance(raw, Mapping):
+        return
+    told_of = {problem.field for problem in told}
+    further = [problem for problem in broken(RULES, raw, path) if problem.field not in told_of]
+    yield from further
+    identifier = raw.get("id")
+    if isinstance(identifier, str) and identifier in seen:
+        yield taken(f"{path}.id", "id", identifier)
+    elif isinstance(identifier, str):
+        seen.add(identifier)
+    if not errors([*told, *further]):
+        yield from key_warnings(f"{path}.apiKey", raw["apiKey"], around)
+        yield from around.endpoint_warnings(f"{path}.baseURL", raw["baseURL"])
+
+
+def read_service(raw: Mapping[str, Any], provider: str, key: str) -> ServiceSpec:
+    """The service an entry describes, at the provider found for it whose key field is written `key`."""
+    service = _fields(raw, provider)
+    return replace(service, extra=leftovers(raw, _canonical(service, key)))
+
+
+def write_service(service: ServiceSpec, key: str) -> dict[str, Any]:
+    """The entry of `services`; `key` is what stands in its key field, never a key."""
+
+    def same(raw: Mapping[str, Any]) -> bool:
+        if raw["apiKey"] == "" and key != "NOT_NEEDED":
+            return False
+        return replace(_fields(raw, service.provider), extra=service.extra) == replace(
+            service, capabilities=declared(service), sources={}
+        )
+
+    return written(_canonical(service, key), service.extra, SERVICE_KEYS, same)
+
+
+def declared(service: ServiceSpec) -> Capabilities | None:
+    """What somebody declared, without what was probed or looked up; None where nothing was."""
+    found = service.capabilities
+    if found is None:
+        return None
+    kept = Capabilities(*(tuple(_declared_side(service, side, words)) for side, words in _sides(found)))
+    return kept if kept.input or kept.output or not (found.input or found.output) else None
+
+
+def _sides(capabilities: Capabilities) -> Iterable[tuple[str, tuple[str, ...]]]:
+    return (("input", capabilities.input), ("output", capabilities.output))
+
+
+def _declared_side(service: ServiceSpec, side: str, words: tuple[str, ...]) -> Iterator[str]:
+    return (word for word in words if service.source(side, word) is Source.DECLARED)
+
+
+def _fields(raw: Mapping[str, Any], provider: str) -> ServiceSpec:
+    capabilities, warnings = parse_capabilities(raw.get("capabilities"))
+    enabled = raw.get("enabled")
+    return ServiceSpec(
+        id=raw["id"],
+        name=raw["name"],
+        provider=provider,
+        model=raw["model"],
+        base_url=raw["baseURL"],
+        capabilities=capabilities if raw.get("capabilities") and not warnings else None,
+        capability_tags=tuple(tag for tag in raw["capabilityTags"] if isinstance(tag, str)),
+        description=raw["description"],
+        limits=raw.get("limits") or {},
+        content=raw.get("content") or {},
+        timeouts=raw.get("timeouts") or {},
+        extra_body=raw.get("extraBody") or {},
+        routed=bool(raw.get("routed")),
+        enabled=True if enabled is None else enabled,
+    )
+
+
+def _canonical(service: ServiceSpec, key: str) -> dict[str, Any]:
+    able = declared(service)
+    return {
+        "id": service.id,
+        "name": service.name,
+        "baseURL": service.base_url,
+        "model": service.model,
+        "apiKey": key,
+        "capabilityTags": list(service.capability_tags),
+        "description": service.description,
+    } | without_absent(
+        {
+            "capabilities": able and {"input": list(able.input), "output": list(able.output)},
+            "enabled": None if service.enabled else False,
+            "routed": service.routed or None,
+            "limits": service.limits or None,
+            "content": service.content or None,
+            "timeouts": service.timeouts or None,
+            "extraBody": service.extra_body or None,
+        }
+    )

@@ -1,0 +1,209 @@
+"""Files that run unchanged in the seeds' own programs, and in sentences what those cannot be told (CONTRACT §1).
+
+There an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model: so each
+(provider, model) that a fallback uses gets an entry of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.providers.environment import NOT_IN_NAME
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
+from routing_admin.core.documents.kept_fields import plain_number, without_absent
+from routing_admin.core.files.endpoints import base_of, call_of
+from routing_admin.core.files.llm_routing import PROVIDER_KEYS, ROUTE_KEYS, key_text
+from routing_admin.core.files.llmservices import SERVICE_KEYS, write_service
+from routing_admin.core.planning.plan import is_taken
+
+SPOKEN = ("openai", "anthropic", "gemini")
+"""Protocols with a call URL that the seeds' adapter can be given; Gemini's is its OpenAI-compatible one."""
+
+OURS_UNSAID: Mapping[str, Any] = MappingProxyType({"limits": {}, "content": {}, "timeouts": {}, "extra_body": {}})
+"""Fields of a service that only we know, each with its default."""
+
+UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
+    {
+        "quirks": worded("quirks"),
+        "timeouts": worded("timeouts"),
+        "env_name": worded("env name"),
+        "proxy": worded("proxy"),
+    }
+)
+UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
+    {
+        "on_error": worded("error policy"),
+        "retries": worded("retries"),
+        "deadline": worded("deadline"),
+        "first_content": worded("first content"),
+        "content": worded("content rules"),
+    }
+)
+"""What the seeds' programs have no word for, with ours."""
+
+Written = tuple[dict[str, Any], tuple[str, ...]]
+
+
+def seed_routing(configuration: Configuration) -> Written:
+    """`llm-routing.json` in the seed's own shape, and what it could not say."""
+    providers = {item.name: item for item in configuration.providers if item.enabled and item.protocol in SPOKEN}
+    chains = {
+        route.task_type: [item for item in _distinct(route.candidates) if item.provider in providers]
+        for route in configuration.routes
+        if is_taken(route)
+    }
+    entries = _entries(configuration, providers, chains)
+    value = {
+        "providers": [_provider(providers[name], model, entry) for (name, model), entry in entries.items()],
+        "routing": {
+            route.task_type: _route(route, chains[route.task_type], providers, entries)
+            for route in configuration.routes
+            if chains.get(route.task_type)
+        },
+        **without_absent({"defaultLanguage": configuration.default_language}),
+        **configuration.extra_routing,
+    }
+    return value, tuple(_unsaid(configuration, providers, chains))
+
+
+def seed_services(configuration: Configuration) -> Written:
+    """`llmservices.json` with base URLs and without our own keys, and what it could not say."""
+    providers = {item.name: item for item in configuration.providers}
+    kept, left_out = [], []
+    for service in configuration.services:
+        provider = providers[service.provider]
+        if service.enabled and provider.enabled and provider.protocol == "openai":
+            bare = replace(service, base_url=base_of(service.base_url), routed=False, **OURS_UNSAID)
+            kept.append(_without_our_keys(write_service(bare, key_text(provider)), SERVICE_KEYS[8:]))
+        else:
+            left_out.append(_service_left_out(service.id, provider.protocol))
+        said = [word for word in OURS_UNSAID if getattr(service, word)]
+        if said:
+            rules = worded(
+                "Model service “%(name)s”: its own rules are left out (%(rules)s).", name=service.id, rules=tuple(said)
+            )
+            left_out.append(rules)
+    return {"services": kept, **configuration.extra_services}, tuple(left_out)
+
+
+def _service_left_out(name: str, protocol: str) -> str:
+    if protocol != "openai":
+        return worded("Model service “%(name)s” is left out: it speaks %(protocol)s.", name=name, protocol=protocol)
+    return worded("Model service “%(name)s” is left out: it is disabled.", name=name)
+
+
+def _without_our_keys(entry: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
+    return {key: item for key, item in entry.items() if key not in ours}
+
+
+def _distinct(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
+    """The chain as it is walked: repeats are skipped (decision 7)."""
+    return list({(item.provider, item.model): item for item in reversed(candidates)}.values())[::-1]
+
+
+def _entries(
+    configuration: Configuration, providers: Mapping[str, ProviderSpec], chains: Mapping[str, list[CandidateSpec]]
+) -> dict[tuple[str, str], str]:
+    """The name of the entry for each (provider, model): the provider's own for its default model."""
+    used = {item.provider for chain in chains.values() for item in chain}
+    listed = [item for item in providers.values() if item.in_routing_file or item.name in used]
+    names = {(item.name, item.default_model): item.name for item in listed}
+    taken = {item.name for item in configuration.providers}
+    for candidate in (item for chain in chains.values() for item in chain[1:]):
+        model = candidate.model or providers[candidate.provider].default_model
+        if (candidate.provider, model) not in names:
+            name = _free(f"{candidate.provider}-{NOT_IN_NAME.sub('-', model.upper()).lower()}", taken)
+            names[candidate.provider, model] = name
+            taken.add(name)
+    return names
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}-{number}", number + 1
+    return free
+
+
+def _provider(provider: ProviderSpec, model: str, entry: str) -> dict[str, Any]:
+    return {
+        "providerName": entry,
+        "apiKey": key_text(provider),
+        "endpoint": call_of(provider.endpoint, provider.protocol),
+        "defaultModel": model,
+    } | {key: item for key, item in provider.extra.items() if key not in PROVIDER_KEYS}
+
+
+def _route(
+    route: RouteSpec,
+    chain: list[CandidateSpec],
+    providers: Mapping[str, ProviderSpec],
+    entries: Mapping[tuple[str, str], str],
+) -> dict[str, Any]:
+    fallback = [entries[item.provider, item.model or providers[item.provider].default_model] for item in chain[1:]]
+    temperature = route.temperature if chain[0].temperature is None else chain[0].temperature
+    max_tokens = route.max_tokens if chain[0].max_tokens is None else chain[0].max_tokens
+    return (
+        {"provider": chain[0].provider}
+        | without_absent(
+            {
+                "model": chain[0].model,
+                "temperature": plain_number(temperature),
+                "maxTokens": plain_number(max_tokens),
+                "fallback": fallback or None,
+            }
+        )
+        | {key: item for key, item in route.extra.items() if key not in ROUTE_KEYS}
+    )
+
+
+def _unsaid(
+    configuration: Configuration, providers: Mapping[str, ProviderSpec], chains: Mapping[str, list[CandidateSpec]]
+) -> Iterator[str]:
+    for provider in configuration.providers:
+        if provider.name not in providers:
+            yield _provider_left_out(provider)
+        for what in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, "default")):
+            yield worded(
+                "Provider “%(name)s”: its %(what)s cannot be said.", name=provider.name, what=UNSAID_OF_PROVIDER[what]
+            )
+    for route in configuration.routes:
+        yield from _unsaid_of_route(route, chains.get(route.task_type, []))
+    yield from (worded("Alias “%(name)s” cannot be said.", name=alias.name) for alias in configuration.aliases)
+
+
+def _provider_left_out(provider: ProviderSpec) -> str:
+    if not provider.enabled:
+        return worded("Provider “%(name)s” is left out: it is disabled.", name=provider.name)
+    return worded(
+        "Provider “%(name)s” is left out: it speaks %(protocol)s.", name=provider.name, protocol=provider.protocol
+    )
+
+
+def _unsaid_of_route(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator[str]:
+    if not chain:
+        if is_taken(route):
+            yield worded("Route “%(name)s” is left out: none of its candidates can be said.", name=route.task_type)
+        else:
+            yield worded("Route “%(name)s” is left out: it is disabled.", name=route.task_type)
+        return
+    if chain[0] != route.primary:
+        yield worded(
+            "Route “%(name)s” begins with %(provider)s: %(primary)s is left out.",
+            name=route.task_type,
+            provider=chain[0].provider,
+            primary=route.primary.provider,
+        )
+    for what in (key for key in UNSAID_OF_ROUTE if getattr(route, key) not in (None, {})):
+        yield worded("Route “%(name)s”: its %(what)s cannot be said.", name=route.task_type, what=UNSAID_OF_ROUTE[what])
+    for item in chain[1:]:
+        if (item.temperature, item.max_tokens, item.extra_body) != (None, None, {}):
+            yield worded(
+                "Route “%(name)s”: %(provider)s's own parameters as a fallback cannot be said.",
+                name=route.task_type,
+                provider=item.provider,
+            )

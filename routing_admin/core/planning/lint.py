@@ -1,0 +1,159 @@
+"""What a chain promises and where it breaks its promise, read before anything is called, on a draft as when saved.
+
+A finding stands at a candidate, a loss at the step between two of them, each once: where it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
+from routing_admin.core.fallback.chain import SkipReason
+from routing_admin.core.planning.plan import Unusable, disabled_service
+
+MEDIA = ("vision", "audio", "video", "file")
+"""Capabilities whose lack turns content into a description."""
+
+
+class Finding(StrEnum):
+    """Something to know about one candidate."""
+
+    MISSING = "missing"
+    """There is no provider of that name; it is skipped."""
+    DISABLED = "disabled"
+    """Its provider is disabled; it is skipped."""
+    NO_KEY = "no_key"
+    """Its provider has no usable key; it is skipped."""
+    ORIGIN_REFUSED = "origin_refused"
+    """Its provider's address may not be called; it is skipped."""
+    UNREACHABLE = "unreachable"
+    """The same provider and model stand before it; it is skipped."""
+    TEXT_ONLY = "text_only"
+    """No model service says what it reads, so it counts as text only."""
+    CROSS_MODEL = "cross_model"
+    """The first candidate with another model than the primary's: answers may differ in style."""
+    READS_MORE = "reads_more"
+    """It reads what every candidate before it would only get described."""
+    LAST = "last"
+    """Nothing comes after it; its error is the caller's."""
+
+
+SKIPS = frozenset(
+    {Finding.MISSING, Finding.DISABLED, Finding.NO_KEY, Finding.ORIGIN_REFUSED, Finding.UNREACHABLE},
+)
+"""Findings for which a candidate is passed by."""
+OF_SKIP: Mapping[SkipReason, Finding] = {
+    SkipReason.NO_KEY: Finding.NO_KEY,
+    SkipReason.ORIGIN_REFUSED: Finding.ORIGIN_REFUSED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One candidate and what is to be known of it; `detail` is the sentence why its provider cannot be called.
+
+    `loses` are the media capabilities that were read natively until here and are described from here on.
+    """
+
+    spec: CandidateSpec
+    model: str
+    service: ServiceSpec | None
+    findings: tuple[Finding, ...] = ()
+    detail: str = ""
+    loses: tuple[str, ...] = ()
+    gains: tuple[str, ...] = ()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the candidate counts as able to do."""
+        return self.service.effective_capabilities if self.service else TEXT_ONLY
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the candidate is passed by when the chain is walked."""
+        return not SKIPS.isdisjoint(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLint:
+    """A chain with its findings, and what every candidate that can be called reads and writes."""
+
+    candidates: tuple[Checked, ...]
+    guaranteed: Capabilities
+
+    @property
+    def callable(self) -> tuple[Checked, ...]:
+        """The candidates that are not skipped."""
+        return tuple(one for one in self.candidates if not one.skipped)
+
+
+def lint(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, Unusable] | None = None) -> ChainLint:
+    """The findings of a route, saved or not. `unusable` are the providers that cannot be called, and why."""
+    plain = list(_checked(configuration, route, unusable or {}))
+    live = [at for at, one in enumerate(plain) if not one.skipped]
+    read: set[str] = set()
+    lost: set[str] = set()
+    candidates = []
+    for at, one in enumerate(plain):
+        if at not in live:
+            candidates.append(one)
+            continue
+        able = {word for word in MEDIA if one.capabilities.has(word)}
+        loses = tuple(word for word in MEDIA if word in read - able - lost)
+        gains = tuple(word for word in MEDIA if word in able - read and at != live[0])
+        findings = (*one.findings, *_of_place(plain, live, at, bool(gains)))
+        candidates.append(replace(one, findings=findings, loses=loses, gains=gains))
+        read |= able
+        lost |= set(loses)
+    return ChainLint(tuple(candidates), _common([plain[at].capabilities for at in live]))
+
+
+def _of_place(plain: list[Checked], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
+    """What is to be known of a candidate because of where it stands."""
+    if gains:
+        yield Finding.READS_MORE
+    if _is_first_other(plain, live, at):
+        yield Finding.CROSS_MODEL
+    if at == live[-1]:
+        yield Finding.LAST
+
+
+def _checked(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, Unusable]) -> Iterator[Checked]:
+    seen: set[tuple[str, str]] = set()
+    for spec in route.candidates:
+        provider = configuration.provider(spec.provider)
+        model = spec.model or (provider.default_model if provider else "")
+        service = configuration.service_at(spec.provider, model)
+        reason, detail = unusable.get(spec.provider, (None, ""))
+        findings = []
+        if provider is None:
+            findings.append(Finding.MISSING)
+        elif not provider.enabled or disabled_service(configuration, provider.name, model):
+            findings.append(Finding.DISABLED)
+        elif reason is not None:
+            findings.append(OF_SKIP.get(reason, Finding.NO_KEY))
+        if (spec.provider, model) in seen:
+            findings.append(Finding.UNREACHABLE)
+        elif provider is not None and service is None:
+            findings.append(Finding.TEXT_ONLY)
+        seen.add((spec.provider, model))
+        yield Checked(spec, model, service, tuple(findings), detail)
+
+
+def _is_first_other(chain: list[Checked], live: list[int], at: int) -> bool:
+    """Whether this is the first candidate that can be called with another model than the first one's."""
+    first = chain[live[0]].model
+    return next((place for place in live if chain[place].model != first), None) == at
+
+
+def _common(able: list[Capabilities]) -> Capabilities:
+    """What all of them can do; nothing where there are none."""
+    if not able:
+        return Capabilities((), ())
+    return Capabilities(
+        tuple(word for word in able[0].input if all(one.has(word) for one in able)),
+        tuple(word for word in able[0].output if all(word in one.output for one in able)),
+    )

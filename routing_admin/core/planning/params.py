@@ -1,0 +1,89 @@
+"""Which parameters are in effect: the request's, else the candidate's, else the route's, else the provider's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import ChatRequest
+from routing_admin.core.fallback.chain import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Sampling parameters somebody named; None where nobody did. Temperature 0 is a value (decision 8)."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+def in_effect(*levels: Params) -> Params:
+    """For each parameter the first level that names it, levels given from strongest to weakest (MMR-P7)."""
+    return Params(
+        next((level.temperature for level in levels if level.temperature is not None), None),
+        next((level.max_tokens for level in levels if level.max_tokens is not None), None),
+    )
+
+
+OUR_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("top_p", "topP"), "top_p"),
+        **dict.fromkeys(("stop", "stop_sequences", "stopSequences"), "stop"),
+        **dict.fromkeys(
+            ("response_format", "responseSchema", "responseJsonSchema", "responseMimeType", "output_format", "format"),
+            "response_format",
+        ),
+        **dict.fromkeys(("tools", "functionDeclarations"), "tools"),
+        **dict.fromkeys(("tool_choice", "toolConfig", "functionCallingConfig"), "tool_choice"),
+        **{name: name for name in ("temperature", "parallel_tool_calls")},
+    }
+)
+"""What vendors call a parameter, and what it is here; any other name is one of the request's extras.
+
+The limit on tokens is not among them: it is never left out (decision 17).
+"""
+
+EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "effort": "reasoning_effort",
+        "topK": "top_k",
+        "presencePenalty": "presence_penalty",
+        "frequencyPenalty": "frequency_penalty",
+    }
+)
+"""What vendors call one of the extras that a protocol translates."""
+
+ADDED = frozenset({"stream_options"})
+"""What a protocol adds by itself: left out by being named among the extras as null."""
+
+EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
+
+
+def without_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
+    """The request without the parameters a model refused, by whatever name its vendor gave them."""
+    ours = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
+    emptied: dict[str, Any] = {name: EMPTY.get(name) for name in ours}
+    refused = {EXTRA_NAMES.get(name, name) for name in names}
+    kept = {name: value for name, value in chat.extra.items() if name not in refused}
+    extra = kept | dict.fromkeys(refused & ADDED)
+    return replace(chat, **emptied) if extra == chat.extra else replace(chat, **emptied, extra=extra)
+
+
+def for_candidate(chat: ChatRequest, call: Call) -> ChatRequest:
+    """The request with the parameters in effect for the candidate that is called, refused ones left out."""
+    return without_params(_in_effect_for(chat, call), call.without_params)
+
+
+def left_out(chat: ChatRequest, call: Call) -> tuple[str, ...]:
+    """The parameters that a request has and this call leaves out, by the names that were refused, in their order."""
+    if not call.without_params:
+        return ()
+    effective = _in_effect_for(chat, call)
+    names = sorted(call.without_params - ADDED)
+    return tuple(name for name in names if without_params(effective, {name}) != effective)
+
+
+def _in_effect_for(chat: ChatRequest, call: Call) -> ChatRequest:
+    return replace(chat, temperature=call.candidate.temperature, max_tokens=call.candidate.max_tokens)

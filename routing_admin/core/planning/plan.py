@@ -1,0 +1,205 @@
+"""From a configuration and a request to the plan of its walk: the route, the chain, the parameters, the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.providers.environment import key_variable
+from capabilities.core.providers.origins import OriginPolicy, refusal
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, KeyKind, ProviderSpec, RouteSpec
+from routing_admin.core.fallback.chain import Candidate, Plan, SkipReason, Timeouts
+from routing_admin.core.fallback.policy import DEFAULT_RETRIES, Policy, Preset
+from routing_admin.core.fallback.table import Action
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
+from routing_admin.core.planning.params import Params, in_effect
+
+DEFAULT_ROUTE = "default"
+
+ALL_DISABLED = worded("The model service %(service)s is disabled. Enable it, or ask another model.")
+"""Why a candidate is passed by whose model services are all disabled, as a template."""
+
+Unusable = tuple[SkipReason, str]
+"""Why a provider cannot be called, known beforehand: the reason and its sentence."""
+
+CannotRead = Callable[[str, str], str | None]
+"""(provider, model) → why that model is passed by for this request's content; None when it is not."""
+
+
+class NoRouteError(Exception):
+    """There is no `default` route, so a request has nowhere to go; says what to add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request says about its routing; None and empty where it says nothing (MMR-E5)."""
+
+    task_type: str | None = None
+    language: str | None = None
+    params: Params = field(default_factory=Params)
+
+
+def is_taken(route: RouteSpec) -> bool:
+    """Whether requests can come to the route: a disabled one counts as not configured, but `default` always stands."""
+    return route.enabled or route.task_type == DEFAULT_ROUTE
+
+
+def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[RouteSpec, bool]:
+    """The route a task type takes, and whether it is the one asked for (MMR-P5, MMR-P6).
+
+    None asks for `default`. A disabled route counts as not configured. Raises `NoRouteError` without a default.
+    """
+    asked = task_type or DEFAULT_ROUTE
+    route = configuration.route(asked)
+    if route is not None and is_taken(route):
+        return route, True
+    default = configuration.route(DEFAULT_ROUTE)
+    if default is None:
+        raise NoRouteError("No route named default is configured. Add routing.default with a provider.")
+    return default, asked == DEFAULT_ROUTE
+
+
+def make_plan(
+    configuration: Configuration,
+    asked: Asked,
+    *,
+    unusable: Mapping[str, Unusable] = MappingProxyType({}),
+    cannot_read: CannotRead | None = None,
+    preset: Preset = Preset.SEED,
+) -> Plan:
+    """The plan for a request; nothing is called. `preset` is the level for routes that name none."""
+    route, matched = resolve_route(configuration, asked.task_type)
+    return plan_route(
+        configuration, route, asked, matched=matched, unusable=unusable, cannot_read=cannot_read, preset=preset
+    )
+
+
+def plan_route(
+    configuration: Configuration,
+    route: RouteSpec,
+    asked: Asked,
+    *,
+    matched: bool = True,
+    unusable: Mapping[str, Unusable] = MappingProxyType({}),
+    cannot_read: CannotRead | None = None,
+    preset: Preset = Preset.SEED,
+) -> Plan:
+    """The plan for a route that is decided already, be it stored or made up for one service."""
+    directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
+    default = configuration.default_language
+    candidates = tuple(
+        _candidate(configuration, route, at, spec, asked, unusable, cannot_read)
+        for at, spec in enumerate(route.candidates)
+    )
+    return Plan(
+        candidates,
+        task_type=route.task_type,
+        matched=matched,
+        language=resolve_language(asked.language, default, directives),
+        directive=get_language_directive(asked.language, default, directives),
+        policy=policy_of(route, preset),
+        timeouts=_request_timeouts(route, candidates),
+    )
+
+
+def _candidate(
+    configuration: Configuration,
+    route: RouteSpec,
+    index: int,
+    spec: CandidateSpec,
+    asked: Asked,
+    unusable: Mapping[str, Unusable],
+    cannot_read: CannotRead | None,
+) -> Candidate:
+    provider = configuration.provider(spec.provider)
+    model = spec.model or (provider.default_model if provider else "")
+    skip, detail = _skip(configuration, provider, model, unusable)
+    if skip is None and cannot_read is not None:
+        detail = cannot_read(spec.provider, model) or ""
+        skip = SkipReason.CANNOT_READ if detail else None
+    params = in_effect(
+        asked.params, Params(spec.temperature, spec.max_tokens), Params(route.temperature, route.max_tokens)
+    )
+    timeouts = _candidate_timeouts(configuration, route, provider, model) if provider else None
+    speaks = provider.protocol if provider else ""
+    return Candidate(index, spec.provider, model, params.temperature, params.max_tokens, skip, detail, timeouts, speaks)
+
+
+def _skip(
+    configuration: Configuration, provider: ProviderSpec | None, model: str, unusable: Mapping[str, Unusable]
+) -> tuple[SkipReason | None, str]:
+    if provider is None:
+        return SkipReason.MISSING, ""
+    if not provider.enabled:
+        return SkipReason.DISABLED, ""
+    if (service := disabled_service(configuration, provider.name, model)) is not None:
+        return SkipReason.DISABLED, worded(ALL_DISABLED, service=service)
+    return unusable.get(provider.name, (None, ""))
+
+
+def disabled_service(configuration: Configuration, provider: str, model: str) -> str | None:
+    """The first service's id where every service at that provider and model is disabled; None where there is none."""
+    there = [each for each in configuration.services if (each.provider, each.model) == (provider, model)]
+    return None if any(each.enabled for each in there) or not there else there[0].id
+
+
+def unusable_of(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
+    """The providers that cannot be called, and why: a forbidden origin, or a key that is needed and not there.
+
+    `keys` are the keys in effect by provider name; a provider that needs none is not in it.
+    """
+    found: dict[str, Unusable] = {}
+    for provider in configuration.providers:
+        refused = refusal(provider.endpoint, origins)
+        if refused is not None:
+            found[provider.name] = (SkipReason.ORIGIN_REFUSED, refused)
+        elif provider.key.kind is not KeyKind.NONE and not keys.get(provider.name):
+            found[provider.name] = (SkipReason.NO_KEY, _no_key(provider))
+    return found
+
+
+def _no_key(provider: ProviderSpec) -> str:
+    variable = provider.key.variable or key_variable(provider.name, provider.env_name)
+    return f"Provider {provider.name} has no usable API key. Set {variable}, or enter a key on the provider's page."
+
+
+def policy_of(route: RouteSpec, preset: Preset = Preset.SEED) -> Policy:
+    """The route's way with errors: its `onError` (a preset's name, or a table that may name one), its retries."""
+    retries = DEFAULT_RETRIES if route.retries is None else route.retries
+    if isinstance(route.on_error, str):
+        return Policy(Preset(route.on_error) if route.on_error in set(Preset) else preset, retries=retries)
+    table = dict(route.on_error)
+    named = table.pop("preset", preset)
+    further = table.pop("fallbackOn", ())
+    actions = {word: Action(action) for word, action in table.items() if action in set(Action)}
+    return Policy(Preset(named) if named in set(Preset) else preset, actions, tuple(further), retries)
+
+
+def _request_timeouts(route: RouteSpec, candidates: Iterable[Candidate]) -> Timeouts:
+    """The route's times; where it names no total, the longest that one of its candidates has for itself."""
+    own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
+    total = route.deadline or max([Timeouts().total, *own])
+    return _over(Timeouts(), {"firstContent": route.first_content, "total": total})
+
+
+def _candidate_timeouts(configuration: Configuration, route: RouteSpec, provider: ProviderSpec, model: str) -> Timeouts:
+    """The provider's own times, the service's over them, the route's over both; no total beyond the route's."""
+    service = configuration.service_at(provider.name, model)
+    own = _over(_over(Timeouts(), provider.timeouts), service.timeouts if service else {})
+    return _over(own, {"firstContent": route.first_content, "total": route.deadline})
+
+
+def _over(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
+    def seconds(word: str, otherwise: float) -> float:
+        value = own.get(word)
+        return float(value) if isinstance(value, int | float) and value > 0 else otherwise
+
+    return Timeouts(
+        seconds("connect", base.connect),
+        seconds("firstContent", base.first_content),
+        seconds("between", base.between),
+        seconds("total", base.total),
+    )

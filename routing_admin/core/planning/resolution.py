@@ -1,0 +1,64 @@
+"""A plan as `/llm/resolve` and the simulation show it: who would be asked, in which order, who would not, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from routing_admin.core.fallback.chain import SKIP_SENTENCES, Candidate, Plan, SkipReason
+from routing_admin.core.fallback.cooldown import Cooldowns
+
+READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """One candidate's prospect: `ready`, or the outcome it would have without being called, with its reason."""
+
+    candidate: Candidate
+    outcome: str
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The candidate as the API writes it."""
+        return {
+            "provider": self.candidate.provider,
+            "model": self.candidate.model,
+            "temperature": self.candidate.temperature,
+            "maxTokens": self.candidate.max_tokens,
+            "outcome": self.outcome,
+            "reason": self.reason,
+        }
+
+
+def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[Resolved, ...]:
+    """Every candidate's prospect now; nothing is called and no probe is claimed."""
+    seen: set[tuple[str, str]] = set()
+    resolved = []
+    for candidate in plan.candidates:
+        resolved.append(_resolved(candidate, seen, cooldowns))
+        seen.add((candidate.provider, candidate.model))
+    return tuple(resolved)
+
+
+def _resolved(candidate: Candidate, seen: set[tuple[str, str]], cooldowns: Cooldowns) -> Resolved:
+    if candidate.skip is not None:
+        return Resolved(candidate, candidate.skip.value, candidate.skip_detail or SKIP_SENTENCES[candidate.skip])
+    if (candidate.provider, candidate.model) in seen:
+        return Resolved(candidate, SkipReason.DUPLICATE.value, SKIP_SENTENCES[SkipReason.DUPLICATE])
+    cooling = cooldowns.look(candidate.provider, candidate.model)
+    if cooling is None:
+        return Resolved(candidate, READY)
+    reason = f"Left alone for {cooling.seconds:.0f} s more after {cooling.failure.fault.value}."
+    return Resolved(candidate, SkipReason.COOLING.value, reason)
+
+
+def plan_as_json(plan: Plan, cooldowns: Cooldowns) -> dict[str, Any]:
+    """The answer of `/llm/resolve` (CONTRACT §4)."""
+    return {
+        "taskType": plan.task_type,
+        "matched": plan.matched,
+        "language": plan.language,
+        "directive": plan.directive,
+        "candidates": [resolved.as_json() for resolved in resolve_plan(plan, cooldowns)],
+    }

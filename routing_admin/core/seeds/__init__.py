@@ -1,0 +1,1 @@
+"""How did the seeds' programs call all this? Their names over our rooms; nothing of ours imports them."""

@@ -1,0 +1,41 @@
+"""What a running agent has at hand: what it is told of itself, and the router of its messages (MCR-4.3, MCR-6.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.services.adapter import ContentAdapter
+from capabilities.core.services.agents import AgentDirectory, AgentProfile, CanRead, has_the_word
+from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Load, RoutingResult
+from capabilities.core.services.registry import LlmServiceRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRuntime:
+    """One agent among its colleagues; `load` reads attachments, `can_read` decides who can take a file."""
+
+    agent: AgentProfile
+    registry: LlmServiceRegistry
+    directory: AgentDirectory
+    load: Load
+    language: str = "en"
+    can_read: CanRead = has_the_word
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """The agent's capabilities and who can take the rest, as `GET /agents/me` answers."""
+        return self.directory.context(self.agent.id) or AgentDirectory([self.agent]).context(self.agent.id) or {}
+
+    @property
+    def router(self) -> CapabilityRouter:
+        """The router whose descriptions name this agent's colleagues, never itself."""
+        adapter = ContentAdapter(
+            self.registry, self.directory, self.language, can_read=self.can_read, agent_id=self.agent.id
+        )
+        return CapabilityRouter(self.registry, adapter, self.load)
+
+    def receive(self, message: AgentMessage) -> RoutingResult:
+        """The message as this agent's own service can take it; an agent without a service reads text."""
+        return self.router.route_content(message, self.agent.service_id or "")

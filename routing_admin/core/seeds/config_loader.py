@@ -1,0 +1,157 @@
+"""ConfigLoader: the routing file as the seed's program sees it (seed 003; names in Python's way).
+
+`RoutingConfig` is the file's content with keys; `Configuration` (configuration.py) is the whole of what we keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from capabilities.core.problems import Problem
+from capabilities.core.providers.environment import overrides, read
+from routing_admin.core.documents.json_path import read_document, write_document
+from routing_admin.core.documents.kept_fields import plain_number, without_absent
+from routing_admin.core.documents.problem_sentences import InvalidConfigurationError, errors
+from routing_admin.core.files import llm_routing_checks
+from routing_admin.core.files.llm_routing import CANDIDATE_KEYS, PROVIDER_OWN_KEYS, ROUTE_OWN_KEYS
+
+Fallback = str | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConfig:
+    """A provider as the file has it; `options` are our own optional keys that it sets."""
+
+    provider_name: str
+    api_key: str = field(repr=False)
+    endpoint: str
+    default_model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRoute:
+    """A route as the file has it; `fallback` names providers, or `provider/model`, or objects with parameters."""
+
+    provider: str
+    model: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    fallback: tuple[Fallback, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingConfig:
+    """The file: providers, routes by task type, and the default language (None: absent, then `en`)."""
+
+    providers: tuple[ProviderConfig, ...]
+    routing: Mapping[str, TaskRoute]
+    default_language: str | None = None
+
+
+class ConfigLoader:
+    """Loads, checks and writes `llm-routing.json` (seed 003)."""
+
+    @staticmethod
+    def load(path: Path | str) -> RoutingConfig | None:
+        """The file's configuration; None where there is no file. Raises `InvalidConfigurationError` with every
+        problem of a file that is not valid (MMR-E3)."""
+        place = Path(path)
+        return _parsed(place.read_bytes(), place.name) if place.is_file() else None
+
+    @staticmethod
+    def validate(value: object) -> list[Problem]:
+        """Every problem of any JSON value; an empty list where there is none (MMR-P3, MMR-P4)."""
+        return llm_routing_checks.validate(value)
+
+    @staticmethod
+    def serialize(config: RoutingConfig) -> str:
+        """The configuration as the file's text, keys as they stand in it."""
+        return write_document(_value(config))
+
+    @staticmethod
+    def parse(json: str | bytes) -> RoutingConfig:
+        """The configuration a text holds; unknown fields change nothing (MMR-P2). Raises as `load` does."""
+        return _parsed(json, "the configuration")
+
+    @staticmethod
+    def apply_env_overrides(config: RoutingConfig, env: Mapping[str, str]) -> RoutingConfig:
+        """The same with each key replaced whose `LLM_PROVIDER_{NAME}_API_KEY` is set and not empty (MMR-E1)."""
+        names = {item.provider_name: item.options.get("envName") for item in config.providers}
+        keys = {name: read(variable, env) for name, variable in overrides(names).variables.items()}
+        return replace(
+            config,
+            providers=tuple(
+                replace(item, api_key=keys.get(item.provider_name) or item.api_key) for item in config.providers
+            ),
+        )
+
+
+def _parsed(data: str | bytes, source: str) -> RoutingConfig:
+    document = read_document(data)
+    problems = document.problems or tuple(llm_routing_checks.validate(document.value))
+    if errors(problems):
+        raise InvalidConfigurationError(errors(problems), source)
+    value = document.value
+    return RoutingConfig(
+        tuple(_provider(raw) for raw in value["providers"]),
+        {task_type: _route(raw) for task_type, raw in value["routing"].items()},
+        value.get("defaultLanguage"),
+    )
+
+
+def _options(raw: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: raw[key] for key in keys if raw.get(key) is not None}
+
+
+def _provider(raw: Mapping[str, Any]) -> ProviderConfig:
+    options = _options(raw, PROVIDER_OWN_KEYS)
+    return ProviderConfig(raw["providerName"], raw["apiKey"], raw["endpoint"], raw["defaultModel"], options)
+
+
+def _route(raw: Mapping[str, Any]) -> TaskRoute:
+    return TaskRoute(
+        provider=raw["provider"],
+        model=raw.get("model") or None,
+        temperature=plain_number(raw.get("temperature")),
+        max_tokens=plain_number(raw.get("maxTokens")),
+        fallback=tuple(_fallback(item) for item in raw.get("fallback") or ()),
+        options=_options(raw, ROUTE_OWN_KEYS),
+    )
+
+
+def _fallback(item: Fallback) -> Fallback:
+    return item if isinstance(item, str) else _options(item, CANDIDATE_KEYS)
+
+
+def _value(config: RoutingConfig) -> dict[str, Any]:
+    return {
+        "providers": [_provider_value(item) for item in config.providers],
+        "routing": {task_type: _route_value(route) for task_type, route in config.routing.items()},
+        **without_absent({"defaultLanguage": config.default_language}),
+    }
+
+
+def _provider_value(item: ProviderConfig) -> dict[str, Any]:
+    return {
+        "providerName": item.provider_name,
+        "apiKey": item.api_key,
+        "endpoint": item.endpoint,
+        "defaultModel": item.default_model,
+        **item.options,
+    }
+
+
+def _route_value(route: TaskRoute) -> dict[str, Any]:
+    seed = {
+        "provider": route.provider,
+        "model": route.model,
+        "temperature": plain_number(route.temperature),
+        "maxTokens": plain_number(route.max_tokens),
+        "fallback": list(route.fallback) or None,
+    }
+    return without_absent(seed) | dict(route.options)

@@ -1,0 +1,149 @@
+"""LLMRouter: the seed's face of routing (seed 003), over the same plan and the same walk as everything else."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.providers.presets import protocol_of
+from capabilities.core.wire import Answer, Failure
+from routing_admin.core.configuration.specs import (
+    CandidateSpec,
+    Configuration,
+    KeyKind,
+    KeySpec,
+    ProviderSpec,
+    RouteSpec,
+)
+from routing_admin.core.fallback.chain import Attempt, Call, Done, Plan
+from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.drivers import Outcome, drive
+from routing_admin.core.fallback.memory import Memory
+from routing_admin.core.fallback.run import Surroundings, Walk
+from routing_admin.core.planning.language import inject_directive
+from routing_admin.core.planning.params import Params, for_candidate
+from routing_admin.core.planning.plan import DEFAULT_ROUTE, Asked, Unusable, make_plan, resolve_route
+
+OPENAI_URL = "https://api.openai.com/v1/chat/completions"
+
+
+class MissingConfigurationError(Exception):
+    """Neither a configuration nor a provider in the environment (MMR-E2); says which variable to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class LLMRequest:
+    """What a caller sends; only `prompt` is needed."""
+
+    prompt: str
+    system_prompt: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    task_type: str | None = None
+    language: str | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What it says about its routing."""
+        return Asked(self.task_type, self.language, Params(self.temperature, self.max_tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class LLMResponse:
+    """An answer, who gave it, and every attempt on the way to it."""
+
+    content: str
+    provider: str
+    model: str
+    task_type: str
+    language: str
+    answer: Answer
+    attempts: tuple[Attempt, ...]
+
+
+Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
+"""Asks one candidate: the call, and the request as that candidate gets it."""
+
+
+def world() -> Surroundings:
+    """The real surroundings of this process."""
+    return Surroundings(time.monotonic, random.random, LocalCooldowns(time.monotonic), Memory(time.monotonic))
+
+
+@dataclass(slots=True)
+class LLMRouter:
+    """Sends requests along their routes; `unusable` names providers that cannot be called, and why."""
+
+    configuration: Configuration
+    call: Caller
+    unusable: Mapping[str, Unusable] = field(default_factory=dict)
+    surroundings: Surroundings = field(default_factory=world)
+    sleep: Callable[[float], object] = time.sleep
+
+    def send(self, request: LLMRequest) -> LLMResponse:
+        """The answer; raises `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
+        plan = self.resolve(request)
+        walk: Walk[Answer] = Walk(plan, self.surroundings)
+        done = drive(walk, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
+        return _response(plan, done)
+
+    def resolve(self, request: LLMRequest) -> Plan:
+        """The same decision without calling anyone."""
+        return make_plan(self.configuration, request.asked, unusable=self.unusable)
+
+    def get_provider_name(self) -> str:
+        """The default route's provider (MMR-E5)."""
+        return resolve_route(self.configuration, DEFAULT_ROUTE)[0].primary.provider
+
+    def get_default_model(self) -> str:
+        """The default route's model: its own, else its provider's (MMR-E5)."""
+        primary = resolve_route(self.configuration, DEFAULT_ROUTE)[0].primary
+        provider = self.configuration.provider(primary.provider)
+        return primary.model or (provider.default_model if provider else "")
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str], call: Caller) -> LLMRouter:
+        """A router over the one provider that the environment names (MMR-E2, decision 13)."""
+        return cls(configuration_from_env(env), call)
+
+
+def configuration_from_env(env: Mapping[str, str]) -> Configuration:
+    """One provider and the route `default` from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT, LLM_MODEL.
+
+    The key stays in the environment: the configuration names its variable. Raises `MissingConfigurationError`
+    without `LLM_API_KEY`.
+    """
+    if not env.get("LLM_API_KEY"):
+        raise MissingConfigurationError(
+            "No routing configuration was found and LLM_API_KEY is not set. "
+            "Set LLM_ROUTING_CONFIG to a llm-routing.json, or LLM_API_KEY (and LLM_PROVIDER, LLM_ENDPOINT, LLM_MODEL)."
+        )
+    name, endpoint = env.get("LLM_PROVIDER") or "openai", env.get("LLM_ENDPOINT") or OPENAI_URL
+    provider = ProviderSpec(
+        name,
+        endpoint,
+        env.get("LLM_MODEL") or "gpt-4",
+        protocol_of(endpoint),
+        key=KeySpec(KeyKind.ENV, variable="LLM_API_KEY"),
+    )
+    return Configuration((provider,), routes=(RouteSpec(DEFAULT_ROUTE, (CandidateSpec(name),)),))
+
+
+def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
+    """The canonical request for one candidate: directive, prompts, and the parameters in effect for it."""
+    system = (Message(Role.SYSTEM, (TextPart(request.system_prompt),)),) if request.system_prompt else ()
+    messages = (*system, Message(Role.USER, (TextPart(request.prompt),)))
+    return for_candidate(inject_directive(ChatRequest(messages), plan.directive), call)
+
+
+def _response(plan: Plan, done: Done[Answer]) -> LLMResponse:
+    candidate = done.candidate
+    return LLMResponse(
+        done.answer.text, candidate.provider, candidate.model, plan.task_type, plan.language, done.answer, done.attempts
+    )
+
+
+__all__ = ["Failure", "LLMRequest", "LLMResponse", "LLMRouter", "MissingConfigurationError"]

@@ -1,0 +1,73 @@
+"""Which rows live in which database: the request log has its own, so that its writes never wait for a fsync."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections, transaction
+from django.db.models import Model
+
+from routing_admin.databases.sqlite.base import DatabaseWrapper
+
+LOGS = "logs"
+CONNECTION_SECONDS = 5.0
+"""How long a thread that outlives its requests keeps a connection: a restored database is found again."""
+LOG_MODELS = frozenset({"requestlog", "attemptlog"})
+
+
+class LogsRouter:
+    """Sends the request log to the `logs` database and everything else to `default`; nothing relates across."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
+        """The alias a model is read from."""
+        return LOGS if model._meta.model_name in LOG_MODELS else None
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
+        """The alias a model is written to."""
+        return self.db_for_read(model)
+
+    def allow_relation(self, one: Model, other: Model, **hints: Any) -> bool | None:
+        """Relations stay inside one database."""
+        return (one._meta.model_name in LOG_MODELS) == (other._meta.model_name in LOG_MODELS)
+
+    def allow_migrate(self, db: str, app_label: str, model_name: str | None = None, **hints: Any) -> bool | None:
+        """Log tables are made in `logs` alone, every other table in `default` alone."""
+        return (model_name in LOG_MODELS) == (db == LOGS)
+
+
+_thread = threading.local()
+
+
+def renew_connections() -> None:
+    """Lets this thread's database connections go when they are old; the next query opens others."""
+    now = time.monotonic()
+    if now - getattr(_thread, "renewed", 0.0) > CONNECTION_SECONDS:
+        _thread.renewed = now
+        close_old_connections()
+
+
+def drop_connections() -> None:
+    """Lets this thread's connections go, so that the next query opens others; one in a transaction stays."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Everything read in here is the main database as it was at one moment; nobody's write is kept waiting.
+
+    Inside an open transaction nothing is added to it: that is one moment already.
+    """
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.in_atomic_block:
+        yield
+        return
+    with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic():
+        if connection.vendor == "postgresql":  # where each statement would otherwise see a moment of its own
+            connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield

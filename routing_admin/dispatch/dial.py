@@ -1,0 +1,145 @@
+"""Calls to a provider for an administrator: does it answer, and which models has it? Fills `ports.dial`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.delivery.adaptation import CannotRead, Words
+from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.protocols.echo import embedded
+from capabilities.core.protocols.openai import replies
+from capabilities.core.providers.origins import EMBEDDED
+from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
+from capabilities.errors import NotFoundError
+from capabilities.ports import Dialled
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import KeyFrom, Snapshot
+from routing_admin.core.configuration.specs import ProviderSpec
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.core.files.endpoints import base_of
+from routing_admin.dispatch.receivers import receiver_at
+from routing_admin.dispatch.transport import Outside
+from routing_admin.request_log.logged_sentences import recognised
+from routing_admin.upstream import configured_upstream, run_sync
+
+QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
+GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
+MOST_MODELS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """The answer to `GET …/models`, read as a protocol reads: the ids as JSON in the answer's text."""
+
+    name: str = "models"
+
+    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
+        """The call; `target.headers` are all its headers."""
+        return UpstreamRequest(target.endpoint, target.headers, method="GET")
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """The ids of `data` (OpenAI, Anthropic) or `models` (Gemini), or what went wrong."""
+        try:
+            value = json.loads(body) if status == 200 else None
+        except ValueError:
+            return Failure(Fault.BAD_JSON, "the list of models is not JSON", status)
+        if value is None:
+            failed = replies.decode(status, headers, body)
+            return failed if isinstance(failed, Failure) else Failure(Fault.BAD_SHAPE, "no list of models", status)
+        found = [_id(each) for each in _entries(value)]
+        ids = [each for each in found if each]
+        return Answer(json.dumps(ids)) if ids else Failure(Fault.BAD_SHAPE, "the list of models is empty", status)
+
+    def decoder(self) -> StreamDecoder:
+        """There is none: a list is never streamed."""
+        raise TypeError("a list of models is not streamed")
+
+
+def _entries(value: Any) -> list[Any]:
+    listed = (value.get("data") or value.get("models")) if isinstance(value, dict) else value
+    return listed[:MOST_MODELS] if isinstance(listed, list) else []
+
+
+def _id(entry: Any) -> str:
+    name = (entry.get("id") or entry.get("name")) if isinstance(entry, dict) else entry
+    return name.removeprefix("models/")[:200] if isinstance(name, str) else ""
+
+
+class Dialler:
+    """The port, over the process's upstream; only stored configuration is called."""
+
+    def test(self, provider: str, model: str) -> Dialled:
+        """One tiny chat request to a model of the provider."""
+        state, spec = _known(provider)
+        if isinstance(refused := _refusal(state, spec), Dialled):
+            return refused
+        to = receiver_at(state, spec, model or spec.default_model)
+        prepared = prepare(GREETING, to, Words())
+        if isinstance(prepared, CannotRead):  # words alone are always read
+            return Dialled(0, prepared.reason.code.value)
+        return self._timed(prepared, to, spec.proxy)
+
+    def ask(self, provider: str, model: str, chat: ChatRequest) -> Dialled:
+        """One request written as it stands, without asking what the model is said to read: for probes."""
+        state, spec = _known(provider)
+        if isinstance(refused := _refusal(state, spec), Dialled):
+            return refused
+        to = receiver_at(state, spec, model)
+        return self._timed(Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()), to, spec.proxy)
+
+    def models(self, provider: str) -> Dialled:
+        """The provider's own list."""
+        state, spec = _known(provider)
+        if spec.endpoint.startswith(EMBEDDED):
+            return Dialled(0, models=embedded.MODELS)
+        if isinstance(refused := _refusal(state, spec), Dialled):
+            return refused
+        to = receiver_at(state, spec, spec.default_model)
+        headers = dict(to.protocol.encode(GREETING, to.target, stream=False).headers)
+        headers.pop("content-type", None)
+        request = UpstreamRequest(models_url(spec), headers, method="GET")
+        began = time.monotonic()
+        outcome = configured_upstream().call_sync(request, ModelList(), QUICK, spec.proxy)
+        listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
+        return told(outcome, began, listed)
+
+    def _timed(self, prepared: Prepared, to: Receiver, proxy: str) -> Dialled:
+        began = time.monotonic()
+        return told(run_sync(Outside().call(prepared, to, QUICK, proxy)), began)
+
+
+def models_url(provider: ProviderSpec) -> str:
+    """Where a provider lists its models: beside its call."""
+    base, _, query = base_of(provider.endpoint).partition("?")
+    root = base.split("/models", 1)[0].rstrip("/")
+    return f"{root}/models" + (f"?{query}" if query else "")
+
+
+def told(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> Dialled:
+    """The outcome for a page; `began` by the monotonic clock."""
+    took = (time.monotonic() - began) * 1000
+    if isinstance(outcome, Failure):
+        return Dialled(took, outcome.fault.value, outcome.status, recognised(outcome.message))
+    return Dialled(took, status=200, models=models, text=outcome.text)
+
+
+def _known(name: str) -> tuple[Snapshot, ProviderSpec]:
+    state = snapshot.current()
+    spec = state.configuration.provider(name)
+    if spec is None:
+        raise NotFoundError(f"There is no provider {name}.")
+    return state, spec
+
+
+def _refusal(state: Snapshot, provider: ProviderSpec) -> Dialled | None:
+    """Why nobody is called: no key, or an address that may not be."""
+    key = state.keys[provider.name]
+    if key.usable:
+        return None
+    fault = Fault.KEY_MISSING if key.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
+    return Dialled(0, fault.value, message=key.reason)

@@ -1,0 +1,111 @@
+"""A request that is decided and not yet sent: the snapshot it keeps, its route, its plan, its canonical form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from capabilities.core.delivery.adaptation import CannotRead, Words, adapt, words_for
+from capabilities.core.delivery.reader import ContentPolicy
+from capabilities.core.delivery.receiver import Receiver
+from capabilities.core.message import ChatRequest, FilePart
+from routing_admin.configuration.snapshot import KeyFrom, Snapshot
+from routing_admin.core.configuration.specs import RouteSpec, ServiceSpec
+from routing_admin.core.fallback.chain import Plan, SkipReason
+from routing_admin.core.planning.language import inject_directive
+from routing_admin.core.planning.params import Params
+from routing_admin.core.planning.plan import Asked, Unusable, plan_route
+from routing_admin.dispatch.receivers import readers_of, receiver_at
+
+Keep = Callable[[FilePart], FilePart]
+"""Stores media that came inside a request, so that its description can carry a reference; gives the part with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A request that is decided and not yet sent; `chat` is canonical, its language directive in place."""
+
+    state: Snapshot
+    route: RouteSpec
+    plan: Plan
+    chat: ChatRequest
+    words: Words
+    stream: bool = False
+    keep: Keep | None = None
+    service: ServiceSpec | None = None
+
+    @property
+    def has_files(self) -> bool:
+        """Whether preparing it may read files, which is done off the event loop."""
+        return any(isinstance(part, FilePart) for message in self.chat.messages for part in message.parts)
+
+    def proxy(self, provider: str) -> str:
+        """The provider's proxy setting."""
+        found = self.state.configuration.provider(provider)
+        return found.proxy if found else "default"
+
+    def receiver(self, index: int) -> Receiver:
+        """Who the candidate at that place of the chain is."""
+        spec, candidate = self.route.candidates[index], self.plan.candidates[index]
+        provider = self.state.configuration.provider(candidate.provider)
+        if provider is None:
+            raise LookupError(f"there is no provider {candidate.provider}; a plan never calls it")
+        return receiver_at(
+            self.state,
+            provider,
+            candidate.model,
+            service=self.service,
+            extra_body=spec.extra_body,
+            content=self.route.content or None,
+        )
+
+
+def job_for(
+    state: Snapshot,
+    route: RouteSpec,
+    chat: ChatRequest,
+    *,
+    matched: bool = True,
+    language: str | None = None,
+    agent: str | None = None,
+    stream: bool = False,
+    keep: Keep | None = None,
+    unusable: Mapping[str, Unusable] | None = None,
+    service: ServiceSpec | None = None,
+) -> Job:
+    """The plan of a request along a route, which may be a draft; nothing is called.
+
+    `agent` asks, so it is never named as another reader. `unusable` replaces what the keys say, for simulations.
+    `service` is the one that was asked for by name, where several share its provider and model.
+    """
+    asked = Asked(route.task_type, language, Params(chat.temperature, chat.max_tokens))
+    known = unusable_of(state) if unusable is None else unusable
+    planned = partial(plan_route, state.configuration, route, asked, matched=matched, unusable=known)
+    plan = planned()
+    words = words_for(chat, plan.language, lambda file: readers_of(state, file, agent))
+    job = Job(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
+    if not job.has_files:
+        return job
+    return replace(job, plan=planned(cannot_read=lambda provider, model: _cannot_read(job, provider, model)))
+
+
+def unusable_of(state: Snapshot) -> dict[str, Unusable]:
+    """The providers that cannot be called now, by the snapshot's keys: a forbidden origin, or no key."""
+    return {
+        name: (SkipReason.NO_KEY if key.source is KeyFrom.MISSING else SkipReason.ORIGIN_REFUSED, key.reason)
+        for name, key in state.keys.items()
+        if not key.usable
+    }
+
+
+def _cannot_read(job: Job, provider: str, model: str) -> str | None:
+    """Why a model that takes files natively or not at all is passed by; None where it is not (policy `native_only`)."""
+    index = next(at for at, each in enumerate(job.plan.candidates) if (each.provider, each.model) == (provider, model))
+    if job.plan.candidates[index].skip is not None:
+        return None
+    reader = job.receiver(index).reader
+    if ContentPolicy.NATIVE_ONLY not in reader.policies:
+        return None
+    adapted = adapt(job.chat, reader, job.words)
+    return adapted.reason.sentence() if isinstance(adapted, CannotRead) else None

@@ -1,0 +1,65 @@
+"""A candidate's request, made from the canonical one; what it gets as words is stored first, so that they name it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from capabilities.core.delivery.adaptation import CannotRead, PartDelivery
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.delivery.receiver import Prepared, Receiver, naming_limit, prepare
+from capabilities.core.message import ChatRequest, FilePart, UnreadableError
+from routing_admin.core.fallback.chain import Call
+from routing_admin.dispatch.plan import Job, Keep
+
+
+def prepared_for(job: Job, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+    """The request as this candidate gets it; media that it gets as words is stored first, so that they name it."""
+    making = partial(
+        prepare,
+        to=naming_limit(to, call.limit_name),
+        words=job.words,
+        stream=job.stream,
+        without_capabilities=call.without_capabilities,
+    )
+    prepared = making(chat)
+    if isinstance(prepared, CannotRead) or job.keep is None:
+        return prepared
+    nameless = [each for each in prepared.deliveries if _needs_name(each)]
+    return making(_kept(chat, nameless, job.keep)) if nameless else prepared
+
+
+def _needs_name(went: PartDelivery) -> bool:
+    """Whether words stand for bytes that nobody could fetch."""
+    if went.file.artifact_id or went.file.content is None or went.file.unreadable:
+        return False
+    cut = went.delivery.reason.code is ReasonCode.LONG_TEXT
+    return went.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or cut
+
+
+def _kept(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> ChatRequest:
+    places = {(each.message, each.part): keep(each.file) for each in nameless}
+    messages = tuple(
+        replace(message, parts=tuple(places.get((at, place), part) for place, part in enumerate(message.parts)))
+        for at, message in enumerate(chat.messages)
+    )
+    return replace(chat, messages=messages)
+
+
+def checked(chat: ChatRequest) -> ChatRequest:
+    """The request with every file whose bytes cannot be read marked so."""
+    messages = tuple(
+        replace(message, parts=tuple(_checked(part) if isinstance(part, FilePart) else part for part in message.parts))
+        for message in chat.messages
+    )
+    return replace(chat, messages=messages)
+
+
+def _checked(file: FilePart) -> FilePart:
+    try:
+        for _ in file.content.blob().blocks() if file.content else ():
+            pass
+    except UnreadableError as error:
+        return replace(file, unreadable=error.reason)
+    return file

@@ -1,0 +1,134 @@
+"""From a snapshot to receivers: every model service, and any (provider, model) of a chain, ready to be prepared for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from artifacts.core.delivery.tools import tool_definitions
+from capabilities.core.delivery import decision
+from capabilities.core.delivery.receiver import Receiver, receiver
+from capabilities.core.message import FilePart
+from capabilities.core.services.agents import AgentDirectory, AgentProfile
+from capabilities.core.services.registry import LlmServiceConfig, LlmServiceRegistry
+from capabilities.core.vocabulary import TEXT_ONLY
+from capabilities.core.wire import Target
+from capabilities.ports import KeyNote, Room
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
+from routing_admin.models import Installation
+
+
+def receiver_at(
+    state: Snapshot,
+    provider: ProviderSpec,
+    model: str,
+    *,
+    service: ServiceSpec | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    content: Mapping[str, Any] | None = None,
+) -> Receiver:
+    """The receiver of one (provider, model): its service's capabilities, limits and policy, text only without one.
+
+    `content` is the route's policy, which wins over the service's; `extra_body` the candidate's, merged last.
+    """
+    service = service or state.configuration.service_at(provider.name, model)
+    target = Target(
+        provider=provider.name,
+        endpoint=provider.endpoint,
+        model=model,
+        api_key=state.keys[provider.name].value,
+        quirks=provider.quirks,
+        extra_body={**(service.extra_body if service else {}), **(extra_body or {})},
+    )
+    return receiver(
+        provider.protocol,
+        target,
+        service.effective_capabilities if service else TEXT_ONLY,
+        service_id=service.id if service else None,
+        limits=service.limits if service else None,
+        content=content or (service.content if service else None),
+    )
+
+
+@lru_cache(maxsize=2)
+def all_receivers(state: Snapshot) -> Mapping[str, Receiver]:
+    """The receivers of all enabled services by service id, in the order of the pages."""
+    found = {}
+    for service in state.configuration.services:
+        provider = state.configuration.provider(service.provider)
+        if provider is not None and service.enabled:
+            found[service.id] = receiver_at(state, provider, service.model, service=service)
+    return found
+
+
+@lru_cache(maxsize=2)
+def registry_of(state: Snapshot) -> LlmServiceRegistry:
+    """The services as the seeds' registry knows them; no key is in it."""
+    return LlmServiceRegistry(
+        LlmServiceConfig(
+            id=service.id,
+            name=service.name,
+            base_url=service.base_url,
+            model=service.model,
+            api_key="",
+            capability_tags=tuple(service.capability_tags),
+            capabilities=service.effective_capabilities,
+            description=service.description,
+        )
+        for service in state.configuration.services
+        if service.enabled
+    )
+
+
+class Installed:
+    """What is installed, in the newest snapshot; see `capabilities.ports.Installed`."""
+
+    def receivers(self) -> Sequence[Receiver]:
+        """One receiver per enabled service."""
+        return tuple(all_receivers(snapshot.current()).values())
+
+    def receiver(self, service_id: str) -> Receiver | None:
+        """The receiver of a service; None for an unknown id."""
+        return all_receivers(snapshot.current()).get(service_id)
+
+    def registry(self) -> LlmServiceRegistry:
+        """Services by id, and what each can do."""
+        return registry_of(snapshot.current())
+
+    def agents(self) -> AgentDirectory:
+        """Every living agent."""
+        return snapshot.current().directory
+
+    def agents_for(self, file: FilePart, but: str | None = None) -> list[str]:
+        """The agents that can really read this very file, by the same decision that delivers it."""
+        return readers_of(snapshot.current(), file, but)
+
+    def key_notes(self) -> Mapping[str, KeyNote]:
+        """Where each provider's key comes from at this moment; never the key."""
+        return {
+            name: KeyNote(key.source.value, key.variable, key.last_four, key.reason)
+            for name, key in snapshot.current().keys.items()
+        }
+
+    def tools(self, language: str) -> Sequence[Mapping[str, Any]]:
+        """The agents' tools as function definitions in a language."""
+        return tool_definitions(language)
+
+    def room(self) -> Room:
+        """How many bytes of artifacts are kept, and for how long; read from its row each time."""
+        row = Installation.current()
+        return Room(row.quota_bytes, row.artifact_days)
+
+
+def readers_of(state: Snapshot, file: FilePart, but: str | None = None) -> list[str]:
+    """The ids of agents whose model would get this file other than as a description; `but` is who asks."""
+    receivers = all_receivers(state)
+
+    def can_read(agent: AgentProfile, wanted: FilePart) -> bool:
+        receiver = receivers.get(agent.service_id or "")
+        return receiver is not None and decision.can_read(wanted, receiver.reader)
+
+    return state.directory.who_can_read(file, can_read, but=but)

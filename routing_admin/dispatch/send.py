@@ -1,0 +1,102 @@
+"""One request on its way along its chain, prepared anew for every candidate.
+
+The data plane, `/llm/send`, a person's "send for real" and the demo all come through here. `prepare` is the function
+previews call, so what was previewed is what is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TypeVar
+
+from asgiref.sync import sync_to_async
+
+from capabilities.core.delivery.adaptation import CannotRead, summary
+from capabilities.core.delivery.receiver import Prepared, Receiver
+from capabilities.core.message import ChatRequest, UnreadableError
+from capabilities.core.wire import Answer, Failure, Fault
+from routing_admin.core.fallback.chain import Attempt, Call, Done, Reply, Timeouts
+from routing_admin.core.fallback.drivers import drive_async
+from routing_admin.core.fallback.run import Surroundings, Walk
+from routing_admin.core.planning.params import for_candidate, left_out
+from routing_admin.core.seeds.router import world
+from routing_admin.databases.sqlite import in_line
+from routing_admin.dispatch.plan import Job
+from routing_admin.dispatch.prepare import checked, prepared_for
+from routing_admin.dispatch.transport import Outside, Way
+from routing_admin.upstream import Stream, run_sync
+
+T = TypeVar("T", Answer, Stream)
+Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
+
+
+@lru_cache(maxsize=1)
+def surroundings() -> Surroundings:
+    """The clock, the randomness, the cooldowns and the memory of this process."""
+    return world()
+
+
+@dataclass(slots=True)
+class Dispatch:
+    """A job while it is done; `prepared` says what each candidate was sent, by its place in the chain."""
+
+    job: Job
+    way: Way = field(default_factory=Outside)
+    world: Surroundings = field(default_factory=surroundings)
+    prepared: dict[int, Prepared] = field(default_factory=dict)
+    walk: Walk[Answer] | Walk[Stream] | None = None
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The candidates left so far."""
+        return tuple(self.walk.attempts) if self.walk else ()
+
+    async def answer(self) -> Done[Answer]:
+        """The whole answer. Raises `RouterError` with every attempt."""
+        walk: Walk[Answer] = Walk(self.job.plan, self.world)
+        return await self._drive(walk, self.way.call)
+
+    async def open(self) -> Done[Stream]:
+        """The stream, at its first content. Raises `RouterError` with every attempt."""
+        walk: Walk[Stream] = Walk(self.job.plan, self.world, stream=True)
+        return await self._drive(walk, self.way.open)
+
+    def answer_sync(self) -> Done[Answer]:
+        """`answer` for a thread without an event loop."""
+        return run_sync(self.answer())
+
+    async def _drive(self, walk: Walk[T], send: Send[T]) -> Done[T]:
+        self.walk = walk
+
+        async def ask(call: Call) -> Reply[T]:
+            chat = for_candidate(self.job.chat, call)
+            try:
+                return await self._try(call, chat, send)
+            except UnreadableError:  # the bytes went away after the plan was made: the model is told so instead
+                return await self._try(call, await asyncio.to_thread(checked, chat), send)
+
+        return await drive_async(walk, ask, asyncio.sleep)
+
+    async def _try(self, call: Call, chat: ChatRequest, send: Send[T]) -> Reply[T]:
+        """One call of one candidate."""
+        to = self.job.receiver(call.candidate.index)
+        prepared = await self._prepared(chat, to, call)
+        if isinstance(prepared, CannotRead):
+            return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
+        self.prepared[call.candidate.index] = prepared
+        outcome = await send(prepared, to, call.timeouts, self.job.proxy(call.candidate.provider))
+        dropped = prepared.request.dropped_params + left_out(self.job.chat, call)
+        return Reply(outcome, summary(prepared.deliveries), dropped)
+
+    async def _prepared(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+        """Prepared here, or in a thread when files may be read or stored."""
+        work = partial(prepared_for, self.job, chat, to, call)
+        if not self.job.has_files:
+            return work()
+        return await (sync_to_async(in_line(work))() if self.job.keep else asyncio.to_thread(work))
+
+
+__all__ = ["Dispatch", "surroundings"]

@@ -1,0 +1,241 @@
+"""What would happen? The same walk with a scripted outcome per candidate and a clock that only counts: no network.
+
+It works on any `RouteSpec`, stored or a draft, and prepares every candidate's payload by the function that dispatches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, summary
+from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.message import ChatRequest
+from capabilities.core.wire import Answer, Failure, Fault
+from capabilities.core.worded import worded
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.configuration.specs import RouteSpec
+from routing_admin.core.fallback.chain import OK, Attempt, Call, Candidate, Done, Reply, Timeouts, cut_short
+from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.drivers import drive
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.fallback.memory import Memory
+from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.run import Surroundings, Walk
+from routing_admin.core.fallback.trial import Trial
+from routing_admin.core.planning.params import for_candidate, left_out
+from routing_admin.dispatch.plan import Job, job_for
+from routing_admin.dispatch.prepare import prepared_for
+from routing_admin.dispatch.send import surroundings
+
+NOT_REACHED = "not_reached"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One scripted outcome: what comes back (None: an answer) after so many seconds; `cut` breaks a stream later."""
+
+    failure: Failure | None = None
+    seconds: float = 0.8
+    cut: Failure | None = None
+
+
+def _status(status: int, fault: Fault, message: str, seconds: float = 0.2, **more: Any) -> Word:
+    return Word(Failure(fault, message, status, **more), seconds)
+
+
+WORDS: Mapping[str, Word] = MappingProxyType(
+    {
+        "200": Word(),
+        "400": _status(400, Fault.HTTP_400, worded("the request is not valid")),
+        "context": _status(400, Fault.CONTEXT_LENGTH, worded("the request is longer than the model's context")),
+        "parameter": _status(
+            400, Fault.UNSUPPORTED_PARAMETER, worded("temperature is not supported"), param="temperature"
+        ),
+        "cannot_read": _status(400, Fault.CAPABILITY_MISMATCH, worded("this model takes no images"), param="vision"),
+        "401": _status(401, Fault.HTTP_401, worded("the key is not valid")),
+        "402": _status(402, Fault.HTTP_402, worded("the balance is used up")),
+        "403": _status(403, Fault.HTTP_403, worded("not allowed")),
+        "404": _status(404, Fault.HTTP_404, worded("there is no such model")),
+        "413": _status(413, Fault.HTTP_413, worded("the request is too large")),
+        "429": _status(429, Fault.HTTP_429, worded("too many requests")),
+        "429_wait": _status(429, Fault.HTTP_429, worded("too many requests; come back in a minute"), retry_after=60.0),
+        "quota": _status(429, Fault.HTTP_429_QUOTA, worded("the quota is used up")),
+        "500": _status(500, Fault.HTTP_500, worded("an error inside")),
+        "503": _status(503, Fault.HTTP_503, worded("unavailable")),
+        "529": _status(529, Fault.HTTP_529, worded("overloaded")),
+        "timeout": Word(Failure(Fault.READ_TIMEOUT, worded("no answer in time")), 120.0),
+        "refused": Word(Failure(Fault.CONNECT_REFUSED, worded("nothing listens there")), 0.01),
+        "html": _status(200, Fault.BAD_CONTENT_TYPE, worded("an HTML page instead of an answer")),
+        "empty": _status(200, Fault.EMPTY_CONTENT, worded("an answer without a word")),
+        "cut": Word(seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, worded("the stream ended without saying why"))),
+    }
+)
+"""Every outcome a simulation can be told to have, by the word its page uses."""
+
+Script = Mapping[int, Sequence[str]]
+"""By place in the chain, the words of its tries in order; the last is repeated, none means `200`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """One candidate: what it would be sent, and what became of it. Times in milliseconds of the counted clock.
+
+    `payload` has each file's data as `<N bytes>`, None where the candidate cannot be prepared for; `wire` is the
+    protocol, `url` where it would go, `bytes` the length of the body. `attempt` is None where nobody got that far.
+    """
+
+    candidate: Candidate
+    outcome: str
+    attempt: Attempt | None = None
+    payload: Any = None
+    deliveries: tuple[PartDelivery, ...] = ()
+    wire: str = ""
+    url: str = ""
+    bytes: int = 0
+    reason: str = ""
+
+    @property
+    def waits(self) -> tuple[float, ...]:
+        """Seconds waited between its tries."""
+        return self.attempt.waits if self.attempt else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The whole: every candidate of the chain, and what the caller gets. `status` and `code` as CONTRACT §6 says."""
+
+    job: Job
+    stops: tuple[Stop, ...]
+    status: int
+    code: str
+    message: str
+    answered_by: Candidate | None = None
+    duration_ms: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the caller gets a whole answer."""
+        return self.code == OK
+
+
+@dataclass(slots=True)
+class _Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass(slots=True)
+class _Play:
+    """The walk with its script."""
+
+    job: Job
+    script: Script
+    memory: Memory
+    clock: _Clock
+    prepared: dict[int, Prepared] = field(default_factory=dict)
+    cut: Failure | None = None
+
+    def call(self, call: Call) -> Reply[Answer]:
+        """One scripted try."""
+        index = call.candidate.index
+        prepared = self.prepare(index, call)
+        if isinstance(prepared, CannotRead):
+            return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
+        self.prepared[index] = prepared
+        words = self.script.get(index) or ("200",)
+        word = WORDS[words[min(call.try_number, len(words)) - 1]]
+        self.clock.sleep(min(word.seconds, call.timeouts.first_content))
+        self.cut = word.cut if self.job.stream else None
+        outcome = word.failure or Answer(f"{call.candidate.name} answers here.")
+        dropped = prepared.request.dropped_params + left_out(self.job.chat, call)
+        return Reply(outcome, summary(prepared.deliveries), dropped)
+
+    def prepare(self, index: int, call: Call) -> Prepared | CannotRead:
+        """The candidate's request, by the function that dispatches."""
+        return prepared_for(self.job, for_candidate(self.job.chat, call), self.job.receiver(index), call)
+
+
+def simulate(
+    state: Snapshot,
+    route: RouteSpec,
+    chat: ChatRequest,
+    script: Script | None = None,
+    *,
+    language: str | None = None,
+    stream: bool = False,
+    agent: str | None = None,
+    assume_usable: bool = False,
+    memory: Memory | None = None,
+) -> Simulated:
+    """The course of a request along a route. Raises `KeyError` for a word that is not in `WORDS`.
+
+    `assume_usable` passes over missing keys and forbidden origins, so that a chain can be tried before keys are there.
+    `memory` is what is known of refusals before it, by default what this process has learnt; it learns nothing here.
+    """
+    unusable: Mapping[str, Any] | None = {} if assume_usable else None
+    job = job_for(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
+    clock = _Clock()
+    known = (surroundings().memory if memory is None else memory).copied(clock)
+    play = _Play(job, _checked(script or {}), known, clock)
+    world = Surroundings(clock, lambda: 0.5, LocalCooldowns(clock), known)
+    walk: Walk[Answer] = Walk(job.plan, world, stream=stream)
+    try:
+        done = drive(walk, play.call, play.clock.sleep)
+    except RouterError as error:
+        stops = _stops(play, error.attempts)
+        return Simulated(job, stops, error.status, error.code, error.message, None, play.clock.now * 1000)
+    return _answered(play, done)
+
+
+def _checked(script: Script) -> Script:
+    for words in script.values():
+        for word in words:
+            WORDS[word]
+    return script
+
+
+def _answered(play: _Play, done: Done[Answer]) -> Simulated:
+    took = play.clock.now * 1000
+    if play.cut is None:
+        stops = _stops(play, done.attempts)
+        return Simulated(play.job, stops, 200, OK, done.answer.text, done.candidate, took)
+    attempts = (*done.attempts[:-1], cut_short(done.attempts[-1], play.cut, done.attempts[-1].duration_ms))
+    code = caller_of(play.cut)[1]
+    return Simulated(play.job, _stops(play, attempts), 200, code, play.cut.message, done.candidate, took)
+
+
+def _stops(play: _Play, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:
+    return tuple(
+        _stop(play, candidate, attempts[at] if at < len(attempts) else None)
+        for at, candidate in enumerate(play.job.plan.candidates)
+    )
+
+
+def _stop(play: _Play, candidate: Candidate, attempt: Attempt | None) -> Stop:
+    """The candidate with its payload, prepared now where it was not called."""
+    outcome = attempt.outcome if attempt else NOT_REACHED
+    reason = (attempt.error if attempt else None) or candidate.skip_detail
+    if play.job.state.configuration.provider(candidate.provider) is None:
+        return Stop(candidate, outcome, attempt, reason=reason)
+    index = candidate.index
+    unasked = Trial.remembering(play.memory, candidate, play.clock(), retries=0)
+    prepared = play.prepared.get(index) or play.prepare(index, unasked.call(Timeouts()))
+    to = play.job.receiver(index)
+    if isinstance(prepared, CannotRead):
+        why = reason or prepared.reason.sentence()
+        return Stop(candidate, outcome, attempt, None, (prepared.delivery,), to.protocol.name, reason=why)
+    request = prepared.request
+    return Stop(
+        *(candidate, outcome, attempt, request.elided(), prepared.deliveries, to.protocol.name),
+        request.url,
+        request.content_length,
+        reason,
+    )

@@ -1,0 +1,39 @@
+"""The way out to a provider: the network for everybody but the embedded one, which answers inside this process."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from capabilities.core.delivery.receiver import Prepared, Receiver
+from capabilities.core.protocols.echo import embedded
+from capabilities.core.providers.origins import EMBEDDED
+from capabilities.core.wire import Answer, Failure
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.upstream import Stream, configured_upstream
+
+
+class Way(Protocol):
+    """The way out to a provider; `proxy` is the provider's setting."""
+
+    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+        """A whole answer."""
+
+    async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
+        """A stream that has its first content."""
+
+
+class Outside:
+    """The real way: the network for everybody but the embedded provider, which answers here."""
+
+    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+        """A whole answer."""
+        if to.target.endpoint.startswith(EMBEDDED):
+            return embedded.answer(prepared.chat, to.target.model)
+        return await configured_upstream().call(prepared.request, to.protocol, timeouts, proxy)
+
+    async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
+        """A stream that has its first content."""
+        if to.target.endpoint.startswith(EMBEDDED):
+            outcome = embedded.answer(prepared.chat, to.target.model)
+            return outcome if isinstance(outcome, Failure) else Stream(embedded.stream_of(outcome))
+        return await configured_upstream().open(prepared.request, to.protocol, timeouts, proxy)

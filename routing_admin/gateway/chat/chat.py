@@ -1,0 +1,239 @@
+"""POST /v1/chat/completions: parse, decide, walk, answer; whole or streamed.
+
+Nothing is sent before the first real content, no keep-alive comment either: until then the status and the
+`x-routing-*` headers are still open, and a start that fails can go to the next candidate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError, close_old_connections
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+
+from artifacts.storage.content import RowStore
+from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Usage
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import OK, Attempt, Done, cut_short
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.run import stream_ended
+from routing_admin.core.planning.plan import NoRouteError
+from routing_admin.databases.router import renew_connections
+from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.gateway import naming
+from routing_admin.gateway.admission import actor_for, admitted, async_endpoint
+from routing_admin.gateway.body import read_object
+from routing_admin.gateway.chat.parsing import parse
+from routing_admin.gateway.chat.rendering import Chunks, completion, event
+from routing_admin.gateway.errors import GatewayError, body_of, json_response, of_router
+from routing_admin.gateway.media import keeper
+from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, Telling, answer_told, fault_of, stream_told
+from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
+from routing_admin.server.request_id import request_id_of
+from routing_admin.upstream import Stream
+
+SAFE = " !#$&'()*+,/:;=?@[]~"
+STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call that is parsed and decided."""
+
+    dispatch: Dispatch
+    include_usage: bool
+
+
+@async_endpoint("POST")
+async def completions(request: HttpRequest) -> HttpResponseBase:
+    """The answer of whichever candidate gives one."""
+    telling = Telling(request_id_of(request), "v1")
+    try:
+        ready = await _off_the_loop(request, telling)
+        work = _stream if ready.dispatch.job.stream else _whole
+        return await work(request, ready, telling)
+    except DrainingError as error:
+        raise drained(error) from None
+    except asyncio.CancelledError:
+        telling.end(outcome=LEFT, status=LEFT_STATUS)
+        raise
+    except GatewayError:
+        raise
+    except Exception as error:
+        telling.end(**fault_of(error))
+        raise
+
+
+async def _off_the_loop(request: HttpRequest, telling: Telling) -> Ready:
+    """`admit` in a thread: in any one where the request allows it, else in the one that Django gave the request."""
+    if not getattr(request, "in_own_threads", False):
+        return await sync_to_async(admit)(request, telling)
+    return await sync_to_async(admit_here, thread_sensitive=False)(request, telling)
+
+
+def admit_here(request: HttpRequest, telling: Telling) -> Ready:
+    """`admit` in a thread that outlives the request, whose database connections are renewed now and then."""
+    renew_connections()
+    try:
+        return admit(request, telling)
+    except DatabaseError:
+        close_old_connections()
+        raise
+
+
+def admit(request: HttpRequest, telling: Telling) -> Ready:
+    """Everything that reads rows or looks at files, in one go: the key, the configuration, the request, the plan.
+
+    Raises `GatewayError`; once the agent is known the log says so.
+    """
+    principal = admitted(request, "route")
+    telling.knows(agent=principal.agent, key=principal.key)
+    try:
+        state = snapshot.current()
+        asked = parse(read_object(request), RowStore(principal.agent).part)
+        telling.knows(asked_model=asked.model or f"task:{asked.task_type}", stream=asked.stream)
+        named = _named(state, asked.model, asked.task_type)
+        job = job_for(
+            state,
+            named.route,
+            asked.chat,
+            matched=named.matched,
+            language=asked.language,
+            agent=principal.agent,
+            stream=asked.stream,
+            keep=keeper(actor_for(request, principal)),
+            service=named.service,
+        )
+    except GatewayError as error:
+        telling.end(outcome=error.code, status=error.status, error=error.message)
+        raise
+    telling.job(job, named.task_type)
+    return Ready(Dispatch(job), asked.include_usage)
+
+
+def _named(state: snapshot.Snapshot, model: str, task_type: str | None) -> naming.Named:
+    try:
+        return naming.resolve(state.configuration, model, task_type)
+    except naming.UnknownModelError as error:
+        raise GatewayError(404, "model_not_found", str(error), "model") from None
+    except NoRouteError as error:
+        raise GatewayError(503, "no_route", str(error)) from None
+
+
+def drained(error: DrainingError) -> GatewayError:
+    """503 that a client may try again at once: another process takes it."""
+    told = GatewayError(error.status, error.code, error.message)
+    told.should_retry, told.retry_after = error.should_retry, error.retry_after
+    return told
+
+
+async def _whole(request: HttpRequest, ready: Ready, telling: Telling) -> HttpResponse:
+    try:
+        done = await answer_told(ready.dispatch, telling)
+    except RouterError as error:
+        raise of_router(error) from None
+    response = json_response(completion(done.answer, done.candidate.model))
+    _say_route(response, request, done)
+    return response
+
+
+async def _stream(request: HttpRequest, ready: Ready, telling: Telling) -> StreamingHttpResponse:
+    try:
+        done = await stream_told(ready.dispatch, telling)
+    except RouterError as error:
+        raise of_router(error) from None
+    chunks = Chunks(done.candidate.model, ready.include_usage)
+    body = Flow(done, ready.dispatch, telling, chunks, request_id_of(request)).events()
+    response = StreamingHttpResponse(body, content_type="text/event-stream", headers=STREAM_HEADERS)
+    _say_route(response, request, done)
+    return response
+
+
+def _say_route(response: HttpResponseBase, request: HttpRequest, done: Done[Answer] | Done[Stream]) -> None:
+    """The headers of CONTRACT §6: who answered, after how many attempts, and in which form it got the files."""
+    said = {
+        "x-request-id": request_id_of(request),
+        "x-routing-provider": done.candidate.provider,
+        "x-routing-model": done.candidate.model,
+        "x-routing-attempts": str(len(done.attempts)),
+        "x-routing-adaptation": done.attempts[-1].adaptation,
+    }
+    for name, value in said.items():
+        if value:
+            response.headers[name] = quote(value, safe=SAFE)
+
+
+@dataclass(slots=True)
+class Flow:
+    """A stream on its way to the caller; however it ends, the upstream is closed and the log told."""
+
+    done: Done[Stream]
+    dispatch: Dispatch
+    telling: Telling
+    chunks: Chunks
+    request_id: str
+    usage: Usage = field(default_factory=Usage)
+    failure: Failure | None = None
+    finished: bool = False
+    drained: bool = False
+    heard: list[str] = field(default_factory=list)
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Server-sent events; a break is an error event, and it is the last: no reason to stop, no `[DONE]`."""
+        try:
+            events = aiter(self.done.answer)
+            while (each := await self._next(events)) is not None:
+                data = self._event(each)
+                if data:
+                    yield data
+        except DrainingError as error:
+            self.drained = True
+            yield event(body_of(drained(error), self.request_id))
+        finally:
+            await self.done.answer.aclose()
+            self._tell()
+
+    async def _next(self, events: AsyncIterator[StreamEvent]) -> StreamEvent | None:
+        async with draining.limit():
+            return await anext(events, None)
+
+    def _event(self, each: StreamEvent) -> bytes:
+        if isinstance(each, Delta):
+            if self.dispatch.job.state.record_bodies:
+                self.heard.append(each.text)
+            return self.chunks.delta(each)
+        self.finished = True
+        if isinstance(each, Finish):
+            self.usage = each.usage
+            return self.chunks.finish(each)
+        self.failure = each
+        return event(body_of(self._error(each), self.request_id))
+
+    def _error(self, failure: Failure) -> GatewayError:
+        status, code = caller_of(failure)
+        message = f"The answer broke off: {failure.message or failure.fault.value}"
+        return GatewayError(status, code, message, attempts=self._attempts())
+
+    def _attempts(self) -> tuple[Attempt, ...]:
+        took = self.telling.elapsed_ms() - self.done.attempts[-1].started_ms
+        return (*self.done.attempts[:-1], cut_short(self.done.attempts[-1], self.failure, took))
+
+    def _tell(self) -> None:
+        job, took = self.dispatch.job, self.telling.elapsed_ms() - self.done.attempts[-1].started_ms
+        attempts = stream_ended(self.done, self.failure, took, job.plan, self.dispatch.world)
+        answer = Answer("".join(self.heard))
+        if self.failure is not None:
+            code = caller_of(self.failure)[1]
+            self.telling.end(attempts, self.dispatch, answer, outcome=code, status=200, error=self.failure.message)
+        elif self.drained:
+            self.telling.end(attempts, self.dispatch, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE)
+        elif self.finished:
+            self.telling.end(attempts, self.dispatch, answer, outcome=OK, usage=self.usage)
+        else:
+            self.telling.end(attempts, self.dispatch, answer, outcome=LEFT, status=LEFT_STATUS)

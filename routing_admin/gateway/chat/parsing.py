@@ -1,0 +1,127 @@
+"""OpenAI's chat request as our canonical one, and what it says about its routing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.message import ChatRequest, Tool
+from routing_admin.gateway.chat.messages import MessageReader
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.fields import (
+    Object,
+    a_list,
+    an_object,
+    count_in,
+    missing,
+    needed_text,
+    number_in,
+    text_in,
+    truth_in,
+    wrong,
+)
+from routing_admin.gateway.media import Find
+
+OURS = frozenset(
+    {
+        *("model", "messages", "stream", "stream_options", "task_type", "language", "temperature", "top_p", "stop"),
+        *("max_tokens", "max_completion_tokens", "tools", "tool_choice", "parallel_tool_calls", "response_format"),
+    }
+)
+"""Fields that are read here; every other one goes along as it came."""
+CHOICES = ("none", "auto", "required")
+LONGEST_NAME = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming."""
+
+    chat: ChatRequest
+    model: str
+    task_type: str | None = None
+    language: str | None = None
+    stream: bool = False
+    include_usage: bool = False
+
+
+def parse(body: Object, find: Find) -> Asked:
+    """The call in a JSON object. Raises `BadRequestError` with `param`."""
+    task_type, language = text_in(body, "task_type", ""), text_in(body, "language", "")
+    model = text_in(body, "model", "")
+    if not model and not task_type:
+        raise missing("model")
+    if len(model or "") > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
+        raise BadRequestError(f"A name has at most {LONGEST_NAME} characters.", "model")
+    options = an_object(body.get("stream_options") or {}, "stream_options")
+    chat = chat_of(body, find)
+    stream = truth_in(body, "stream") or False
+    return Asked(chat, model or "", task_type, language, stream, truth_in(options, "include_usage") or False)
+
+
+def chat_of(body: Object, find: Find) -> ChatRequest:
+    """The canonical request."""
+    choice, name = _choice(body.get("tool_choice"))
+    shape = body.get("response_format")
+    if shape is not None:
+        needed_text(an_object(shape, "response_format"), "type", "response_format")
+    most = count_in(body, "max_completion_tokens")
+    older = count_in(body, "max_tokens")
+    return ChatRequest(
+        MessageReader(find).messages(body.get("messages")),
+        number_in(body, "temperature", 0, 2),
+        most if most is not None else older,
+        number_in(body, "top_p", 0, 1),
+        _stop(body.get("stop")),
+        _tools(body.get("tools")),
+        choice,
+        name,
+        truth_in(body, "parallel_tool_calls"),
+        shape,
+        {key: value for key, value in body.items() if key not in OURS and value is not None},
+    )
+
+
+def _stop(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise wrong("a string or a list of strings", "stop")
+    return tuple(found)
+
+
+def _tools(value: Any) -> tuple[Tool, ...]:
+    if value is None:
+        return ()
+    return tuple(
+        _tool(an_object(each, f"tools[{at}]"), f"tools[{at}]") for at, each in enumerate(a_list(value, "tools"))
+    )
+
+
+def _tool(value: Object, at: str) -> Tool:
+    if needed_text(value, "type", at) != "function":
+        raise BadRequestError(f"{at}.type is function: no other tool can be passed on.", f"{at}.type")
+    place = f"{at}.function"
+    if value.get("function") is None:
+        raise missing(place)
+    function = an_object(value["function"], place)
+    strict = function.get("strict")
+    if strict is not None and not isinstance(strict, bool):
+        raise wrong("true or false", f"{place}.strict")
+    parameters: Mapping[str, Any] = an_object(function.get("parameters") or {}, f"{place}.parameters")
+    name = needed_text(function, "name", place)
+    return Tool(name, text_in(function, "description", place) or "", parameters, strict)
+
+
+def _choice(value: Any) -> tuple[str | None, str | None]:
+    """`tool_choice` and, where one tool is named, its name."""
+    if value is None:
+        return None, None
+    if isinstance(value, str):
+        if value not in CHOICES:
+            raise BadRequestError(f"tool_choice is one of {', '.join(CHOICES)}, or names a function.", "tool_choice")
+        return value, None
+    function = an_object(an_object(value, "tool_choice").get("function"), "tool_choice.function")
+    return None, needed_text(function, "name", "tool_choice.function")

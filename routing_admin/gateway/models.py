@@ -1,0 +1,67 @@
+"""GET /v1/models and /v1/models/{id}: every task route and every service, with what it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot, first_service
+from routing_admin.core.planning.plan import is_taken
+from routing_admin.gateway.admission import admitted, endpoint
+from routing_admin.gateway.errors import GatewayError, json_response
+from routing_admin.gateway.naming import TASK, UnknownModelError, resolve
+
+
+@endpoint("GET", "HEAD")
+def models(request: HttpRequest) -> HttpResponse:
+    """All of them, in OpenAI's list."""
+    admitted(request, "route")
+    return json_response({"object": "list", "data": list(listed(snapshot.current()))})
+
+
+@endpoint("GET", "HEAD")
+def model(request: HttpRequest, name: str) -> HttpResponse:
+    """One of them; any name that a chat request may use is found."""
+    admitted(request, "route")
+    state = snapshot.current()
+    known = next((each for each in listed(state) if each["id"] == name), None)
+    return json_response(known or _otherwise(state, name))
+
+
+def listed(state: Snapshot) -> Iterator[dict[str, Any]]:
+    """Task routes first, then services, each as OpenAI's model object."""
+    configuration = state.configuration
+    for route in configuration.routes:
+        if is_taken(route):
+            service = first_service(configuration, state.keys, route.task_type)
+            reads = service.effective_capabilities if service else TEXT_ONLY
+            yield shown(TASK + route.task_type, reads, "routing_admin")
+    for each in configuration.services:
+        if each.enabled:
+            yield shown(each.id, each.effective_capabilities, each.provider)
+
+
+def shown(name: str, capabilities: Capabilities, owner: str) -> dict[str, Any]:
+    """One model; when it was made nobody knows, so `created` is 0."""
+    both = {"input": list(capabilities.input), "output": list(capabilities.output)}
+    return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": both}
+
+
+def _otherwise(state: Snapshot, name: str) -> dict[str, Any]:
+    """A name that is not in the list and works all the same: an alias, provider/model, a bare task type, `auto`."""
+    configuration = state.configuration
+    try:
+        named = resolve(configuration, name)
+    except LookupError as error:
+        said = str(error) if isinstance(error, UnknownModelError) else "no route"
+        raise GatewayError(404, "model_not_found", said, "model") from None
+    if named.direct:
+        first = named.route.primary
+        service = named.service or configuration.service_at(first.provider, first.model or "")
+        return shown(name, service.effective_capabilities if service else TEXT_ONLY, first.provider)
+    service = first_service(configuration, state.keys, named.route.task_type)
+    return shown(name, service.effective_capabilities if service else TEXT_ONLY, "routing_admin")

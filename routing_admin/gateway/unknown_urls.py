@@ -1,0 +1,81 @@
+"""Calls that miss the data plane by little: 404 in the shape of the API they take us for, naming the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, re_path
+from django.views.decorators.csrf import csrf_exempt
+
+from routing_admin.gateway.errors import GatewayError, json_response, response_of
+from routing_admin.server.request_id import request_id_of
+
+CHAT = "POST /v1/chat/completions"
+Shape = Callable[[HttpRequest, str], HttpResponse]
+
+
+def as_openai(request: HttpRequest, message: str) -> HttpResponse:
+    """OpenAI's shape."""
+    return response_of(GatewayError(404, "unknown_url", message), request_id_of(request))
+
+
+def as_anthropic(request: HttpRequest, message: str) -> HttpResponse:
+    """Anthropic's shape."""
+    error = {"type": "not_found_error", "message": message}
+    return _named(request, {"type": "error", "error": error, "request_id": request_id_of(request)})
+
+
+def as_gemini(request: HttpRequest, message: str) -> HttpResponse:
+    """Google's shape."""
+    return _named(request, {"error": {"code": 404, "message": message, "status": "NOT_FOUND"}})
+
+
+def _named(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
+    response = json_response(body, 404)
+    response.headers["x-request-id"] = request_id_of(request)
+    response.headers["x-should-retry"] = "false"
+    return response
+
+
+def stray(shape: Shape, right: str) -> Callable[..., HttpResponse]:
+    """A view that says where the call belongs."""
+
+    @csrf_exempt
+    def view(request: HttpRequest, **kwargs: object) -> HttpResponse:
+        return shape(request, f"{request.method} {request.path[:200]} is not here. Use {right} on this server.")
+
+    return view
+
+
+OTHER_FORMAT = f"{CHAT} (OpenAI's format)"
+OTHERWISE = f"{CHAT}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
+
+BELOW_V1: list[URLPattern] = [
+    path("v1/messages", stray(as_anthropic, OTHER_FORMAT)),
+    path("v1/messages/count_tokens", stray(as_anthropic, OTHER_FORMAT)),
+    path("v1/responses", stray(as_openai, CHAT)),
+    path("v1/completions", stray(as_openai, f"{CHAT} with messages")),
+    re_path(r"^v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$", stray(as_gemini, OTHER_FORMAT)),
+]
+"""Other vendors' and other versions' calls below `/v1/`."""
+
+REST = re_path(r"^v1(?:/.*)?$", stray(as_openai, OTHERWISE))
+"""Everything else there, after the real addresses."""
+
+ELSEWHERE: list[URLPattern] = [
+    *(
+        path(f"{before}{call}", stray(shape, right))
+        for before in ("", "api/v1/", "api/")
+        for call, shape, right in (
+            ("chat/completions", as_openai, CHAT),
+            ("responses", as_openai, CHAT),
+            ("completions", as_openai, f"{CHAT} with messages"),
+            ("embeddings", as_openai, OTHERWISE),
+            ("messages", as_anthropic, OTHER_FORMAT),
+        )
+    ),
+    re_path(r"^v1beta/.*$", stray(as_gemini, OTHER_FORMAT)),
+]
+"""Beside `/v1/`: without it, or under the agents' API."""

@@ -1,0 +1,63 @@
+"""What every command shares: errors are one clear line on stderr and exit status 1, nothing half done."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from capabilities.core.problems import Problem
+from capabilities.core.services.registry import document_path
+from capabilities.errors import ActionError, InvalidError
+from capabilities.ports import Actor
+
+
+def line_of(problem: Problem) -> str:
+    """The problem in one line that says where it is, once."""
+    told = problem.message.startswith(problem.field)
+    return problem.message if told else f"{problem.field}: {problem.message}"
+
+
+def command_actor() -> Actor:
+    """The person at the terminal, as the audit log names them."""
+    try:
+        return Actor("command", getpass.getuser())
+    except (KeyError, OSError):
+        return Actor("command", "unknown")
+
+
+SERVICES_FILE = "llmservices.json"
+
+
+class Command(BaseCommand):
+    """A command whose `run` may raise `ActionError`."""
+
+    requires_migrations_checks = False
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Runs it; a refusal becomes one line, every problem of a file a line of its own."""
+        try:
+            self.run(**options)
+        except InvalidError as refusal:
+            raise CommandError("\n".join(line_of(problem) for problem in refusal.problems)) from refusal
+        except ActionError as refusal:
+            raise CommandError(str(refusal)) from refusal
+        except OSError as problem:
+            where = f"{problem.filename}: " if problem.filename else ""
+            raise CommandError(f"{where}{problem.strerror or problem}") from problem
+
+    def read(self, paths: Iterable[Path]) -> list[bytes]:
+        """What stands in these files, each read once; for `llmservices.json` its local one is read (decision 5)."""
+        asked = list(paths)
+        read = [document_path(path) if path.name == SERVICES_FILE else path for path in asked]
+        for path, instead in zip(asked, read, strict=True):
+            if instead != path:
+                self.stderr.write(f"Reading {instead} instead of {path}.")
+        return [path.read_bytes() for path in dict.fromkeys(read)]
+
+    def run(self, **options: Any) -> None:
+        """What the command does."""
+        raise CommandError("This command does nothing.")

@@ -1,0 +1,112 @@
+"""What an administrator may ask the log to keep of a request's words; off unless the settings page says otherwise.
+
+Words are kept, with everything that looks like a key taken out; of files only what is known about them, never bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Part, Role, TextPart, ToolCall
+from capabilities.core.providers.redaction import redact
+from capabilities.core.wire import Answer
+
+BODY_BYTES = 256 * 1024
+"""The most of a request's words that is kept, in bytes; the newest messages come first."""
+MESSAGE_COST = 200
+"""Bytes counted for a message or a part beside its words."""
+BASE64 = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|[A-Za-z0-9+/_-]{200,}={0,2}")
+
+
+@dataclass(slots=True)
+class Space:
+    """The bytes that are left for words."""
+
+    left: int = BODY_BYTES
+    cut: bool = False
+
+    def words(self, text: str) -> str:
+        """As much of a text as fits, without keys, without base64 and without what no column takes."""
+        data = text[: max(0, self.left)].encode("utf-8", "replace")
+        kept = data[: max(0, self.left)].decode("utf-8", "ignore")
+        self.cut = self.cut or kept != text
+        self.left -= len(data)
+        return BASE64.sub(lambda found: f"<{len(found[0])} characters>", redact(kept.replace("\0", "")))
+
+
+def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
+    """The canonical request as JSON, and under `answer` what was said to it where somebody answered."""
+    space = Space()
+    told = {"answer": {"text": space.words(answer.text), **_calls(answer.tool_calls, space)}} if answer else {}
+    kept: list[dict[str, Any]] = []
+    for message in reversed(chat.messages):
+        if space.left < MESSAGE_COST:
+            break
+        kept.insert(0, _message(message, space))
+    body: dict[str, Any] = {"messages": kept, **_wishes(chat), **told}
+    missing = len(chat.messages) - len(kept)
+    if space.cut or missing:
+        body["note"] = f"Cut at {BODY_BYTES} bytes; {missing} earlier messages were left out."
+    return body
+
+
+def question_of(body: Any) -> tuple[str, list[str]]:
+    """Of a recorded body the words of its last user message, and the ids of the artifacts it held."""
+    messages = body.get("messages") if isinstance(body, dict) else None
+    asked: dict[str, Any] = next((one for one in reversed(messages or []) if one.get("role") == Role.USER.value), {})
+    parts = asked.get("content", [])
+    files = [str(part.get("artifactRef", "")).removeprefix("artifact:") for part in parts]
+    return "\n".join(part["text"] for part in parts if "text" in part), [file for file in files if file]
+
+
+def _message(message: Message, space: Space) -> dict[str, Any]:
+    space.left -= MESSAGE_COST
+    names = {"name": message.name, "toolCallId": message.tool_call_id}
+    return {
+        "role": message.role.value,
+        "content": [_part(part, space) for part in message.parts],
+        **_calls(message.tool_calls, space),
+        **{key: space.words(value) for key, value in names.items() if value},
+    }
+
+
+def _calls(calls: Sequence[ToolCall], space: Space) -> dict[str, Any]:
+    told = [
+        {"id": space.words(one.id), "name": space.words(one.name), "arguments": space.words(one.arguments)}
+        for one in calls
+    ]
+    return {"toolCalls": told} if told else {}
+
+
+def _part(part: Part, space: Space) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": space.words(part.text)}
+    space.left -= MESSAGE_COST
+    facts: dict[str, Any] = {"type": "file", "kind": part.kind.value, "mimeType": part.mime_type}
+    if part.filename:
+        facts["filename"] = space.words(part.filename)
+    if part.url and not part.url.startswith("data:"):
+        facts["url"] = space.words(part.url)
+    if isinstance(part, NativePart):
+        return facts
+    return facts | _known(part)
+
+
+def _known(file: FilePart) -> dict[str, Any]:
+    ref = f"artifact:{file.artifact_id}" if file.artifact_id else None
+    known = {"size": file.size, "artifactRef": ref}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _wishes(chat: ChatRequest) -> dict[str, Any]:
+    """The parameters that were asked for, and the names of the tools offered."""
+    asked = {
+        "temperature": chat.temperature,
+        "maxTokens": chat.max_tokens,
+        "topP": chat.top_p,
+        "tools": [tool.name[:200] for tool in chat.tools[:100]] or None,
+    }
+    return {key: value for key, value in asked.items() if value is not None}

@@ -1,0 +1,244 @@
+"""One sentence for one request: what happened, why, and what to click; from its rows alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from artifacts.views.words import KINDS
+from capabilities.core.delivery.decision import Shown
+from capabilities.core.delivery.reasons import SENTENCES, ReasonCode
+from capabilities.core.wire import Fault
+from capabilities.templatetags.drawing import Bar, Track
+from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.fault_phrases import MEANINGS
+from routing_admin.request_log.logged_sentences import Said, said
+
+Text = str | Promise
+
+SKIPS: Mapping[str, Text] = {
+    SkipReason.MISSING: gettext_lazy("There is no such provider any more"),
+    SkipReason.DISABLED: gettext_lazy("The provider is disabled"),
+    SkipReason.DUPLICATE: gettext_lazy("The same provider and model were asked before in this chain"),
+    SkipReason.CANNOT_READ: gettext_lazy("The model cannot read what the request holds"),
+    SkipReason.COOLING: gettext_lazy("It was left alone after a failure"),
+    SkipReason.NO_KEY: gettext_lazy("The provider has no usable key"),
+    SkipReason.ORIGIN_REFUSED: gettext_lazy("The provider's address may not be called"),
+    CANCELLED: gettext_lazy("The caller went away"),
+    "aborted": gettext_lazy("A fault of our own; the server's log has it"),
+}
+"""What an outcome that is no fault means."""
+
+LOST: Mapping[str, Text] = {
+    "image": gettext_lazy("the image"),
+    "audio": gettext_lazy("the sound"),
+    "video": gettext_lazy("the video"),
+    "document": gettext_lazy("the document"),
+    "text": gettext_lazy("the text"),
+}
+"""What a model did not get, in a sentence."""
+
+SHOWN_BADGES = {Shown.AS_IS.value: "native", Shown.CONVERTED.value: "converted", Shown.DESCRIBED.value: "described"}
+NOT_SENT = "omitted"
+
+
+def meaning(outcome: str) -> str:
+    """What an outcome means in the reader's language; empty for `ok` and words of nobody's."""
+    if outcome in set(Fault):
+        return str(MEANINGS.get(Fault(outcome), ""))
+    return str(SKIPS.get(outcome, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """How one file went to one candidate: its name, the badge of the three words, and why."""
+
+    name: str
+    kind: str
+    badge: str
+    reason: str
+    artifact: str
+
+    @property
+    def kind_name(self) -> str:
+        """Its kind in the reader's language."""
+        return str(KINDS.get(self.kind, self.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One attempt as the page shows it."""
+
+    row: AttemptLog
+    name: str
+    code: str
+    tone: str
+    meaning: str
+    tries: int
+    files: tuple[File, ...]
+    error: Said
+
+    @property
+    def badges(self) -> tuple[str, ...]:
+        """The ways its files went, each once."""
+        return tuple(dict.fromkeys(each.badge for each in self.files))
+
+    @property
+    def lost(self) -> tuple[File, ...]:
+        """The files it was only told of."""
+        return tuple(each for each in self.files if each.badge == "described")
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The sentence, and what led there."""
+
+    headline: str
+    why: tuple[str, ...]
+    tone: str
+
+
+def steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
+    """Every attempt in chain order."""
+    return tuple(_step(row) for row in attempts)
+
+
+def _step(row: AttemptLog) -> Step:
+    good = row.outcome == OK
+    quiet = row.outcome in SKIPS
+    code = str(row.status) if row.status and (good or row.status != 200) else row.outcome
+    tone = "ok" if good else "" if quiet else tone_of(code)
+    called = len(row.tries) or (0 if quiet else row.retry_attempts + 1)
+    files = tuple(_file(each) for each in row.deliveries)
+    return Step(row, row.model or row.provider, code, tone, meaning(row.outcome), called, files, said(row.error))
+
+
+def tone_of(code: str) -> str:
+    """Amber for what passes by itself, red for what somebody has to look at."""
+    passing = code == "429" or code.startswith("5") or "timeout" in code
+    return "warn" if passing else "bad"
+
+
+def chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The chain of a row in the colours of the pages: amber for what passes by itself, as in the attempts' table."""
+    return [
+        {**each, "tone": each["tone"] if each["tone"] in ("", "ok") else tone_of(str(each["code"]))} for each in chain
+    ]
+
+
+def _file(said: Mapping[str, Any]) -> File:
+    return File(
+        name=said.get("filename") or said.get("artifactId") or "",
+        kind=said.get("kind", ""),
+        badge=SHOWN_BADGES.get(said.get("shown", ""), NOT_SENT),
+        reason=translated(said.get("reason", ""), said.get("sentence", "")),
+        artifact=said.get("artifactId") or "",
+    )
+
+
+def translated(code: str, sentence: str) -> str:
+    """A logged reason in the reader's language: its facts are read out of the English sentence again."""
+    if code not in set(ReasonCode):
+        return sentence
+    match = _pattern(ReasonCode(code)).fullmatch(sentence)
+    return _(SENTENCES[ReasonCode(code)]) % match.groupdict() if match else sentence
+
+
+@cache
+def _pattern(code: ReasonCode) -> re.Pattern[str]:
+    parts = re.split(r"%\((\w+)\)s", SENTENCES[code])
+    return re.compile(
+        "".join(f"(?P<{part}>.*)" if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.DOTALL
+    )
+
+
+def story(row: RequestLog, walked: Sequence[Step]) -> Story:
+    """What happened in one sentence, and why in a few more."""
+    why = tuple(_why(step) for step in walked if step.row.outcome != OK)
+    if row.outcome == OK:
+        lost = walked[-1].lost if walked else ()
+        return Story(_answered(row, walked, lost), (*why, *_loss(walked, lost)), "warn" if lost or why else "ok")
+    if row.outcome == CANCELLED:
+        return Story(_("The caller went away before the answer was whole"), why, "")
+    if not walked:
+        return Story(_("The request was refused before any model was asked"), (row.error,) if row.error else (), "bad")
+    names = {"task": row.task_type or _("the request"), "name": walked[-1].name, "count": len(walked)}
+    if row.first_content_ms is not None:
+        return Story(_("The answer of %(name)s to %(task)s broke off") % names, why, "bad")
+    if len(walked) == 1:
+        return Story(_("%(name)s could not answer %(task)s, and nobody else was asked") % names, why, "bad")
+    return Story(_("None of the %(count)s candidates reached could answer %(task)s") % names, why, "bad")
+
+
+def _answered(row: RequestLog, walked: Sequence[Step], lost: Sequence[File]) -> str:
+    names = {"task": row.task_type or _("The request"), "model": row.model or row.provider}
+    if lost and len(lost) == 1:
+        return _("%(task)s was answered by %(model)s, which did not get %(what)s") % {**names, "what": _lost(lost[0])}
+    if lost:
+        return _("%(task)s was answered by %(model)s, which did not get %(count)s files") % {
+            **names,
+            "count": len(lost),
+        }
+    if len(walked) > 1:
+        return ngettext(
+            "%(task)s was answered by %(model)s, after %(count)s candidate before it could not",
+            "%(task)s was answered by %(model)s, after %(count)s candidates before it could not",
+            len(walked) - 1,
+        ) % {**names, "count": len(walked) - 1}
+    return _("%(task)s was answered by %(model)s at once") % names
+
+
+def _why(step: Step) -> str:
+    said = {"name": step.name, "code": step.code, "meaning": step.meaning or str(step.error) or step.code}
+    if step.tries > 1:
+        text = ngettext(
+            "%(name)s: %(meaning)s (%(code)s, %(count)s try).",
+            "%(name)s: %(meaning)s (%(code)s, %(count)s tries).",
+            step.tries,
+        )
+        return text % {**said, "count": step.tries}
+    return _("%(name)s: %(meaning)s (%(code)s).") % said
+
+
+def _loss(walked: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
+    return tuple(
+        _("%(file)s became a description for %(name)s: %(reason)s")
+        % {"file": each.name or _lost(each), "name": walked[-1].name, "reason": each.reason}
+        for each in lost[:3]
+    )
+
+
+def _lost(file: File) -> str:
+    return str(LOST.get(file.kind, _("the file")))
+
+
+def tracks(walked: Sequence[Step]) -> tuple[Track, ...]:
+    """The waterfall: every try of every attempt, the answering one with its time to first content."""
+    return tuple(Track(step.name, _bars(step)) for step in walked)
+
+
+def _bars(step: Step) -> tuple[Bar, ...]:
+    row = step.row
+    tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
+    bars: list[Bar] = []
+    for place, one in enumerate(tries):
+        start, end = one["startedMs"], one["startedMs"] + one["durationMs"]
+        tone = "ok" if one["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
+        first = row.first_content_ms
+        if tone == "ok" and place == len(tries) - 1 and first is not None and 0 < first < row.duration_ms:
+            middle = min(max(row.started_ms + first, start), max(end, row.started_ms + row.duration_ms))
+            bars += [
+                Bar(start, middle, tone, early=True),
+                Bar(middle, max(end, row.started_ms + row.duration_ms), tone),
+            ]
+        else:
+            bars.append(Bar(start, end, tone))
+    return tuple(bars)

@@ -1,0 +1,1 @@
+"""What lives as long as the process? Limits on bodies, request ids, draining, health checks, logs, throttling."""

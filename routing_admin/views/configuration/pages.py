@@ -1,0 +1,227 @@
+"""Configuration out and in: both files to download, and an import that is looked at before it is applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET, require_http_methods
+
+from capabilities.access import actor_of, administrators_only
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InvalidError
+from capabilities.translated import listed, without_path
+from capabilities.translated import told as told_text
+from capabilities.views.common import say
+from routing_admin import actions
+from routing_admin.actions.importing import Preview
+from routing_admin.configuration import exports, snapshot
+from routing_admin.core.configuration.diff import Row, side_by_side
+from routing_admin.core.documents.json_lines import line_of, lines_of
+from routing_admin.core.documents.json_path import read_document
+from routing_admin.core.files.exporting import GATEWAY, Mode
+from routing_admin.core.files.importing import FileFormat, format_of
+from routing_admin.forms.configuration import LARGEST_FILE, MERGE, REPLACE, ImportForm, Sent, sent_file
+from routing_admin.views.history import phrases as words
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One file to download in one mode, and what it cannot say."""
+
+    name: str
+    size: int
+    left_out: tuple[str, ...]
+
+    @property
+    def filename(self) -> str:
+        """What the download is called."""
+        return f"{self.name}.json"
+
+
+@require_GET
+def config(request: HttpRequest) -> HttpResponse:
+    """Export and import on one page; without a known mode the full files."""
+    asked = request.GET.get("for", Mode.FULL.value)
+    mode = Mode(asked) if asked in set(Mode) else Mode.FULL
+    state = snapshot.current()
+    found = [(name, exports.export(name, mode)) for name in exports.FILES]
+    offered = [Offered(name.value, len(one.text.encode()), one.left_out) for name, one in found]
+    context = {
+        "mode": mode.value,
+        "offered": offered,
+        "left_out": [told_text(text) for one in offered for text in one.left_out],
+        "revision": state.revision,
+        "gateway": GATEWAY,
+        "providers": len(state.configuration.providers),
+        "services": len(state.configuration.services),
+        "routes": len(state.configuration.routes),
+        "publish_dir": settings.PUBLISH_DIR,
+        "sent": [Sent("", "")],
+        "form": ImportForm(),
+        "limit": LARGEST_FILE,
+    }
+    return render(request, "config/config.html", context)
+
+
+@require_GET
+@administrators_only
+def config_export(request: HttpRequest, name: str) -> HttpResponse:
+    """One file as a download; keys stand in it only as `${…}`."""
+    asked = request.GET.get("for", Mode.FULL.value)
+    if name not in set(FileFormat) or asked not in set(Mode):
+        raise Http404
+    made = exports.export(FileFormat(name), Mode(asked))
+    answer = HttpResponse(made.text, content_type="application/json; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}.json"'
+    return answer
+
+
+@require_http_methods(["GET", "POST"])
+@administrators_only
+def config_import(request: HttpRequest) -> HttpResponse:
+    """What the files would change; with `apply` and no problem they are applied as one revision.
+
+    A reload or a bookmark has no files: it leads to the page where they are chosen.
+    """
+    if request.method == "GET":
+        return redirect("config")
+    form = ImportForm(request.POST)
+    form.is_valid()
+    sent = sent_in(request)
+    if not sent:
+        messages.error(request, _("Choose a file, or paste its text."))
+        return redirect("config")
+    large = [one.name for one in sent if one.size > LARGEST_FILE]
+    if large:
+        messages.error(request, _("%(names)s: too large for this page.") % {"names": listed(large)})
+        return redirect("config")
+    if request.POST.get("act") == "apply":
+        return apply(request, form, sent)
+    return show(request, form, sent)
+
+
+def sent_in(request: HttpRequest) -> list[Sent]:
+    """Uploaded files first, then texts that are not empty."""
+    files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
+    names = request.POST.getlist("name")
+    pasted = [
+        Sent(names[at] if at < len(names) else "", text.replace("\r\n", "\n"))
+        for at, text in enumerate(request.POST.getlist("text"))
+        if text.strip()
+    ]
+    return [*(_read(file) for file in files if file.size), *pasted]
+
+
+def _read(file: UploadedFile) -> Sent:  # type: ignore[type-arg]
+    if (file.size or 0) > LARGEST_FILE:
+        return Sent(file.name or "", b" " * (LARGEST_FILE + 1))
+    return sent_file(file)
+
+
+def apply(request: HttpRequest, form: ImportForm, sent: list[Sent]) -> HttpResponse:
+    """Writes what was looked at; 409 with the new difference when the configuration has changed since."""
+    values = form.cleaned_data
+    texts = [one.content for one in sent]
+    prune, expected = values.get("mode") == REPLACE, values.get("expected")
+    message = values.get("message") or _("Import")
+    try:
+        made = actions.import_configuration(
+            actor_of(request), texts, prune=prune, expected=expected or 0, message=message
+        )
+    except ConflictError as refusal:
+        return show(request, form, sent, status=409, note=str(refusal))
+    except InvalidError as refusal:
+        return show(request, form, sent, status=422, note=str(refusal))
+    count = len(made.preview.changes)
+    if made.revision is None:
+        messages.info(request, _("Nothing changed: the files say what is configured already."))
+        return redirect("config")
+    text = ngettext("%(count)d change applied.", "%(count)d changes applied.", count) % {"count": count}
+    say(request, text, made.revision)
+    return redirect("revision", made.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A problem as the page shows it: which file, which line."""
+
+    problem: Problem
+    file: str
+    line: int | None
+
+    @property
+    def message(self) -> str:
+        """The sentence without the path, which stands before it."""
+        return without_path(self.problem)
+
+
+def show(
+    request: HttpRequest, form: ImportForm, sent: list[Sent], *, status: int = 200, note: str = ""
+) -> HttpResponse:
+    """Problems, difference and the way on; a file with an error is 422."""
+    mode = form.cleaned_data.get("mode") or MERGE
+    preview = actions.preview_import([one.content for one in sent], prune=mode == REPLACE)
+    good = preview.imported.accepted
+    context = {
+        "sent": [(one, recognised(one)) for one in sent],
+        "mode": mode,
+        "message": form.cleaned_data.get("message", ""),
+        "note": note if good else "",
+        "accepted": good,
+        "errors": told(preview, sent, "error"),
+        "warnings": told(preview, sent, "warning"),
+        "kept": kept(preview, sent),
+        "changes": words.all_said(preview.changes),
+        "rows": masked(preview) if good else (),
+        "revision": preview.revision or 0,
+        "next": (preview.revision or 0) + 1,
+    }
+    return render(request, "config/import.html", context, status=status if good or status != 200 else 422)
+
+
+def recognised(one: Sent) -> str:
+    """Which file a text is, in words; empty where it is neither."""
+    document = read_document(one.content)
+    found = format_of(document.value) if document.readable else None
+    if found is None:
+        return ""
+    return _("recognised as task routing") if found is FileFormat.ROUTING else _("recognised as model services")
+
+
+def _lines(sent: list[Sent]) -> list[tuple[Sent, dict[str, int]]]:
+    return [(one, lines_of(one.text)) for one in sent if read_document(one.content).value is not None]
+
+
+def told(preview: Preview, sent: list[Sent], severity: str) -> list[Told]:
+    """The problems of one severity with their places."""
+    found = [one for one in preview.imported.problems if one.severity == severity]
+    placed = _lines(sent)
+    return [Told(problem, *_place(problem.field, placed, sent)) for problem in found]
+
+
+def kept(preview: Preview, sent: list[Sent]) -> list[tuple[str, int | None]]:
+    """The unknown fields that are kept, with their lines."""
+    placed = _lines(sent)
+    return [(path, _place(path, placed, sent)[1]) for path in preview.imported.kept_unknown]
+
+
+def _place(path: str, placed: list[tuple[Sent, dict[str, int]]], sent: list[Sent]) -> tuple[str, int | None]:
+    """File and line of a path: the file that has its beginning."""
+    top = path.split(".")[0].split("[")[0]
+    for one, lines in placed:
+        if path and top in lines:
+            return one.name, line_of(lines, path)
+    unread = next((one for one in sent if read_document(one.content).value is None), None)
+    return (unread.name if unread and not path else "", None)
+
+
+def masked(preview: Preview) -> list[Row]:
+    """Both texts side by side; what looks like a key is masked, wherever it stands."""
+    return [words.masked(row) for row in side_by_side(preview.before, preview.imported.configuration)]

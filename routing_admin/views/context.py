@@ -1,0 +1,120 @@
+"""What every page knows: who is there, what they may do, where one can go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext_lazy
+
+from capabilities.access import can_edit
+from routing_admin.configuration import snapshot
+
+THEME_COOKIE = "theme"
+THEMES = ("auto", "light", "dark")
+SETTINGS_PAGES = ("users", "user", "user_invite", "user_role", "user_active", "user_link", "password_change")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Somewhere one can go: URL name, label, icon, the letter after `g`, and URL names that belong to it."""
+
+    name: str
+    label: Any
+    icon: str
+    key: str = ""
+    short: Any = ""
+    quick: bool = False
+    within: tuple[str, ...] = ()
+
+
+PLACES: tuple[tuple[Any, tuple[Place, ...]], ...] = (
+    (
+        "",
+        (
+            Place("dashboard", gettext_lazy("Dashboard"), "home", "d", quick=True),
+            Place("requests", gettext_lazy("Requests"), "list", "l", quick=True, within=("request",)),
+        ),
+    ),
+    (
+        gettext_lazy("Routing"),
+        (
+            Place(
+                "routes",
+                gettext_lazy("Task routes"),
+                "route",
+                "r",
+                gettext_lazy("Routes"),
+                True,
+                ("route", "route_new"),
+            ),
+            Place(
+                "matrix", gettext_lazy("Capability matrix"), "grid", "m", within=("services", "service", "service_new")
+            ),
+            Place("providers", gettext_lazy("Providers"), "server", "p", within=("provider", "provider_new")),
+        ),
+    ),
+    (
+        gettext_lazy("Agents"),
+        (
+            Place("agents", gettext_lazy("Agents and keys"), "agent", "a", within=("agent", "agent_new")),
+            Place("artifacts", gettext_lazy("Artifacts"), "doc", "f", quick=True, within=("artifact",)),
+        ),
+    ),
+    (
+        gettext_lazy("Configuration"),
+        (
+            Place("config", gettext_lazy("Import, export"), "swapbox", "c", within=("config_import",)),
+            Place("history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")),
+            Place("settings", gettext_lazy("Settings"), "gear", "s", within=SETTINGS_PAGES),
+        ),
+    ),
+)
+
+
+def page(request: HttpRequest) -> dict[str, Any]:
+    """Variables of every template; nothing about the installation for somebody who is not signed in."""
+    theme = request.COOKIES.get(THEME_COOKIE, "auto")
+    known = {"theme": theme if theme in THEMES else "auto", "public_url": settings.PUBLIC_URL}
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return known
+    return {**known, "can_edit": can_edit(user), "nav": navigation(request)}
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The groups of the side navigation, with what is current and how many there are, read from memory."""
+    here = request.resolver_match.url_name if request.resolver_match else None
+    configuration = snapshot.current().configuration
+    counts = {
+        "routes": len(configuration.routes),
+        "matrix": len(configuration.services),
+        "providers": len(configuration.providers),
+        "agents": len(snapshot.current().agents),
+    }
+    groups = []
+    for label, places in PLACES:
+        items = [item(place, here, counts) for place in places]
+        groups.append({"label": label, "items": [each for each in items if each["url"]]})
+    return groups
+
+
+def item(place: Place, here: str | None, counts: dict[str, int]) -> dict[str, Any]:
+    """One place as the template shows it; its URL is empty while there is no such page."""
+    try:
+        url = reverse(place.name)
+    except NoReverseMatch:
+        url = ""
+    return {
+        "url": url,
+        "label": place.label,
+        "short": place.short,
+        "icon": place.icon,
+        "key": place.key,
+        "quick": place.quick,
+        "count": counts.get(place.name),
+        "current": here == place.name or here in place.within,
+    }

@@ -1,0 +1,1 @@
+"""How is the installation doing? The first page: routes, providers, what failed, what to do."""

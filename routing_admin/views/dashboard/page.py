@@ -1,0 +1,247 @@
+"""The dashboard: whether every route can answer, how providers do, what fell back or failed, what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_GET
+
+from artifacts.models import Artifact
+from capabilities.core.providers.origins import EMBEDDED
+from capabilities.last_use import last_uses
+from capabilities.models import AgentKey
+from capabilities.translated import told
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import KeyFrom, Snapshot
+from routing_admin.core.fallback.chain import OK
+from routing_admin.core.planning.plan import Asked, plan_route
+from routing_admin.dispatch.plan import unusable_of
+from routing_admin.dispatch.send import surroundings
+from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
+from routing_admin.request_log import health
+from routing_admin.request_log.health import Day, Health
+from routing_admin.request_log.story import chips
+from routing_admin.views.requests.pages import content_of
+
+TROUBLED = 8
+DEMO = "demo"
+"""The surface of the request that the demo brings, which proves nothing about anybody's program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One route's ability to answer: which of its candidates could be called now, and why the others could not."""
+
+    task_type: str
+    ready: int
+    reasons: tuple[str, ...]
+    is_echo_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One provider: its health, whether it can be called, for how many seconds it is left alone."""
+
+    name: str
+    label: str
+    health: Health
+    reason: str
+    cooling: int | None
+    is_enabled: bool
+
+    @property
+    def status(self) -> str:
+        """The badge: what stands in the way first, then how it did."""
+        if not self.is_enabled:
+            return "disabled"
+        return "no_key" if self.reason else "cooling" if self.cooling is not None else self.health.status
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One line of the checklist: what, why, its icon, and the page where it is done."""
+
+    name: str
+    title: str | Promise
+    hint: str | Promise
+    icon: str
+    page: str
+    action: str | Promise
+
+
+TASKS = (
+    Task(
+        "password",
+        gettext_lazy("A password of your own"),
+        gettext_lazy("The first one was printed in a terminal."),
+        *("lock", "password_change", gettext_lazy("Change password")),
+    ),
+    Task(
+        "key",
+        gettext_lazy("Provider with a key"),
+        gettext_lazy("Until then only the embedded echo answers."),
+        *("key", "providers", gettext_lazy("Open providers")),
+    ),
+    Task(
+        "route",
+        gettext_lazy("A route that a real model answers"),
+        gettext_lazy("Put a model whose provider has a key into a chain."),
+        *("route", "routes", gettext_lazy("Open task routes")),
+    ),
+    Task(
+        "agent",
+        gettext_lazy("An agent key in use"),
+        gettext_lazy("Give your program a key; it counts once it has called."),
+        *("agent", "agents", gettext_lazy("Issue a key")),
+    ),
+    Task(
+        "file",
+        gettext_lazy("A file of your own looked at"),
+        gettext_lazy("See how each model receives it."),
+        *("doc", "artifacts", gettext_lazy("Upload a file")),
+    ),
+    Task(
+        "request",
+        gettext_lazy("First request answered"),
+        gettext_lazy("Call /v1 with an agent key; it appears here at once."),
+        *("list", "agents", gettext_lazy("See the snippet")),
+    ),
+)
+"""What turns a fresh installation into one that works for somebody, in the order it is best done."""
+
+
+@require_GET
+def dashboard(request: HttpRequest) -> HttpResponse:
+    """The page; its living part asks for itself again every 30 seconds."""
+    state, now = snapshot.current(), timezone.now()
+    standings = standings_of(state)
+    tiles = tiles_of(state, health.provider_health(now))
+    today, yesterday = health.two_days(now)
+    context = {
+        "sentence": sentence_of(standings, tiles),
+        "unread_since": snapshot.unread_since(),
+        "state": state,
+        "blocked": [each for each in standings if not each.ready],
+        "tiles": tiles,
+        "figures": figures_of(today, yesterday),
+        "troubled": _troubled(now),
+        "revision": Revision.objects.only("number", "created_at", "actor", "message").first(),
+        **_checklist(state, standings, request.user.get_username()),
+    }
+    refreshed = request.headers.get("HX-Target") == "live"
+    return render(request, "dashboard/dashboard.html#live" if refreshed else "dashboard/dashboard.html", context)
+
+
+def standings_of(state: Snapshot) -> tuple[Standing, ...]:
+    """Every enabled route: planned as a request would be, nothing is called."""
+    unusable = unusable_of(state)
+    found = []
+    for route in state.configuration.routes:
+        if route.enabled:
+            plan = plan_route(state.configuration, route, Asked(route.task_type), unusable=unusable)
+            ready = [each for each in plan.candidates if each.skip is None]
+            reasons = tuple(dict.fromkeys(told(each.skip_detail) or each.name for each in plan.candidates if each.skip))
+            echo_only = all(_is_embedded(state, each.provider) for each in ready)
+            found.append(Standing(route.task_type, len(ready), reasons, echo_only))
+    return tuple(found)
+
+
+def _is_embedded(state: Snapshot, provider: str) -> bool:
+    spec = state.configuration.provider(provider)
+    return spec is not None and spec.endpoint.startswith(EMBEDDED)
+
+
+def tiles_of(state: Snapshot, known: Mapping[str, Health]) -> tuple[Tile, ...]:
+    """Every provider of the configuration, in its order."""
+    cooldowns = surroundings().cooldowns
+    tiles = []
+    for spec in state.configuration.providers:
+        cooling = cooldowns.look(spec.name, spec.default_model)
+        seconds = round(cooling.seconds) if cooling else None
+        reason = told(state.keys[spec.name].reason)
+        label = spec.display_name or spec.name
+        tiles.append(Tile(spec.name, label, known.get(spec.name, Health()), reason, seconds, spec.enabled))
+    return tuple(tiles)
+
+
+def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
+    """Whether the routes can answer, and which providers are in trouble."""
+    if not standings:
+        return _("There is no task route yet, so no request can be answered.")
+    blocked = [each.task_type for each in standings if not each.ready]
+    count = len(standings)
+    if blocked:
+        first = ngettext(
+            "%(names)s cannot answer.", "%(count)s of %(all)s task routes cannot answer: %(names)s.", len(blocked)
+        ) % {"names": _(", ").join(blocked), "count": len(blocked), "all": count}
+    else:
+        first = ngettext("The task route can answer.", "All %(count)s task routes can answer.", count) % {
+            "count": count
+        }
+    troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in ("down", "slow", "cooling")]
+    if not troubled:
+        return first
+    second = ngettext("%(names)s is in trouble.", "%(names)s are in trouble.", len(troubled))
+    both = {"first": first, "second": second % {"names": _(", ").join(troubled)}}
+    return _("%(first)s %(second)s") % both
+
+
+def figures_of(today: Day, yesterday: Day) -> list[dict[str, Any]]:
+    """The four numbers with their sparklines; each says what it was the day before."""
+    first = [each or 0 for each in today.first_content]
+    columns = ("kind", "label", "value", "before", "series", "tone")
+    fell_back = (today.share(today.fell_back), yesterday.share(yesterday.fell_back), today.fell_back)
+    failed = (today.share(today.failed), yesterday.share(yesterday.failed), today.failed)
+    figures = (
+        ("count", _("Requests, 24 h"), f"{today.total:,}", f"{yesterday.total:,}", today.requests, ""),
+        ("percent", _("Answered by a fallback"), *fell_back, "warn" if any(today.fell_back) else ""),
+        ("percent", _("Failed for good"), *failed, "bad" if any(today.failed) else ""),
+        ("time", _("First content, mean"), today.mean_first_content, yesterday.mean_first_content, first, ""),
+    )
+    return [dict(zip(columns, each, strict=True)) for each in figures]
+
+
+def _troubled(now: datetime) -> list[dict[str, Any]]:
+    """The newest requests of a day that fell back or failed."""
+    rows = RequestLog.objects.defer("body", "error").filter(started_at__gt=now - 24 * health.HOUR)
+    found = rows.filter(Q(fell_back=True) | ~Q(outcome=OK)).order_by("-started_at", "-pk")[:TROUBLED]
+    return [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found]
+
+
+def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:
+    """What is done and what is left on a new installation, read from the rows; it goes once all is done."""
+    has_demo = Installation.current().has_demo
+    keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
+    chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
+    used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses.noted())
+    is_done = {
+        "password": chosen.exists(),
+        "key": any(key.source in keyed for key in state.keys.values()),
+        "route": any(each.ready and not each.is_echo_only for each in standings),
+        "agent": AgentKey.objects.filter(used).exists(),
+        "file": Artifact.objects.exclude(uploaded_by="").exists(),
+        "request": RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO).exists(),
+    }
+    finished = [task for task in TASKS if is_done[task.name]]
+    left = [task for task in TASKS if not is_done[task.name]]
+    had_demo = has_demo or AuditEvent.objects.filter(action="demo.load").exists()
+    done, total = len(finished) + (had_demo and not has_demo), len(TASKS) + had_demo
+    return {
+        "finished": finished,
+        "left": left,
+        "has_demo": has_demo,
+        "demo_gone": had_demo and not has_demo,
+        "done": done,
+        "total": total,
+        "is_new": done < total,
+    }

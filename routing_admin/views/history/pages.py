@@ -1,0 +1,229 @@
+"""What changed, when, by whom: revisions, any two compared, one restored, and the audit log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from capabilities.access import actor_of, administrators_only
+from capabilities.core.providers.redaction import redact
+from capabilities.errors import ActionError, NotFoundError
+from capabilities.translated import refusal_text
+from capabilities.views.common import say
+from routing_admin import actions
+from routing_admin.actions.history import configuration_at
+from routing_admin.core.configuration.diff import Row, diff, side_by_side
+from routing_admin.models import AuditEvent, Revision
+from routing_admin.views.history import phrases as words
+
+PAGE = 30
+SHORT = 3
+CELLS = "service.capabilities"
+TOGETHER = timedelta(minutes=5)
+"""One person's edits of the capability matrix within this time are one line of the list."""
+
+ICONS: Mapping[str, str] = {"person": "user", "agent": "agent", "command": "tool", "system": "gear"}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A line of the list: a revision, or several edits of the matrix; its first changes, how many more there are."""
+
+    revision: Revision
+    icon: str
+    message: Any
+    changes: list[words.Said]
+    more: int
+    earlier: tuple[Revision, ...] = ()
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest revision of the line."""
+        return self.earlier[-1].number if self.earlier else self.revision.number
+
+    @property
+    def count(self) -> int:
+        """How many revisions the line holds."""
+        return 1 + len(self.earlier)
+
+
+def number_in(request: HttpRequest, name: str) -> int | None:
+    """A whole number of the query; None where there is none."""
+    text = request.GET.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+@require_GET
+def history(request: HttpRequest) -> HttpResponse:
+    """Revisions, newest first, in keyset pages."""
+    found = Revision.objects.defer("snapshot")
+    before, after = number_in(request, "before"), number_in(request, "after")
+    page, older, newer = keyset(found, "number", before, after)
+    newest = Revision.objects.values_list("number", flat=True).first()
+    context = {
+        "listed": [listed(*group) for group in grouped(page)],
+        "newest": newest,
+        "older": f"?before={page[-1].number}" if older else "",
+        "newer": f"?after={page[0].number}" if newer else "",
+    }
+    return render(request, "history/history.html", context)
+
+
+def keyset(rows: QuerySet[Any], key: str, before: int | None, after: int | None) -> tuple[list[Any], bool, bool]:
+    """A page of rows by a descending whole-number key, and whether there are older and newer ones."""
+    if after is not None:
+        found = list(rows.filter(**{f"{key}__gt": after}).order_by(key)[: PAGE + 1])
+        return found[:PAGE][::-1], True, len(found) > PAGE
+    narrowed = rows.filter(**{f"{key}__lt": before}) if before is not None else rows
+    found = list(narrowed.order_by(f"-{key}")[: PAGE + 1])
+    return found[:PAGE], len(found) > PAGE, before is not None
+
+
+def grouped(page: list[Revision]) -> list[list[Revision]]:
+    """Neighbours of the list that are one person's matrix edits within `TOGETHER`, newest first in each group."""
+    groups: list[list[Revision]] = []
+    for one in page:
+        if groups and _belong(groups[-1][0], one):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def _belong(newest: Revision, one: Revision) -> bool:
+    same = (newest.message, newest.actor_kind, newest.actor) == (CELLS, one.actor_kind, one.actor)
+    return same and one.message == CELLS and newest.created_at - one.created_at <= TOGETHER
+
+
+def listed(revision: Revision, *earlier: Revision) -> Listed:
+    """A revision as the list shows it, with the earlier ones of its group."""
+    stored = [change for one in (revision, *earlier) for change in one.changes]
+    changes = words.all_said(words.stored_changes(stored[:SHORT]))
+    icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
+    return Listed(revision, icon, message, changes, max(0, len(stored) - SHORT), earlier)
+
+
+@require_GET
+def revision(request: HttpRequest, number: int) -> HttpResponse:
+    """One revision: every change in words, and side by side with the one before it."""
+    found = Revision.objects.filter(number=number).first()
+    if found is None:
+        raise Http404
+    around = Revision.objects.order_by("number").values_list("number", flat=True)
+    before = around.filter(number__lt=number).last() or 0
+    context = {
+        "revision": found,
+        "icon": ICONS.get(found.actor_kind, "user"),
+        "message": words.act_text(found.message),
+        "changes": words.all_said(words.stored_changes(found.changes)),
+        "rows": rows_between(before, number),
+        "before": before,
+        "after": around.filter(number__gt=number).first(),
+        "newest": around.last(),
+    }
+    return render(request, "history/revision.html", context)
+
+
+def rows_between(left: int, right: int) -> list[Row]:
+    """Both files of two revisions side by side, what looks like a key masked."""
+    return [words.masked(row) for row in side_by_side(configuration_at(left), configuration_at(right))]
+
+
+@require_GET
+def compare(request: HttpRequest) -> HttpResponse:
+    """Any two revisions: `a` on the left, `b` on the right; without them the newest two."""
+    newest = list(Revision.objects.order_by("-number").values_list("number", flat=True)[:2])
+    right = number_in(request, "b") or (newest[0] if newest else 0)
+    left = number_in(request, "a")
+    if left is None:
+        left = newest[1] if len(newest) > 1 else 0
+    try:
+        old, new = configuration_at(left), configuration_at(right)
+    except NotFoundError as refusal:
+        raise Http404(str(refusal)) from refusal
+    context = {
+        "left": left,
+        "right": right,
+        "changes": words.all_said(diff(old, new)),
+        "rows": rows_between(left, right),
+        "newest": newest[0] if newest else 0,
+    }
+    return render(request, "history/compare.html", context)
+
+
+@require_POST
+@administrators_only
+def restore(request: HttpRequest, number: int) -> HttpResponse:
+    """Makes the configuration what it was then, as a new revision with Undo."""
+    try:
+        made = actions.restore(actor_of(request), number)
+    except NotFoundError as refusal:
+        raise Http404 from refusal
+    except ActionError as refusal:
+        messages.error(request, refusal_text(refusal))
+        return redirect("revision", number)
+    if made.revision is None:
+        messages.info(
+            request,
+            _("Nothing to restore: the configuration is what it was in revision %(number)s.") % {"number": number},
+        )
+        return redirect("revision", number)
+    say(request, _("Restored revision %(number)s.") % {"number": number}, made.revision)
+    return redirect("history")
+
+
+@require_GET
+def audit(request: HttpRequest) -> HttpResponse:
+    """Every act, newest first, in keyset pages; `action`, `actor` and `object` narrow it."""
+    asked = {name: request.GET.get(name, "").strip() for name in ("action", "actor", "object")}
+    rows = AuditEvent.objects.all()
+    if asked["action"]:
+        rows = rows.filter(action=asked["action"])
+    if asked["actor"]:
+        rows = rows.filter(actor__icontains=asked["actor"])
+    if asked["object"]:
+        rows = rows.filter(object_name__icontains=asked["object"])
+    page, older, newer = keyset(rows, "id", number_in(request, "before"), number_in(request, "after"))
+    kept = {name: value for name, value in asked.items() if value}
+    context = {
+        "events": [shown(event) for event in page],
+        "asked": asked,
+        "filtered": bool(kept),
+        "acts": sorted(words.ACTS.items()),
+        "older": link(kept, before=page[-1].pk) if older and page else "",
+        "newer": link(kept, after=page[0].pk) if newer and page else "",
+    }
+    return render(request, "history/audit.html", context)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An act as the log shows it."""
+
+    event: AuditEvent
+    label: Any
+    icon: str
+    details: str
+
+
+def shown(event: AuditEvent) -> Shown:
+    """The act in words; its details as JSON, what looks like a key masked."""
+    details = redact(json.dumps(event.details, ensure_ascii=False)) if event.details else ""
+    return Shown(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details)
+
+
+def link(kept: Mapping[str, str], **place: int) -> str:
+    """The address of another page of the same list."""
+    return f"{reverse('audit')}?{urlencode({**kept, **place})}"

@@ -1,0 +1,199 @@
+"""Differences and acts in words: one change as badge, sentence and what it was before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from capabilities.core.providers.redaction import redact
+from capabilities.translated import listed
+from routing_admin.core.configuration.diff import Action, Change, Row
+
+Text = str | Promise
+
+BADGES: Mapping[Action, tuple[str, str, Text]] = {
+    Action.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
+    Action.CHANGED: ("acc", "refresh", pgettext_lazy("change", "Changed")),
+    Action.REMOVED: ("bad", "bin", pgettext_lazy("change", "Removed")),
+    Action.MOVED: ("acc", "list", pgettext_lazy("change", "Order")),
+}
+KINDS: Mapping[str, Text] = {
+    "provider": gettext_lazy("provider"),
+    "service": gettext_lazy("model service"),
+    "route": gettext_lazy("task route"),
+    "alias": gettext_lazy("alias"),
+    "agent": gettext_lazy("agent"),
+    "language": gettext_lazy("language"),
+    "configuration": gettext_lazy("configuration"),
+}
+ORDERS: Mapping[str, Text] = {
+    "provider": gettext_lazy("order of the providers"),
+    "service": gettext_lazy("order of the model services"),
+    "route": gettext_lazy("order of the task routes"),
+    "alias": gettext_lazy("order of the aliases"),
+    "agent": gettext_lazy("order of the agents"),
+    "language": gettext_lazy("order of the languages"),
+}
+ACTS: Mapping[str, Text] = {
+    "agent.add": gettext_lazy("Agent added"),
+    "agent.change": gettext_lazy("Agent changed"),
+    "agent.delete": gettext_lazy("Agent deleted"),
+    "agent.put": gettext_lazy("Agent made at run time"),
+    "alias.change": gettext_lazy("Alias set"),
+    "alias.delete": gettext_lazy("Alias removed"),
+    "artifact.delete": gettext_lazy("Artifact deleted"),
+    "artifact.restore": gettext_lazy("Artifact brought back"),
+    "artifact.store": gettext_lazy("Artifact stored"),
+    "configuration.import": gettext_lazy("Configuration imported"),
+    "configuration.export": gettext_lazy("Configuration exported"),
+    "configuration.restore": gettext_lazy("Configuration restored"),
+    "configuration.undo": gettext_lazy("Change undone"),
+    "demo.load": gettext_lazy("Demo data loaded"),
+    "demo.remove": gettext_lazy("Demo data removed"),
+    "environment.load": gettext_lazy("Loaded from the environment"),
+    "installation.default_language": gettext_lazy("Default language set"),
+    "installation.record_bodies": gettext_lazy("Recording of bodies switched"),
+    "installation.retention": gettext_lazy("Retention set"),
+    "key.issue": gettext_lazy("Agent key issued"),
+    "key.revoke": gettext_lazy("Agent key revoked"),
+    "key.roll": gettext_lazy("Agent key rolled"),
+    "language.remove": gettext_lazy("Language removed"),
+    "language.save": gettext_lazy("Language saved"),
+    "provider.add": gettext_lazy("Provider added"),
+    "provider.change": gettext_lazy("Provider changed"),
+    "provider.delete": gettext_lazy("Provider deleted"),
+    "provider.disable": gettext_lazy("Provider disabled"),
+    "provider.enable": gettext_lazy("Provider enabled"),
+    "request.send": gettext_lazy("Sent for real"),
+    "route.add": gettext_lazy("Task route added"),
+    "route.change": gettext_lazy("Task route changed"),
+    "route.delete": gettext_lazy("Task route deleted"),
+    "service.add": gettext_lazy("Model service added"),
+    "service.capabilities": gettext_lazy("Capabilities changed"),
+    "service.change": gettext_lazy("Model service changed"),
+    "service.delete": gettext_lazy("Model service deleted"),
+    "user.deactivate": gettext_lazy("User deactivated"),
+    "user.invite": gettext_lazy("User invited"),
+    "user.join": gettext_lazy("Invitation accepted"),
+    "user.link": gettext_lazy("Sign-in link made"),
+    "user.password": gettext_lazy("Password changed"),
+    "user.reactivate": gettext_lazy("User reactivated"),
+    "user.role": gettext_lazy("Role changed"),
+    "user.sign_in": gettext_lazy("Signed in"),
+    "user.sign_in_failed": gettext_lazy("Sign-in failed"),
+    "user.withdraw": gettext_lazy("Invitation withdrawn"),
+}
+"""What an act is called; one that is not listed is called by its code."""
+LONGEST = 200
+
+
+def masked(row: Row) -> Row:
+    """A row of two exported texts with what looks like a key masked, wherever it strayed; key fields hold none."""
+    return replace(row, left=_masked(row.left), right=_masked(row.right))
+
+
+def _masked(line: str) -> str:
+    return line if line.lstrip().startswith('"apiKey": ') else redact(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One change as a list item: badge, the kind and name of the thing, what is so now, what was."""
+
+    tone: str
+    icon: str
+    label: Text
+    kind: Text
+    name: str
+    text: str
+    was: str = ""
+    field: str = ""
+
+
+def act_text(code: str) -> Text:
+    """What an act is called; a message that somebody wrote is itself."""
+    return ACTS.get(code, code)
+
+
+def said(change: Change) -> Said:
+    """The change in the reader's language; texts that look like keys are masked."""
+    tone, icon, label = BADGES[change.action]
+    kind = KINDS.get(change.kind, change.kind)
+    if change.action is Action.MOVED:
+        return Said(tone, icon, label, ORDERS.get(change.kind, change.kind), "", listed(change.after))
+    if not change.field:
+        thing = change.after if change.after is not None else change.before
+        return Said(tone, icon, label, kind, change.name, redact(_summary(change.kind, thing)))
+    after = value_text(change.field, change.after)
+    was = (
+        ""
+        if change.before in (None, "", {})
+        else _("was: %(value)s") % {"value": value_text(change.field, change.before)}
+    )
+    tone, icon, label = BADGES[Action.CHANGED]
+    return Said(tone, icon, label, kind, change.name, redact(after), redact(was), change.field)
+
+
+def all_said(changes: Iterable[Change]) -> list[Said]:
+    """Every change."""
+    return [said(change) for change in changes]
+
+
+def stored_changes(values: Iterable[Mapping[str, Any]]) -> list[Change]:
+    """The changes as a revision keeps them."""
+    return [Change(**{**value, "action": Action(value["action"])}) for value in values]
+
+
+def _summary(kind: str, thing: Any) -> str:
+    """What a whole thing is, in a few words."""
+    if not isinstance(thing, Mapping):
+        return ""
+    match kind:
+        case "provider":
+            host = urlsplit(str(thing.get("endpoint", ""))).hostname or thing.get("endpoint", "")
+            return _("%(model)s at %(host)s") % {"model": thing.get("default_model", ""), "host": host}
+        case "service":
+            return f"{thing.get('provider', '')}/{thing.get('model', '')}"
+        case "route":
+            return _chain(thing.get("candidates", ()))
+        case "alias":
+            return f"→ {thing.get('target', '')}"
+        case "agent":
+            task = thing.get("task_type")
+            return f"→ task:{task}" if task else f"→ {thing.get('service_id') or '–'}"
+    return str(thing.get("directive", ""))
+
+
+def _chain(candidates: Iterable[Any]) -> str:
+    return " → ".join(
+        f"{item['provider']}/{item['model']}" if item.get("model") else str(item["provider"]) for item in candidates
+    )
+
+
+def value_text(field: str, value: Any) -> str:
+    """A value as a person reads it: a chain with arrows, words with commas, yes and no, short JSON for the rest."""
+    if field == "candidates" and isinstance(value, list | tuple):
+        return _chain_with_parameters(value)
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if value in (None, "", {}, []):
+        return _("nothing")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return listed(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def _chain_with_parameters(candidates: Iterable[Mapping[str, Any]]) -> str:
+    parts = []
+    for item in candidates:
+        own = [f"{key} {item[key]}" for key in ("temperature", "max_tokens") if item.get(key) is not None]
+        parts.append(_chain([item]) + (f" ({', '.join(own)})" if own else ""))
+    return " → ".join(parts)

@@ -1,0 +1,53 @@
+"""Signing in: throttled, audited, and in the person's own language."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponse
+
+from capabilities.ports import Actor
+from routing_admin.actions import people
+from routing_admin.forms.people import SignInForm
+from routing_admin.server import throttle
+from routing_admin.server.request_id import request_id_of
+from routing_admin.views.people.language import remember_language
+
+
+class SignIn(LoginView):
+    """The sign-in page; 429 with Retry-After after too many failures from one address."""
+
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Lets the person in, to the page that was asked for."""
+        user = form.get_user()
+        assert isinstance(user, User)  # noqa: S101 - the form's own promise, for the type checker
+        throttle.leave(form.cleaned_data["username"], address_of(self.request))
+        people.note_sign_in(somebody(self.request), "user.sign_in", [user.get_username()])
+        response = super().form_valid(form)
+        remember_language(response, people.language_of(user))
+        return response
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        """The page again: what is wrong, once, with the name kept."""
+        response = super().form_invalid(form)
+        if wait := getattr(form, "wait", 0):
+            response.status_code = 429
+            response.headers["Retry-After"] = str(wait)
+        elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
+            people.note_sign_in(somebody(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
+        return response
+
+
+def somebody(request: HttpRequest) -> Actor:
+    """Whoever stands at the door, by address and request alone."""
+    return Actor("person", "", address_of(request), request_id_of(request))
+
+
+def address_of(request: HttpRequest) -> str:
+    """Where a request comes from, as the throttle counts it."""
+    return throttle.address_in(request.META, settings.TRUSTED_PROXIES)

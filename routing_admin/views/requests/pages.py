@@ -1,0 +1,135 @@
+"""The request log: the list with its search, and the story of one request."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_GET
+
+from artifacts.views.words import KINDS
+from capabilities.access import can_edit
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import OK
+from routing_admin.models import Installation, RequestLog
+from routing_admin.request_log import logged_sentences, search
+from routing_admin.request_log.search import Search
+from routing_admin.request_log.story import chips, meaning, steps, story, tracks
+
+QUICK = (
+    ("status", "error", gettext_lazy("Failed"), "stop"),
+    ("status", "fallback", gettext_lazy("Fell back"), "convert"),
+    ("since", "1h", gettext_lazy("Last hour"), "clock"),
+    ("since", "1d", gettext_lazy("Last day"), "clock"),
+)
+"""Filters one click away: key, value, label, icon."""
+
+EXAMPLE = "status:error task:planning provider:openai since:1h"
+"""What the empty search box shows; keys are never translated."""
+
+BADGE_ORDER = (
+    ("described", "described"),
+    ("refused", "described"),
+    ("extracted", "converted"),
+    ("converted", "converted"),
+)
+
+
+@require_GET
+def requests(request: HttpRequest) -> HttpResponse:
+    """The newest requests that match what the address says."""
+    search = search.parse(request.GET.get("q", ""))
+    found = search.find(search, request.GET.get("before", ""), request.GET.get("after", ""))
+    rows = [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found.rows]
+    typed = request.GET.get("q", "")
+    context = {
+        "rows": rows,
+        "search": search,
+        "typed": typed,
+        "sentence": _sentence(list(found.rows), typed),
+        "quick": [_filter(search, *one) for one in QUICK],
+        "older": _address(typed, before=found.older) if found.older else "",
+        "newer": _address(typed, after=found.newer) if found.newer else "",
+        "keys": search.KEYS,
+        "example": EXAMPLE,
+    }
+    return render(request, "requests/requests.html", context)
+
+
+def _sentence(rows: list[RequestLog], typed: str) -> str:
+    counts = {
+        "count": len(rows),
+        "fell_back": sum(row.fell_back for row in rows),
+        "failed": sum(row.outcome != OK for row in rows),
+    }
+    if not rows:
+        return _("No request matches.") if typed else _("No request has come yet.")
+    if counts["failed"] or counts["fell_back"]:
+        return (
+            ngettext(
+                "Of %(count)s request shown, %(fell_back)s needed a fallback and %(failed)s failed.",
+                "Of the %(count)s requests shown, %(fell_back)s needed a fallback and %(failed)s failed.",
+                len(rows),
+            )
+            % counts
+        )
+    return (
+        ngettext(
+            "The %(count)s request shown was answered by its first candidate.",
+            "All %(count)s requests shown were answered by their first candidate.",
+            len(rows),
+        )
+        % counts
+    )
+
+
+def _filter(search: Search, key: str, value: str, label: Any, icon: str) -> dict[str, Any]:
+    is_on = search.get(key) == value
+    wanted = search.having(key, "" if is_on else value)
+    return {"label": label, "icon": icon, "is_on": is_on, "url": _address(wanted.written())}
+
+
+def _address(typed: str, **place: str) -> str:
+    said = {name: value for name, value in {"q": typed, **place}.items() if value}
+    return f"?{urlencode(said)}" if said else "?"
+
+
+def content_of(adaptation: str) -> dict[str, str]:
+    """The badge for what became of a request's files, the worst first, from `image=native;file=described:2`."""
+    pairs = [part.partition("=") for part in adaptation.split(";") if "=" in part]
+    went = {outcome.partition(":")[0]: kind for kind, _sep, outcome in reversed(pairs)}
+    for outcome, badge in BADGE_ORDER:
+        if outcome in went:
+            return {"badge": badge, "kind": _kind(went[outcome])}
+    return {"badge": "native", "kind": _kind(next(iter(went.values())))} if went else {"badge": "", "kind": ""}
+
+
+def _kind(slot: str) -> str:
+    return str(KINDS.get("document" if slot == "file" else slot, slot))
+
+
+@require_GET
+def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
+    """What happened to one request, why, and what to click."""
+    row = search.with_id(pk, body=can_edit(request.user))
+    if row is None:
+        raise Http404
+    walked = steps(list(row.attempts.order_by("position")))
+    context = {
+        "row": row,
+        "story": story(row, walked),
+        "steps": walked,
+        "chain": chips(row.chain),
+        "tracks": tracks(walked),
+        "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
+        "meaning": meaning(row.outcome),
+        "error": logged_sentences.said(row.error),
+        "has_files": any(step.files for step in walked),
+        "is_route": snapshot.current().configuration.route(row.task_type) is not None,
+        "records_bodies": Installation.current().record_bodies,
+    }
+    return render(request, "requests/request.html", context)

@@ -1,0 +1,64 @@
+"""A file sent to one model for real, from its page: the previewed request, on the data plane's way, and logged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+
+from artifacts.models import Artifact
+from artifacts.preview import request_for
+from artifacts.storage.content import stored
+from artifacts.views.detail import living
+from capabilities.access import administrators_only
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec, ServiceSpec
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.dispatch.plan import Job, job_for
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.recorder import Telling, answer_told_sync
+from routing_admin.server.request_id import request_id_of
+
+SURFACE = "page"
+"""What the log calls a request that somebody sent from a page."""
+
+
+@require_POST
+@administrators_only
+def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
+    """The model's answer, or why there is none; in place for htmx, else a page."""
+    row = living(pk)
+    state = snapshot.current()
+    service = state.configuration.service(request.POST.get("service", ""))
+    if service is None:
+        raise Http404
+    job = job_of(state, row, service, request.POST.get("language") or None)
+    context = {"row": row, "service": service, **sent(job, request_id_of(request))}
+    template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
+    return render(request, template, context)
+
+
+def job_of(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> Job:
+    """The previewed request for that one service: no directive is added, so what was shown is what is sent."""
+    chat = request_for(stored(row))
+    route = RouteSpec(service.id, (CandidateSpec(service.provider, service.model),))
+    return replace(job_for(state, route, chat, language=language, service=service), chat=chat)
+
+
+def sent(job: Job, request_id: str) -> dict[str, Any]:
+    """What came of it; the log has it before the page shows it."""
+    telling, dispatch = Telling(request_id, SURFACE), Dispatch(job)
+    telling.knows(asked_model=job.route.task_type)
+    telling.job(job, "")
+    try:
+        done = answer_told_sync(dispatch, telling)
+    except RouterError as error:
+        said: dict[str, Any] = {"error": error.message, "code": error.code}
+    else:
+        said = {"answer": done.answer, "usage": done.answer.usage}
+    journal.flush()
+    return {**said, "request_id": request_id, "ms": telling.elapsed_ms()}

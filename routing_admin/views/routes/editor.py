@@ -1,0 +1,276 @@
+"""The chain editor: everything on the page is a draft until Save, which makes one revision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+from django.views.decorators.http import require_http_methods
+
+from capabilities.access import actor_of, can_edit
+from capabilities.core.wire import Failure, Fault
+from capabilities.errors import ActionError, ConflictError
+from capabilities.translated import refusal_text
+from capabilities.views.common import say
+from routing_admin import actions
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.rows.reading import route_spec
+from routing_admin.configuration.rows.writing import route_fields
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.configuration.diff import Row, side_by_side
+from routing_admin.core.configuration.route_changes import name_of, route_changes
+from routing_admin.core.configuration.specs import Configuration, RouteSpec
+from routing_admin.core.fallback.policy import Policy
+from routing_admin.core.fallback.table import Action
+from routing_admin.core.planning.lint import Checked, lint
+from routing_admin.core.planning.plan import policy_of
+from routing_admin.dispatch.plan import unusable_of
+from routing_admin.models import TaskRoute
+from routing_admin.views.routes import errors
+from routing_admin.views.routes import phrases as words
+from routing_admin.views.routes.draft import NUMBERS, Card, Draft, Press, draft_in, draft_of, press_in, pressed
+from routing_admin.views.routes.listing import why_not_deleted
+from routing_admin.views.simulate import pages
+
+NEW = RouteSpec("", ())
+HOPS = (
+    ("429", Failure(Fault.HTTP_429, status=429)),
+    ("5xx", Failure(Fault.HTTP_500, status=500)),
+    ("timeout", Failure(Fault.READ_TIMEOUT)),
+    ("network", Failure(Fault.CONNECT_REFUSED)),
+    ("402", Failure(Fault.HTTP_402, status=402)),
+    ("401", Failure(Fault.HTTP_401, status=401)),
+    ("404", Failure(Fault.HTTP_404, status=404)),
+    ("413", Failure(Fault.HTTP_413, status=413)),
+    ("422", Failure(Fault.HTTP_422, status=422)),
+    ("400", Failure(Fault.HTTP_400, status=400)),
+)
+"""What is written between two cards, and a failure that stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A card as the page shows it: its findings, and the loss that begins at it."""
+
+    card: Card
+    checked: Checked
+    badges: list[dict[str, Any]]
+    loss: str
+    first: bool
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Both versions of a route that somebody else saved meanwhile."""
+
+    saved: str
+    yours: str
+    differences: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What the editor was asked with: the route as it is stored, its row, the draft, the button pressed."""
+
+    state: Snapshot
+    row: TaskRoute | None
+    base: RouteSpec
+    draft: Draft
+    press: Press
+    data: QueryDict
+
+
+@require_http_methods(["GET", "POST"])
+def route(request: HttpRequest, task_type: str) -> HttpResponse:
+    """The page of one route."""
+    row = TaskRoute.objects.filter(task_type=task_type).prefetch_related("candidates__provider").first()
+    if row is None:
+        raise Http404
+    return edit(request, row, route_spec(row))
+
+
+@require_http_methods(["GET", "POST"])
+def route_new(request: HttpRequest) -> HttpResponse:
+    """The page of a route that is not there yet."""
+    if not can_edit(request.user):
+        raise PermissionDenied
+    return edit(request, None, NEW)
+
+
+def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpResponse:
+    """The draft as it was sent, after the button that was pressed."""
+    state = snapshot.current()
+    if request.method == "GET":
+        draft = draft_of(base, row.version if row else None)
+        return show(request, Page(state, row, base, draft, Press("open"), QueryDict()))
+    press = press_in(request.POST)
+    data = pressed(request.POST, press, state.configuration)
+    if row is not None:
+        data["task_type"] = row.task_type
+    editor = can_edit(request.user)  # a viewer's page has no fields to send: what is simulated is what is stored
+    draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
+    page = Page(state, row, base, draft, press, data)
+    return save(request, page) if press.verb == "save" else show(request, page)
+
+
+def save(request: HttpRequest, page: Page) -> HttpResponse:
+    """Writes the draft as one revision; 422 with every problem, 409 with both versions."""
+    if not can_edit(request.user):
+        raise PermissionDenied
+    if not ready(page):
+        return show(request, page, status=422)
+    spec = page.draft.spec(page.base)
+    row = page.row or TaskRoute(task_type=spec.task_type)
+    for name, value in route_fields(spec, row.position).items():
+        setattr(row, name, value)
+    try:
+        made = actions.save_route(actor_of(request), row, spec.candidates, expected=page.draft.version)
+    except ConflictError as refusal:
+        return show_conflict(request, page, str(refusal))
+    except ActionError as refusal:
+        page.draft.problems.append(refusal_text(refusal))
+        return show(request, page, status=422)
+    text = _("Saved %(name)s.") if made.revision else _("%(name)s had no changes.")
+    say(request, text % {"name": spec.task_type}, made.revision)
+    return redirect("route", spec.task_type)
+
+
+def ready(page: Page) -> bool:
+    """Whether the draft can be saved; otherwise every reason stands in it."""
+    draft = page.draft
+    good = draft.valid()
+    if not draft.cards:
+        draft.problems.append(_("A task route needs a candidate. Add one."))
+    name = draft.form.cleaned_data.get("task_type", "")
+    if page.row is None and name and TaskRoute.objects.filter(task_type=name).exists():
+        draft.form.add_error("task_type", _("There is a task route of this name already."))
+        good = False
+    return good and not draft.problems
+
+
+def show_conflict(request: HttpRequest, page: Page, sentence: str) -> HttpResponse:
+    """Both versions; saving again writes this one over the other."""
+    page.draft.problems.append(sentence)
+    fresh = TaskRoute.objects.filter(task_type=page.base.task_type).prefetch_related("candidates__provider").first()
+    if fresh is None:
+        return show(request, page, status=409)
+    page.draft.version = fresh.version
+    base = route_spec(fresh)
+    mine = page.draft.spec(base)
+    configuration = page.state.configuration
+    conflict = Conflict(
+        " → ".join(name_of(item) for item in base.candidates),
+        " → ".join(name_of(item) for item in mine.candidates),
+        side_by_side(with_route(configuration, base), with_route(configuration, mine)),
+    )
+    return show(request, replace(page, row=fresh, base=base), status=409, conflict=conflict)
+
+
+def with_route(configuration: Configuration, spec: RouteSpec) -> Configuration:
+    """The configuration with this route in its place, at the end when it is new."""
+    if configuration.route(spec.task_type) is None:
+        return replace(configuration, routes=(*configuration.routes, spec))
+    routes = tuple(spec if item.task_type == spec.task_type else item for item in configuration.routes)
+    return replace(configuration, routes=routes)
+
+
+def show(request: HttpRequest, page: Page, *, status: int = 200, conflict: Conflict | None = None) -> HttpResponse:
+    """The page, or for htmx the editor alone, from which it takes what changed."""
+    template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
+    panel = simulated(request, page)
+    return render(request, template, {**context(page), "conflict": conflict, "panel": panel}, status=status)
+
+
+def simulated(request: HttpRequest, page: Page) -> pages.Panel:
+    """The panel beside the chain; its walk when Simulate or Send was pressed, on the draft."""
+    editor = can_edit(request.user)
+    panel = pages.panel_in(page.data, page.state.configuration, may_attach=editor)
+    pages.with_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
+    if page.press.verb == "simulate":
+        pages.run(panel, page.state, page.draft.spec(page.base))
+    elif page.press.verb == "send" and editor:
+        pages.send(request, panel, page.state, page.draft.spec(page.base))
+    return panel
+
+
+def context(page: Page) -> dict[str, Any]:
+    """Everything the editor shows of a draft."""
+    draft, state = page.draft, page.state
+    if draft.form.is_bound and page.press.verb == "open":
+        draft.valid()
+    if page.press.verb != "save" and not draft.form["task_type"].value():
+        draft.form.errors.pop("task_type", None)  # nobody has been asked to save yet
+    spec = draft.spec(page.base)
+    found = lint(state.configuration, spec, unusable_of(state))
+    policy = policy_of(spec)
+    inherit(draft, spec)
+    return {
+        "row": page.row,
+        "draft": draft,
+        "spec": spec,
+        "shown": list(shown(draft, found.candidates)),
+        "guaranteed": found.guaranteed,
+        "hops": hops(policy),
+        "changes": [words.change_text(each) for each in route_changes(page.base if page.row else None, spec)],
+        "policy": errors.table(spec),
+        "own_words": len(draft.on_error),
+        "actions": errors.ACTIONS.items(),
+        "error_example": errors.EXAMPLE,
+        "pasted_text": page.data.get("error", ""),
+        "pasted": errors.pasted(str(page.data.get("error", "")), spec),
+        "services": picks(state.configuration),
+        "providers": state.configuration.providers,
+        "focus": focus(page),
+        "limits": [draft.form[name] for name in NUMBERS],
+        "why_not_deleted": why_not_deleted(page.row),
+    }
+
+
+def shown(draft: Draft, checked: tuple[Checked, ...]) -> list[Shown]:
+    """Cards and findings, side by side."""
+    last = len(draft.cards) - 1
+    pairs = enumerate(zip(draft.cards, checked, strict=True))
+    return [
+        Shown(card, one, words.badges(one), words.loss(one.loses), at == 0, at == last) for at, (card, one) in pairs
+    ]
+
+
+def inherit(draft: Draft, spec: RouteSpec) -> None:
+    """Shows in each card's empty fields what is in effect there."""
+    default = pgettext("parameter", "default")
+    for name in ("temperature", "max_tokens"):
+        value = getattr(spec, name)
+        draft.form.fields[name].widget.attrs["placeholder"] = default
+        for card in draft.cards:
+            card.form.fields[name].widget.attrs["placeholder"] = default if value is None else str(value)
+
+
+def hops(policy: Policy) -> list[str]:
+    """On which errors the chain goes on from one card to the next."""
+    return [word for word, failure in HOPS if policy.verdict(failure).action is not Action.RAISE]
+
+
+def picks(configuration: Configuration) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The model services to add, grouped by provider: (provider, [(value, label)])."""
+    return [
+        (provider.display_name or provider.name, found)
+        for provider in configuration.providers
+        for found in [
+            [(f"service:{one.id}", one.id) for one in configuration.services if one.provider == provider.name]
+        ]
+        if found
+    ]
+
+
+def focus(page: Page) -> str:
+    """The card whose button takes the focus after one was removed: the one that took its place."""
+    if page.press.verb != "remove" or not page.draft.cards:
+        return ""
+    before = page.data.getlist("card")
+    return before[0] if before else ""

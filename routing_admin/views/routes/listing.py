@@ -1,0 +1,234 @@
+"""The list of task routes with their chains, and the aliases that lead to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET, require_POST
+
+from capabilities.access import actor_of, administrators_only
+from capabilities.actions.common import allowed
+from capabilities.core.vocabulary import Capabilities
+from capabilities.errors import ActionError
+from capabilities.translated import refusal_text
+from capabilities.views.common import say
+from routing_admin import actions
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.configuration.specs import AliasSpec, Configuration, LanguageSpec, RouteSpec
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
+from routing_admin.core.planning.lint import ChainLint, Checked, Finding, lint
+from routing_admin.core.planning.plan import DEFAULT_ROUTE
+from routing_admin.dispatch.plan import unusable_of
+from routing_admin.forms.routes import AliasForm
+from routing_admin.models import TaskRoute
+from routing_admin.views.routes import phrases as words
+
+CATCH_ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCandidate:
+    """A chip of a chain: who, what it reads, and in which colour."""
+
+    name: str
+    reads: tuple[str, ...]
+    tone: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRoute:
+    """A row of the list."""
+
+    task_type: str
+    enabled: bool
+    stays: bool
+    chain: tuple[ListedCandidate, ...]
+    guaranteed: Capabilities
+    warnings: tuple[tuple[str, str, str], ...]
+
+    @property
+    def answerable(self) -> bool:
+        """Whether any candidate can be called."""
+        return any(each.tone != "off" for each in self.chain)
+
+
+def listed(state: Snapshot, route: RouteSpec) -> ListedRoute:
+    """The row of one route, its chain linted against the configuration in use."""
+    found = lint(state.configuration, route, unusable_of(state))
+    return ListedRoute(
+        route.task_type,
+        route.enabled,
+        route.task_type == DEFAULT_ROUTE,
+        tuple(_candidate(one) for one in found.candidates),
+        found.guaranteed,
+        tuple(_warnings(found)),
+    )
+
+
+def _candidate(one: Checked) -> ListedCandidate:
+    name = one.service.id if one.service else f"{one.spec.provider}/{one.model}"
+    skips = next((words.FINDINGS[each] for each in one.findings if each in SKIPPING), None)
+    media = tuple(word for word in one.capabilities.input if word != "text")
+    return ListedCandidate(name, media, "off" if one.skipped else "", str(skips[2]) if skips else "")
+
+
+SKIPPING = (Finding.MISSING, Finding.DISABLED, Finding.NO_KEY, Finding.ORIGIN_REFUSED, Finding.UNREACHABLE)
+
+
+def _warnings(found: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """(tone, icon, sentence) of what a person should know of the whole chain."""
+    if not found.callable:
+        yield "bad", "stop", _("Nobody can answer: every candidate is skipped")
+    skipped = sum(1 for one in found.candidates if one.skipped)
+    if found.callable and skipped:
+        text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
+        yield "bad" if skipped + 1 == len(found.candidates) > 2 else "", "right", text % {"count": skipped}
+    for place, one in enumerate(found.candidates, start=1):
+        if one.loses:
+            kinds = words.joined([words.KINDS[word] for word in one.loses])
+            text = _("From candidate %(place)s on %(kinds)s become descriptions")
+            yield "warn", "say", text % {"place": place, "kinds": kinds}
+
+
+def sentence(rows: list[ListedRoute]) -> str:
+    """What is so: how many of the routes can answer."""
+    able = sum(1 for row in rows if row.answerable)
+    if able == len(rows):
+        return ngettext("The one task route can answer.", "All %(count)d task routes can answer.", able) % {
+            "count": able
+        }
+    text = _("%(able)d of %(count)d task routes can answer; the others have no candidate that can be called.")
+    return text % {"able": able, "count": len(rows)}
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """The language of requests that name none, and what models are told for it."""
+
+    code: str
+    directive: str
+    others: tuple[LanguageSpec, ...]
+
+
+def spoken(configuration: Configuration) -> Spoken:
+    """The default language in effect with its directive, and the languages there are."""
+    directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
+    default = configuration.default_language
+    code = resolve_language(None, default, directives)
+    others = tuple(LanguageSpec(key, text) for key, text in directives.items() if key != code)
+    return Spoken(code, get_language_directive(None, default, directives), others)
+
+
+def context(state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
+    """What the list shows, all of it from memory."""
+    rows = [listed(state, route) for route in state.configuration.routes]
+    return {
+        "rows": rows,
+        "sentence": sentence(rows),
+        "spoken": spoken(state.configuration),
+        "aliases": state.configuration.aliases,
+        "catch_all": next((one for one in state.configuration.aliases if one.name == CATCH_ALL), None),
+        "alias_form": form or AliasForm(),
+        "targets": targets(state.configuration),
+    }
+
+
+def targets(configuration: Configuration) -> list[str]:
+    """Where an alias can lead: every route and every model service."""
+    return [
+        *(f"task:{route.task_type}" for route in configuration.routes),
+        *(service.id for service in configuration.services),
+    ]
+
+
+@require_GET
+def routes(request: HttpRequest) -> HttpResponse:
+    """The list."""
+    return render(request, "routes/list.html", context(snapshot.current()))
+
+
+@require_POST
+@administrators_only
+def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
+    """Switches a route on or off at once; answers with its row."""
+    row = TaskRoute.objects.filter(task_type=task_type).first()
+    if row is None:
+        raise Http404
+    row.enabled = "enabled" in request.POST
+    try:
+        made = actions.save_route(actor_of(request), row, expected=row.version)
+    except ActionError as refusal:
+        messages.error(request, refusal_text(refusal))
+    else:
+        text = (
+            _("%(name)s is enabled.") if row.enabled else _("%(name)s is disabled; its tasks go to the default route.")
+        )
+        say(request, text % {"name": task_type}, made.revision)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("routes")
+    state = snapshot.current()
+    spec = state.configuration.route(task_type)
+    return render(request, "routes/list.html#row", {"row": listed(state, spec)} if spec else {})
+
+
+@require_POST
+@administrators_only
+def alias(request: HttpRequest) -> HttpResponse:
+    """Adds or changes an alias, or takes one away (`remove`)."""
+    gone = request.POST.get("remove", "")
+    if gone:
+        made = actions.save_alias(actor_of(request), gone, "")
+        say(request, _("Alias %(name)s is removed.") % {"name": gone}, made.revision)
+        return redirect("routes")
+    form = AliasForm(request.POST)
+    if form.is_valid() and not _resolves(form.cleaned_data["target"], snapshot.current().configuration):
+        form.add_error("target", _("There is no task route and no model service of that name."))
+    if not form.is_valid():
+        return render(request, "routes/list.html", context(snapshot.current(), form), status=422)
+    found = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
+    made = actions.save_alias(actor_of(request), found.name, found.target)
+    text = _("%(name)s now leads to %(target)s.")
+    say(request, text % {"name": found.name, "target": found.target}, made.revision)
+    return redirect("routes")
+
+
+def _resolves(target: str, configuration: Configuration) -> bool:
+    """Whether an alias's target is a route, a service, or a model at a provider."""
+    provider, slash, model = target.partition("/")
+    return (
+        target == "auto"
+        or configuration.route(target.removeprefix("task:")) is not None
+        or configuration.service(target) is not None
+        or bool(slash and model and configuration.provider(provider))
+    )
+
+
+@require_POST
+@administrators_only
+def delete(request: HttpRequest, task_type: str) -> HttpResponse:
+    """Deletes a route, with Undo; a refusal is told on its page."""
+    row = TaskRoute.objects.filter(task_type=task_type).first()
+    if row is None:
+        raise Http404
+    try:
+        made = actions.delete_route(actor_of(request), row)
+    except ActionError as refusal:
+        messages.error(request, refusal_text(refusal))
+        return redirect("route", task_type)
+    text = _("Task route %(name)s is deleted; its tasks go to the default route.")
+    say(request, text % {"name": task_type}, made.revision)
+    return redirect("routes")
+
+
+def why_not_deleted(row: TaskRoute | None) -> str:
+    """Why a route cannot be deleted; empty when it can, or is not there yet."""
+    return "" if row is None else allowed(actions.check_can_delete_route, row)

@@ -1,0 +1,108 @@
+"""Routes in words: findings, losses, changes of a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.translated import listed, told
+from routing_admin.core.configuration.route_changes import Did, RouteChange
+from routing_admin.core.planning.lint import Checked, Finding
+
+Text = str | Promise
+
+FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
+    Finding.MISSING: ("bad", "x", gettext_lazy("Provider is gone: will be skipped")),
+    Finding.DISABLED: ("", "pause", gettext_lazy("Disabled: will be skipped")),
+    Finding.NO_KEY: ("bad", "key", gettext_lazy("No key: will be skipped")),
+    Finding.ORIGIN_REFUSED: ("bad", "lock", gettext_lazy("Address refused: will be skipped")),
+    Finding.UNREACHABLE: ("warn", "copy", gettext_lazy("Unreachable: stands before it already")),
+    Finding.TEXT_ONLY: ("warn", "text", gettext_lazy("Text only: no model service")),
+    Finding.CROSS_MODEL: ("info", "info", gettext_lazy("Cross-model")),
+    Finding.READS_MORE: ("info", "vision", gettext_lazy("Reads more than those before")),
+    Finding.LAST: ("", "down", gettext_lazy("Last: its error is the answer")),
+}
+"""Finding → tone, icon, label."""
+
+HINTS: Mapping[Finding, Text] = {
+    Finding.TEXT_ONLY: gettext_lazy("Nobody said what this model reads, so every file becomes a description."),
+    Finding.CROSS_MODEL: gettext_lazy("From here on another model answers; tone and length may differ."),
+    Finding.UNREACHABLE: gettext_lazy("The same provider and model stand higher in the chain. Remove one of them."),
+    Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
+}
+KINDS: Mapping[str, Text] = {
+    "vision": gettext_lazy("images"),
+    "audio": gettext_lazy("sounds"),
+    "video": gettext_lazy("videos"),
+    "file": gettext_lazy("files"),
+}
+FIELDS: Mapping[str, Text] = {
+    "enabled": gettext_lazy("enabled"),
+    "temperature": gettext_lazy("temperature"),
+    "max_tokens": gettext_lazy("max tokens"),
+    "retries": gettext_lazy("retries"),
+    "deadline": gettext_lazy("total deadline"),
+    "first_content": gettext_lazy("first content"),
+    "on_error": gettext_lazy("error policy"),
+    "content": gettext_lazy("content policy"),
+}
+
+
+def joined(words: Sequence[Text]) -> str:
+    """A list as a sentence holds it."""
+    return listed(words)
+
+
+def loss(capabilities: Sequence[str]) -> str:
+    """What is lost from a candidate on; empty when nothing is."""
+    if not capabilities:
+        return ""
+    kinds = joined([KINDS.get(word, word) for word in capabilities])
+    return _("From here on %(kinds)s become descriptions") % {"kinds": kinds}
+
+
+def badges(checked: Checked) -> list[dict[str, Any]]:
+    """The findings of a candidate as badges with their hints."""
+    return [
+        {"tone": tone, "icon": icon, "label": label, "hint": hint(checked, finding)}
+        for finding, (tone, icon, label) in ((each, FINDINGS[each]) for each in checked.findings)
+    ]
+
+
+def hint(checked: Checked, finding: Finding) -> Text:
+    """One more sentence on a finding; empty where its label says everything."""
+    if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
+        return told(checked.detail)
+    return HINTS.get(finding, "")
+
+
+def value_text(value: Any) -> str:
+    """A value of a change."""
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if value in (None, "", {}):
+        return _("nothing")
+    if isinstance(value, Mapping):
+        return joined([f"{key} → {item}" for key, item in value.items()])
+    return str(value)
+
+
+def change_text(change: RouteChange) -> str:
+    """One change of a draft in words."""
+    named = {"name": change.candidate, "before": change.before, "after": change.after}
+    match change.did:
+        case Did.ADDED:
+            return _("%(name)s added at %(after)s") % named
+        case Did.REMOVED:
+            return _("%(name)s removed from %(before)s") % named
+        case Did.MOVED:
+            return _("%(name)s moved from %(before)s to %(after)s") % named
+    field = FIELDS.get(change.field, change.field)
+    values = {"name": change.candidate, "field": field, "value": value_text(change.after)}
+    if change.candidate:
+        return _("%(field)s of %(name)s set to %(value)s") % values
+    return _("%(field)s set to %(value)s") % values

@@ -1,0 +1,1 @@
+"""What belongs to the whole installation? Languages, retention, recording, and what the environment says."""

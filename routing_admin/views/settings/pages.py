@@ -1,0 +1,200 @@
+"""Settings: languages, retention, recording, and what is in force from the environment. One form per question."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tomllib
+from functools import cache
+from typing import Any
+
+import django
+from django.conf import settings
+from django.db import connection
+from django.db.models import Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST, require_safe
+
+from artifacts import sniffer
+from artifacts.models import Artifact
+from capabilities.access import actor_of, administrators_only
+from capabilities.actions.common import allowed
+from capabilities.errors import ActionError, InvalidError
+from capabilities.views.common import say
+from routing_admin.actions import installation as actions
+from routing_admin.configuration import snapshot
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
+from routing_admin.demo import load as demo
+from routing_admin.environment import BASE_DIR
+from routing_admin.forms.settings import DefaultLanguageForm, KeepingForm, LanguageForm, written
+from routing_admin.models import Installation, Language
+from routing_admin.views.session import back
+from routing_admin.views.settings import environment
+
+
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """All of it."""
+    return render(request, "settings/settings.html", context())
+
+
+@require_POST
+@administrators_only
+def default_language(request: HttpRequest) -> HttpResponse:
+    """Sets the language of requests that name none."""
+    form = DefaultLanguageForm(request.POST, codes=list(actions.directives()))
+    if form.is_valid():
+        made = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
+        return saved(request, "languages", _("Default language saved"), made.revision)
+    return section(request, "languages", 422, default_form=form)
+
+
+@require_POST
+@administrators_only
+def language_save(request: HttpRequest) -> HttpResponse:
+    """Adds a language or changes a directive."""
+    form = LanguageForm(request.POST)
+    if form.is_valid():
+        code = form.cleaned_data["code"]
+        try:
+            made = actions.save_language(actor_of(request), code, form.cleaned_data["directive"])
+        except InvalidError as refusal:
+            for problem in refusal.problems:
+                form.add_error(problem.field if problem.field in form.fields else None, problem.message)
+        else:
+            return saved(request, "languages", _("%(code)s saved") % {"code": code}, made.revision)
+    return section(request, "languages", 422, language_form=form)
+
+
+@require_POST
+@administrators_only
+def language_remove(request: HttpRequest) -> HttpResponse:
+    """Removes an added language, or a built-in one's other directive."""
+    code = request.POST.get("code", "")
+    try:
+        made = actions.remove_language(actor_of(request), code)
+    except ActionError as refusal:
+        return section(request, "languages", refusal.status, refusal=str(refusal))
+    return saved(request, "languages", _("%(code)s removed") % {"code": code}, made.revision)
+
+
+@require_POST
+@administrators_only
+def retention(request: HttpRequest) -> HttpResponse:
+    """Saves how long and how much is kept; 409 shows both versions when somebody else did meanwhile."""
+    form = KeepingForm(request.POST)
+    if not form.is_valid():
+        return section(request, "retention", 422, keeping_form=form)
+    now = actions.keeping()
+    if form.cleaned_data["seen"] not in ("", written(now)):
+        return section(request, "retention", 409, keeping_form=form, theirs=now, seen=written(now))
+    try:
+        actions.keep(actor_of(request), form.wanted(), expected=now)
+    except ActionError as refusal:
+        form.add_error(None, str(refusal))
+        return section(request, "retention", refusal.status, keeping_form=form, theirs=actions.keeping())
+    return saved(request, "retention", _("Retention saved"))
+
+
+@require_POST
+@administrators_only
+def bodies(request: HttpRequest) -> HttpResponse:
+    """Starts or stops recording request bodies."""
+    on = bool(request.POST.get("record_bodies"))
+    actions.record_bodies(actor_of(request), on)
+    said = _("Request bodies are recorded from now on") if on else _("Request bodies are no longer recorded")
+    return saved(request, "bodies", said)
+
+
+@require_POST
+@administrators_only
+def demo_remove(request: HttpRequest) -> HttpResponse:
+    """Takes the demo's configuration away as one revision, with Undo, and returns to the page that asked."""
+    made = demo.remove(actor_of(request))
+    say(request, _("Demo data removed"), made.revision)
+    return redirect(back(request))
+
+
+def saved(request: HttpRequest, name: str, said: str, revision: int | None = None) -> HttpResponse:
+    """The section as it is now, or the page again, with a toast and Undo where a revision was made."""
+    say(request, said, revision)
+    return section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
+
+
+def section(request: HttpRequest, name: str, status: int, **more: Any) -> HttpResponse:
+    """One section for htmx, else the whole page, with what was typed."""
+    template = f"settings/{name}.html" if getattr(request, "htmx", None) else "settings/settings.html"
+    return render(request, template, {**context(), **more}, status=status)
+
+
+def context() -> dict[str, Any]:
+    """Everything the page shows."""
+    row = Installation.current()
+    kept = actions.keeping()
+    languages = listed_languages(row.default_language)
+    codes = [line["code"] for line in languages]
+    if row.default_language and row.default_language not in codes:
+        codes.append(row.default_language)
+    return {
+        "installation": row,
+        "sentence": sentence(row),
+        "languages": languages,
+        "default_form": DefaultLanguageForm(initial={"default_language": row.default_language}, codes=codes),
+        "language_form": LanguageForm(),
+        "keeping_form": KeepingForm.showing(kept),
+        "seen": written(kept),
+        "values": environment.values_in_force(),
+        **about(),
+    }
+
+
+def sentence(row: Installation) -> str:
+    """What is so, in one sentence."""
+    days = ngettext("Requests are kept for %(count)s day", "Requests are kept for %(count)s days", row.request_days)
+    bodies = _("with their bodies") if row.record_bodies else _("without their bodies")
+    return _("%(requests)s, %(bodies)s.") % {"requests": days % {"count": row.request_days}, "bodies": bodies}
+
+
+def listed_languages(default: str) -> list[dict[str, Any]]:
+    """Built-in languages and added ones, with the reason why one cannot be removed."""
+    added = dict(Language.objects.values_list("code", "directive"))
+    lines = []
+    for code, directive in {**LANGUAGE_DIRECTIVES, **added}.items():
+        kept = {**LANGUAGE_DIRECTIVES, **{name: text for name, text in added.items() if name != code}}
+        lines.append(
+            {
+                "code": code,
+                "directive": directive,
+                "built_in": code in LANGUAGE_DIRECTIVES,
+                "removable": code in added,
+                "stays": allowed(actions.check_can_remove_language, code, default, kept) if code in added else "",
+            }
+        )
+    return lines
+
+
+def about() -> dict[str, Any]:
+    """What runs here: versions, who detects file types, and how much space is used; no file's content is read."""
+    artifacts = Artifact.objects.aggregate(total=Sum("size"))["total"] or 0
+    return {
+        "version": version(),
+        "python": platform.python_version(),
+        "django": django.get_version(),
+        "database": f"{connection.display_name} {'.'.join(map(str, connection.get_database_version()))}",
+        "detector": sniffer.in_use(),
+        "revision": snapshot.current().revision,
+        "data_dir": settings.DATA_DIR,
+        "database_bytes": environment.sizes(settings.DATA_DIR.glob("*.sqlite3*")),
+        "artifact_bytes": artifacts,
+        "free_bytes": shutil.disk_usage(settings.DATA_DIR).free,
+    }
+
+
+@cache
+def version() -> str:
+    """The product's version, from pyproject.toml."""
+    with (BASE_DIR / "pyproject.toml").open("rb") as file:
+        return str(tomllib.load(file)["project"]["version"])

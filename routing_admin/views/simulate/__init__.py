@@ -1,0 +1,1 @@
+"""What would happen to a request? Simulated with scripted outcomes, or sent for real."""

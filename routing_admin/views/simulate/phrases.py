@@ -1,0 +1,143 @@
+"""A walk in words: outcomes to choose, what became of each candidate, what each receives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.delivery.adaptation import PartDelivery
+from capabilities.core.delivery.decision import SHOWN, Shown
+from capabilities.core.message import ChatRequest, TextPart
+from capabilities.core.vocabulary import Kind
+from capabilities.translated import listed
+from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
+from routing_admin.dispatch.simulation import NOT_REACHED, WORDS
+from routing_admin.request_log.fault_phrases import MEANINGS
+from routing_admin.request_log.logged_sentences import Said
+
+Text = str | Promise
+
+OUTCOMES: Mapping[str, Text] = {
+    "200": gettext_lazy("200 answers"),
+    "429": gettext_lazy("429 rate limited"),
+    "429_wait": gettext_lazy("429 with a long wait"),
+    "quota": gettext_lazy("429 quota used up"),
+    "503": gettext_lazy("503 unavailable"),
+    "500": gettext_lazy("500 failed inside"),
+    "529": gettext_lazy("529 overloaded"),
+    "timeout": gettext_lazy("timeout"),
+    "refused": gettext_lazy("connection refused"),
+    "empty": gettext_lazy("empty answer"),
+    "html": gettext_lazy("a web page"),
+    "cut": gettext_lazy("cut stream"),
+    "400": gettext_lazy("400 bad request"),
+    "401": gettext_lazy("401 key refused"),
+    "402": gettext_lazy("402 no balance"),
+    "403": gettext_lazy("403 forbidden"),
+    "404": gettext_lazy("404 unknown model"),
+    "413": gettext_lazy("413 too large"),
+    "context": gettext_lazy("too long for the model"),
+    "parameter": gettext_lazy("parameter refused"),
+    "cannot_read": gettext_lazy("cannot read images"),
+}
+"""The outcomes a candidate can be given, in the order of the choice; every word of the simulation is here."""
+
+SKIPPED: Mapping[str, Text] = {
+    SkipReason.MISSING.value: gettext_lazy("skipped: provider is gone"),
+    SkipReason.DISABLED.value: gettext_lazy("skipped: disabled"),
+    SkipReason.DUPLICATE.value: gettext_lazy("skipped: stands before it already"),
+    SkipReason.CANNOT_READ.value: gettext_lazy("skipped: cannot read this"),
+    SkipReason.COOLING.value: gettext_lazy("skipped: cooling down"),
+    SkipReason.NO_KEY.value: gettext_lazy("skipped: no key"),
+    SkipReason.ORIGIN_REFUSED.value: gettext_lazy("skipped: address refused"),
+    NOT_REACHED: gettext_lazy("not asked"),
+}
+FILES: Mapping[Kind, Text] = {
+    Kind.TEXT: gettext_lazy("a text"),
+    Kind.IMAGE: gettext_lazy("an image"),
+    Kind.AUDIO: gettext_lazy("a sound"),
+    Kind.VIDEO: gettext_lazy("a video"),
+    Kind.DOCUMENT: gettext_lazy("a document"),
+    Kind.OTHER: gettext_lazy("a file"),
+}
+WAYS: Mapping[Shown, str] = {
+    Shown.AS_IS: gettext_lazy("%(file)s as it is"),  # type: ignore[dict-item]
+    Shown.CONVERTED: gettext_lazy("%(file)s converted"),  # type: ignore[dict-item]
+    Shown.DESCRIBED: gettext_lazy("%(file)s described"),  # type: ignore[dict-item]
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StopView:
+    """One candidate of a walk as the page shows it."""
+
+    place: int
+    name: str
+    tone: str
+    icon: str
+    code: str
+    said: list[str]
+    reason: Said
+    received: str
+    described: bool
+    payload: Any
+    wire: str
+    bytes: int
+    open: bool
+
+
+def code_of(outcome: str, attempt: Attempt | None) -> str:
+    """What a chip says: the status where there was one, how often it was tried, else the fault's or the skip's word."""
+    if attempt is None or outcome in SKIPPED:
+        return str(SKIPPED.get(outcome, outcome))
+    code = "200" if outcome == OK else str(attempt.status_code or outcome)
+    return f"{code} ×{len(attempt.tries)}" if len(attempt.tries) > 1 else code
+
+
+def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
+    """Colour and icon of a stop; `last` is one that nothing came after."""
+    if outcome == OK:
+        return "ok", "check"
+    if outcome in SKIPPED:
+        return "", "right"
+    return ("bad", "stop") if last else ("warn", "refresh")
+
+
+def details(outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery]) -> list[str]:
+    """The line under a candidate's name: how each file went, what its failure means, how long it waited."""
+    said = [str(WAYS[SHOWN[one.delivery.outcome]]) % {"file": FILES[one.file.kind]} for one in deliveries]
+    if outcome in MEANINGS_BY_CODE:
+        said.append(str(MEANINGS_BY_CODE[outcome]))
+    if attempt and attempt.waits:
+        waits = listed(f"{seconds:.1f} s" for seconds in attempt.waits)
+        said.append(_("waits %(times)s") % {"times": waits})
+    if attempt and attempt.dropped_params:
+        said.append(_("without %(names)s") % {"names": listed(attempt.dropped_params)})
+    return said
+
+
+MEANINGS_BY_CODE: Mapping[str, Text] = {fault.value: text for fault, text in MEANINGS.items()}
+
+
+def received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
+    """The words a candidate reads, message by message; what it gets as a file is named in angle brackets."""
+    went = {(one.message, one.part): one for one in deliveries}
+    blocks = []
+    for at, message in enumerate(chat.messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, TextPart):
+                blocks.append(part.text)
+            elif (at, place) in went:
+                one = went[at, place]
+                blocks.append(one.text or f"<{one.file.filename or one.file.mime_type}>")
+    return "\n\n".join(block for block in blocks if block)
+
+
+def complete() -> bool:
+    """Whether every word of the simulation can be chosen."""
+    return set(OUTCOMES) == set(WORDS)

@@ -1,0 +1,117 @@
+"""`python -m tests.bench.bench_fallback`: from failure to the next dispatch, and what our way adds to a direct call.
+
+Over real sockets against the fault lab, one after the other, on this machine: medians and 99th percentiles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import statistics
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+import httpx
+
+from capabilities.core.providers.origins import OriginPolicy
+from routing_admin.core.fallback.chain import Candidate
+from routing_admin.upstream import Upstream
+from tests.lab import Lab
+from tests.routing.network_runs import HELLO, Journey, Target, protocol
+
+CALLS = 300
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Milliseconds, measured one after the other."""
+
+    name: str
+    values: list[float]
+
+    @property
+    def median(self) -> float:
+        """The middle value."""
+        return statistics.median(self.values)
+
+    @property
+    def p99(self) -> float:
+        """The value that one in a hundred exceeds."""
+        return statistics.quantiles(self.values, n=100)[98]
+
+    def line(self) -> str:
+        """One row of the table."""
+        return f"{self.name:<52} {self.median:>10.2f} {self.p99:>10.2f}"
+
+
+async def failover(lab: Lab, upstream: Upstream, play: str, *, stream: bool, calls: int) -> Measured:
+    """From the end of the failing answer to the arrival of the next candidate's request."""
+    urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
+    chain = (Candidate(0, "bad", f"fault:{play}"), Candidate(1, "good", "lab-model"))
+    values = []
+    for _ in range(calls):
+        lab.requests.clear()
+        await Journey(urls, protocol("openai"), stream, upstream=upstream, keep=True).walk(*chain)
+        first, second = lab.requests
+        values.append((second.arrived_at - (first.ended_at or 0)) * 1000)
+    return Measured(f"failure → next dispatch: {play}{', stream' if stream else ''} (ms)", values)
+
+
+async def ours(lab: Lab, upstream: Upstream, calls: int) -> Measured:
+    """A healthy call through plan, walk and upstream."""
+    journey = Journey({"up": lab.url("openai", "up")}, protocol("openai"), upstream=upstream, keep=True)
+    return Measured("a healthy call through the walk (ms)", [await _timed(journey.walk(*UP)) for _ in range(calls)])
+
+
+UP = (Candidate(0, "up", "lab-model"),)
+
+
+async def direct(lab: Lab, calls: int) -> Measured:
+    """The same bytes sent with a plain client."""
+    target = Target("up", lab.url("openai", "up"), "lab-model", "sk-secret-key-1234567890")
+    request = protocol("openai").encode(HELLO, target, stream=False)
+    async with httpx.AsyncClient(trust_env=False) as client:
+
+        async def once() -> object:
+            answer = await client.post(request.url, headers=dict(request.headers), content=request.pieces()[0])
+            return json.loads(answer.content)
+
+        return Measured("the same call with a plain httpx client (ms)", [await _timed(once()) for _ in range(calls)])
+
+
+async def _timed(work: Awaitable[object]) -> float:
+    began = time.perf_counter()
+    await work
+    return (time.perf_counter() - began) * 1000
+
+
+async def measure(calls: int = CALLS) -> list[Measured]:
+    """Every row of the table."""
+    upstream = Upstream(OriginPolicy(everything=True))
+    with Lab() as lab:
+        await ours(lab, upstream, 20)
+        rows = [
+            await failover(lab, upstream, "http_529", stream=False, calls=calls),
+            await failover(lab, upstream, "http_529", stream=True, calls=calls),
+            await failover(lab, upstream, "wait", stream=False, calls=calls),
+            await direct(lab, calls),
+            await ours(lab, upstream, calls),
+        ]
+        await upstream.close()
+    return rows
+
+
+def main() -> None:
+    """Prints the table."""
+    logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # one line a switch would bury the table
+    rows = asyncio.run(measure())
+    print(f"{'':<52} {'median':>10} {'p99':>10}")
+    for row in rows:
+        print(row.line())
+    print(f"{'added to a direct call (median, ms)':<52} {rows[-1].median - rows[-2].median:>10.2f}")
+
+
+if __name__ == "__main__":
+    main()

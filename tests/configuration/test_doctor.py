@@ -1,0 +1,108 @@
+"""The examination finds each thing that can be broken, says where, and changes nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.conf import settings as configured
+from django.contrib.auth.models import User
+from django.core.management import call_command
+
+from artifacts.actions import store_bytes
+from artifacts.storage.content import byte_store
+from capabilities.models import Provider
+from capabilities.ports import SYSTEM, Act, ports
+from capabilities.secrets import store_key
+from routing_admin.configuration import integrity
+from routing_admin.configuration.integrity import CHECKS
+from routing_admin.demo import load as demo
+from routing_admin.models import Revision, TaskRoute
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture(autouse=True)
+def _whole() -> None:
+    """An installation in which everything is right."""
+    demo.load()
+    User.objects.create_superuser("admin", password="correct horse battery staple")
+
+
+def problems() -> dict[str, list[str]]:
+    return {name: found for name, check in CHECKS.items() if (found := check())}
+
+
+def path_of(sha256: str) -> Path:
+    return next((Path(configured.DATA_DIR) / "artifacts").rglob(sha256))
+
+
+def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every check says ok and the command ends with 0."""
+    store_bytes(SYSTEM, b"whole", filename="a.bin")
+    assert problems() == {}
+    call_command("doctor")
+    assert capsys.readouterr().out.count("ok ") == len(CHECKS) + 1
+
+
+def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
+    """Every byte is read again, whatever was remembered."""
+    missing = store_bytes(SYSTEM, b"will be missing", filename="a.bin")
+    damaged = store_bytes(SYSTEM, b"will be damaged", filename="b.bin")
+    byte_store().delete(missing.sha256)
+    path = path_of(damaged.sha256)
+    os.chmod(path, 0o600)
+    path.write_bytes(b"will be DAMAGED")
+    found = " ".join(problems()["artifacts"])
+    assert missing.pk in found
+    assert damaged.pk in found
+
+
+def test_rows_that_were_written_past_the_ledger_are_found() -> None:
+    """What the rows say is what the newest revision says."""
+    TaskRoute.objects.filter(task_type="planning").update(temperature=1.5)
+    assert list(problems()) == ["configuration"]
+
+
+def test_a_revision_that_was_changed_afterwards_is_found() -> None:
+    """Its digest tells."""
+    revision = Revision.objects.latest("number")
+    revision.snapshot["providers"] = []
+    Revision.objects.filter(pk=revision.pk).update(snapshot=revision.snapshot)
+    assert f"Revision {revision.number} is not what was written" in problems()["history"][0]
+
+
+def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: Any) -> None:
+    """After the encryption keys were lost."""
+    with ports.ledger.change(SYSTEM, Act("test")):
+        provider = Provider.objects.get(name="openai")
+        provider.key_source = "stored"
+        provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)
+        provider.save()
+    assert problems() == {}
+    settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    found = problems()["provider keys"]
+    assert found[0].startswith("openai: ")
+    assert "secret" not in found[0]
+
+
+def test_an_installation_nobody_can_administrate_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command says how to get in again and ends with 1."""
+    User.objects.update(is_active=False)
+    with pytest.raises(SystemExit) as end:
+        call_command("doctor")
+    assert end.value.code == 1
+    assert "changepassword" in capsys.readouterr().err
+
+
+def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -> None:
+    """The files of the data directory are their owner's alone."""
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "keys").write_text("k")
+    os.chmod(tmp_path / "keys", 0o644)
+    assert len(integrity.secrecy()) == 1
+    os.chmod(tmp_path / "keys", 0o600)
+    assert integrity.secrecy() == []

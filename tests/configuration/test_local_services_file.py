@@ -1,0 +1,78 @@
+"""`llmservices.local.json` beside `llmservices.json` is read instead of it wherever that is named (decision 5)."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from routing_admin.configuration import snapshot
+from routing_admin.models import Revision
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def services(name: str) -> str:
+    entry = {"id": name, "name": name, "baseURL": "https://api.example.com/v1", "model": "m"}
+    more = {"apiKey": "", "capabilityTags": [], "capabilities": {"input": ["text"], "output": ["text"]}}
+    return json.dumps({"services": [{**entry, **more, "description": "A model."}]})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "llmservices.json").write_text(services("common"))
+    (tmp_path / "llmservices.local.json").write_text(services("local"))
+    return tmp_path / "llmservices.json"
+
+
+def run(*arguments: Any) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command(*[str(each) for each in arguments], stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def stored() -> list[str]:
+    return [service.id for service in snapshot.refresh().configuration.services]
+
+
+@pytest.mark.requirement("MCR-1.1")
+def test_import_config_reads_the_local_file_and_says_so(file: Path) -> None:
+    """The common file beside it is not read; which one was stands on stderr."""
+    _, told = run("import_config", file)
+    assert f"Reading {file.with_name('llmservices.local.json')} instead of {file}." in told
+    assert stored() == ["local"]
+
+
+def test_a_local_file_that_is_named_beside_the_common_one_is_read_once(file: Path) -> None:
+    """Both names lead to one document, which does not meet itself."""
+    run("import_config", file, file.with_name("llmservices.local.json"))
+    assert stored() == ["local"]
+
+
+def test_without_a_local_file_the_common_one_is_read(file: Path) -> None:
+    """And nothing is said about it."""
+    file.with_name("llmservices.local.json").unlink()
+    _, told = run("import_config", file)
+    assert "instead" not in told
+    assert stored() == ["common"]
+
+
+def test_check_config_checks_what_would_be_read(file: Path) -> None:
+    """A fault in the local file is found, though the common one is good."""
+    file.with_name("llmservices.local.json").write_text("{}")
+    with pytest.raises(SystemExit):
+        run("check_config", file)
+    assert not Revision.objects.exists()
+
+
+def test_the_first_start_reads_the_local_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLM_SERVICES_CONFIG names the common file."""
+    monkeypatch.setenv("LLM_SERVICES_CONFIG", str(file))
+    monkeypatch.delenv("LLM_ROUTING_CONFIG", raising=False)
+    _, told = run("bootstrap", "--no-demo")
+    assert "llmservices.local.json instead of" in told
+    assert stored() == ["local"]

@@ -1,0 +1,108 @@
+"""Retention carried out: what is past its time goes with everything that hangs on it, the rest stays."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.management import call_command
+from django.utils import timezone
+
+from artifacts.actions import store_bytes
+from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
+from capabilities.models import Agent
+from capabilities.ports import SYSTEM
+from routing_admin.actions.installation import Keeping, keep
+from routing_admin.actions.pruning import BATCH, UNDO, Pruned, prune
+from routing_admin.configuration import snapshot
+from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+NOW = timezone.now()
+DAY = timedelta(days=1)
+
+
+def request(name: str, age: timedelta) -> RequestLog:
+    row = RequestLog.objects.create(id=name, started_at=NOW - age, surface="chat", outcome="ok", body={"secret": name})
+    AttemptLog.objects.create(request=row, position=0, provider="p", outcome="ok", at=row.started_at)
+    return row
+
+
+def artifact(data: bytes, **dates: Any) -> Artifact:
+    row = store_bytes(SYSTEM, data, filename="a.bin")
+    Artifact.objects.filter(pk=row.pk).update(**dates)
+    return row
+
+
+def test_requests_past_their_days_go_with_attempts_and_bodies() -> None:
+    """The boundary is the settings page's number of days."""
+    keep(SYSTEM, Keeping(7))
+    request("old", 7 * DAY + timedelta(seconds=1))
+    request("young", 7 * DAY - timedelta(seconds=1))
+    assert prune(SYSTEM, NOW).requests == 1
+    assert list(RequestLog.objects.values_list("id", flat=True)) == ["young"]
+    assert list(AttemptLog.objects.values_list("request_id", flat=True)) == ["young"]
+
+
+def test_more_than_a_batch_goes_too() -> None:
+    """Batches go on until nothing is left."""
+    RequestLog.objects.bulk_create(
+        RequestLog(id=f"r{n}", started_at=NOW - 31 * DAY, surface="chat", outcome="ok") for n in range(BATCH + 3)
+    )
+    assert prune(SYSTEM, NOW).requests == BATCH + 3
+    assert not RequestLog.objects.exists()
+
+
+def test_an_expired_artifact_goes_with_its_bytes() -> None:
+    """So does one that was deleted a day ago; what was deleted just now can still be taken back."""
+    expired = artifact(b"expired", expires_at=NOW - DAY)
+    deleted = artifact(b"deleted", deleted_at=NOW - UNDO)
+    recent = artifact(b"recent", deleted_at=NOW - UNDO + timedelta(minutes=1))
+    living = artifact(b"living", expires_at=NOW + DAY)
+    done = prune(SYSTEM, NOW)
+    assert (done.artifacts, done.bytes) == (2, len(b"expired") + len(b"deleted"))
+    kept = {row.pk: byte_store().exists(row.sha256) for row in (expired, deleted, recent, living)}
+    assert kept == {expired.pk: False, deleted.pk: False, recent.pk: True, living.pk: True}
+    assert set(Artifact.objects.values_list("pk", flat=True)) == {recent.pk, living.pk}
+
+
+def test_bytes_that_another_artifact_has_stay() -> None:
+    """Equal files are stored once."""
+    gone, stays = artifact(b"the same", expires_at=NOW - DAY), artifact(b"the same")
+    done = prune(SYSTEM, NOW)
+    assert (done.artifacts, done.bytes) == (1, 0)
+    assert gone.sha256 == stays.sha256
+    byte_store().verify(stays.sha256)
+
+
+def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
+    """An administrator's agent never does, whatever its date."""
+    Session.objects.create(session_key="ended", session_data="", expire_date=NOW - DAY)
+    Session.objects.create(session_key="open", session_data="", expire_date=NOW + DAY)
+    Agent.objects.create(agent_id="old", origin=Agent.Origin.RUNTIME, expires_at=NOW - 2 * UNDO)
+    Agent.objects.create(agent_id="living", origin=Agent.Origin.RUNTIME, expires_at=NOW + DAY)
+    Agent.objects.create(agent_id="ours", expires_at=NOW - 2 * UNDO)
+    done = prune(SYSTEM, NOW)
+    assert (done.sessions, done.agents) == (1, 1)
+    assert set(Agent.objects.values_list("agent_id", flat=True)) == {"living", "ours"}
+
+
+def test_pruning_is_audited_when_there_was_something() -> None:
+    """Who, when and how much; nothing to do is no event, and the second time there is nothing to do."""
+    Installation.objects.get_or_create(id=1)
+    request("old", 31 * DAY)
+    prune(SYSTEM, NOW)
+    assert AuditEvent.objects.get(action="installation.prune").details["requests"] == 1
+    assert prune(SYSTEM, NOW) == Pruned()
+    assert AuditEvent.objects.count() == 1
+
+
+def test_the_command_says_what_went(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line."""
+    request("old", 31 * DAY)
+    snapshot.forget()
+    call_command("prune")
+    assert capsys.readouterr().out.startswith("Removed 1 requests, 0 artifacts (0 B)")

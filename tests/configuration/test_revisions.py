@@ -1,0 +1,279 @@
+"""Changing things safely: one transaction, one revision, one audit event, or nothing."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.models import ProtectedError
+
+from capabilities import actions as capability_actions
+from capabilities.actions import KeyChange
+from capabilities.actions.providers import KeyAct
+from capabilities.core.message import FilePart
+from capabilities.core.vocabulary import Kind
+from capabilities.errors import ConflictError, InUseError, InvalidError
+from capabilities.models import Agent, Provider, Service, StoredKey
+from capabilities.ports import Act, Actor, ports
+from routing_admin import actions
+from routing_admin.configuration import rows, snapshot
+from routing_admin.core.configuration.specs import EMPTY, CandidateSpec
+from routing_admin.demo import load as demo
+from routing_admin.models import AuditEvent, Candidate, Revision, TaskRoute
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADA = Actor("person", "ada")
+EXAMPLES = Path(__file__).parent.parent / "routing" / "examples"
+
+
+@pytest.fixture
+def demo_loaded() -> None:
+    demo.load()
+
+
+def make_provider(name: str = "deepseek", **fields: object) -> Provider:
+    values = {"endpoint": "https://api.deepseek.com", "default_model": "deepseek-chat", **fields}
+    row = Provider(name=name, **values)
+    capability_actions.save_provider(ADA, row)
+    return row
+
+
+def test_a_change_makes_one_revision_and_one_audit_event() -> None:
+    """Law: what changed, who did it and the whole new state are written together."""
+    make_provider()
+    revision = Revision.objects.get()
+    assert (revision.actor, revision.changes[0]["kind"], revision.changes[0]["name"]) == ("ada", "provider", "deepseek")
+    event = AuditEvent.objects.get()
+    assert (event.action, event.object_name, event.revision) == ("provider.add", "deepseek", revision.number)
+
+
+def test_a_change_that_changes_nothing_makes_no_revision() -> None:
+    """Law: history holds differences, the audit log holds acts."""
+    provider = make_provider()
+    capability_actions.save_provider(ADA, provider)
+    assert (Revision.objects.count(), AuditEvent.objects.count()) == (1, 2)
+
+
+def test_changes_inside_a_change_join_its_revision(demo_loaded: None) -> None:
+    """Law: an import, a demo, a bulk edit is one revision however many actions it took."""
+    assert Revision.objects.count() == 1
+    assert AuditEvent.objects.filter(action="configuration.import", revision=Revision.objects.get().number).exists()
+
+
+def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo_loaded: None) -> None:
+    """Law: what an action returns has the revision it made; one that joined has the one it became part of."""
+    with ports.ledger.change(ADA, Act("test")) as outer:
+        inner = actions.save_alias(ADA, "gpt-4o", "task:default")
+        assert inner.revision is None
+    assert inner.revision == outer.revision == Revision.objects.latest("number").number
+    assert actions.save_alias(ADA, "gpt-4o", "task:default").revision is None
+
+
+def test_an_invalid_configuration_is_rolled_back_whole(demo_loaded: None) -> None:
+    """Law: the check at the end of a change undoes all of it; nothing is half done."""
+    before = rows.read()
+    with pytest.raises(InvalidError) as refused, ports.ledger.change(ADA, Act("test")):
+        TaskRoute.objects.create(task_type="hollow", position=99)
+    assert "hollow" in str(refused.value)
+    assert rows.read() == before
+    assert Revision.objects.count() == 1
+
+
+def test_a_stale_version_is_refused_and_changes_nothing() -> None:
+    """Law: the second of two people who started from the same version is told so."""
+    provider = make_provider()
+    seen = provider.version
+    capability_actions.save_provider(ADA, provider, expected=seen)
+    stale = Provider.objects.get()
+    stale.default_model = "other"
+    with pytest.raises(ConflictError):
+        capability_actions.save_provider(ADA, stale, expected=seen)
+    assert Provider.objects.get().default_model == "deepseek-chat"
+
+
+def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo_loaded: None) -> None:
+    """Law: Undo restores the state before; undoing the Undo restores the state after."""
+    before = rows.read()
+    make_provider()
+    after = rows.read()
+    undone = actions.undo(ADA, Revision.objects.first().number)
+    assert rows.read() == before
+    actions.undo(ADA, undone.revision)
+    assert rows.read() == after
+
+
+def test_undo_of_an_older_revision_is_refused(demo_loaded: None) -> None:
+    """Law: Undo never takes somebody else's later change away silently."""
+    first = Revision.objects.first().number
+    make_provider()
+    with pytest.raises(ConflictError):
+        actions.undo(ADA, first)
+
+
+def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo_loaded: None) -> None:
+    """Law: "Remove demo data" is one click with Undo (CONTRACT §7)."""
+    before = rows.read()
+    gone = demo.remove(ADA)
+    assert rows.read() == EMPTY
+    actions.undo(ADA, gone.revision)
+    assert rows.read() == before
+
+
+def test_a_deleted_provider_comes_back_with_its_key() -> None:
+    """Law: Undo gives back what was there, the stored key included, though history holds only its fingerprint."""
+    provider = make_provider()
+    capability_actions.save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
+    capability_actions.delete_provider(ADA, provider)
+    actions.undo(ADA, Revision.objects.first().number)
+    assert snapshot.current().keys["deepseek"].value == "sk-very-secret-0123456789"
+    assert "very-secret" not in str(list(Revision.objects.values())) + str(list(AuditEvent.objects.values()))
+
+
+def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
+    """Law: a key is given for one origin; whoever changes the address has to enter it again."""
+    provider = make_provider()
+    capability_actions.save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
+    provider.endpoint = "https://elsewhere.example.org"
+    capability_actions.save_provider(ADA, provider)
+    assert not snapshot.current().keys["deepseek"].usable
+    assert StoredKey.objects.get().ciphertext.find("sk-very") == -1
+
+
+def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
+    """Law: `${ENV}` never reads anything but a provider's key (decision 10)."""
+    with pytest.raises(InvalidError):
+        capability_actions.save_provider(
+            ADA, Provider(name="x", endpoint="https://x.example"), key=KeyChange(KeyAct.SET, "${DATABASE_URL}")
+        )
+    assert not Provider.objects.exists()
+
+
+@pytest.mark.requirement("MMR-E1")
+def test_the_environment_overrides_a_stored_key() -> None:
+    """Law: `LLM_PROVIDER_{NAME}_API_KEY` wins over what the row says, and an empty one does not."""
+    provider = make_provider("Deep Seek")
+    capability_actions.save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-stored-0123456789"))
+    os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"] = "sk-from-environment"
+    try:
+        assert snapshot.build().keys["Deep Seek"].value == "sk-from-environment"
+        os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"] = ""
+        assert snapshot.build().keys["Deep Seek"].value == "sk-stored-0123456789"
+    finally:
+        del os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"]
+
+
+def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo_loaded: None) -> None:
+    """Law: the action refuses with the users' names, and the database would refuse too."""
+    echo = Provider.objects.get(name="echo")
+    with pytest.raises(InUseError, match="design"):
+        capability_actions.delete_provider(ADA, echo)
+    with pytest.raises(ProtectedError):
+        echo.delete()
+
+
+def test_the_database_keeps_chains_free_of_gaps(demo_loaded: None) -> None:
+    """Law: no writer, not even a raw statement, leaves a hole in a chain."""
+    route = TaskRoute.objects.get(task_type="design")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Candidate.objects.create(route=route, position=9, provider=Provider.objects.get(name="echo"))
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM routing_admin_candidate WHERE route_id = %s AND position = 1", [route.pk])
+    assert list(route.candidates.values_list("position", flat=True)) == [1, 2]
+
+
+def test_a_chain_is_reordered_as_one_revision(demo_loaded: None) -> None:
+    """Law: saving a draft of a chain is one revision that says what moved."""
+    route = TaskRoute.objects.get(task_type="design")
+    chain = [
+        CandidateSpec("echo", "echo-vision"),
+        CandidateSpec("echo", "echo-503"),
+        CandidateSpec("echo", "echo-text"),
+    ]
+    actions.save_route(ADA, route, chain, expected=route.version)
+    assert [str(candidate) for candidate in route.candidates.all()] == [
+        "echo/echo-vision",
+        "echo/echo-503",
+        "echo/echo-text",
+    ]
+    assert Revision.objects.count() == 2
+
+
+def test_the_default_route_has_to_stay(demo_loaded: None) -> None:
+    """Law: while there are other routes, what has no route of its own needs somewhere to go."""
+    with pytest.raises(InUseError):
+        actions.delete_route(ADA, TaskRoute.objects.get(task_type="default"))
+
+
+def test_rows_give_back_the_value_they_were_written_from() -> None:
+    """Law: rows and JSON are two forms of one value (idea 7): write, then read, is the same value."""
+    files = [(EXAMPLES / name).read_bytes() for name in ("llm-routing.json", "llmservices.json")]
+    preview = actions.preview_import(files)
+    actions.import_configuration(ADA, files)
+    assert rows.read() == preview.imported.configuration
+
+
+def test_an_agent_uses_a_service_or_a_route_that_is_there(demo_loaded: None) -> None:
+    """Law: an agent names one thing, and that thing exists."""
+    service = Service.objects.get(service_id="echo-text")
+    with pytest.raises(InvalidError):
+        capability_actions.save_agent(ADA, Agent(agent_id="both", service=service, task_type="design"))
+    with pytest.raises(InvalidError):
+        capability_actions.save_agent(ADA, Agent(agent_id="lost", task_type="nowhere"))
+    capability_actions.save_agent(ADA, Agent(agent_id="designer", task_type="design"))
+    assert snapshot.current().directory.get("designer").service_id == "echo-503"
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
+    """Law: SQLite writers queue (transaction_mode IMMEDIATE); every change gets its own revision."""
+
+    def write(number: int) -> None:
+        try:
+            make_provider(f"provider-{number}")
+        finally:
+            connection.close()
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert (Provider.objects.count(), Revision.objects.count()) == (8, 8)
+
+
+def test_descriptions_name_the_agents_that_can_really_read_a_file(demo_loaded: None) -> None:
+    """Law: who is suggested is decided as deliveries are: by capability, type and limits, not by the word alone."""
+    picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
+    sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
+    odd = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
+    assert ports.installed.agents_for(picture) == ["multimodal-agent", "vision-agent"]
+    assert ports.installed.agents_for(sound) == ["multimodal-agent"]
+    assert ports.installed.agents_for(odd) == []
+    assert ports.installed.agents_for(picture, but="vision-agent") == ["multimodal-agent"]
+
+
+def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo_loaded: None) -> None:
+    """Law: only what is as the demo brought it goes; a route of one's own keeps its provider and the default."""
+    mine = TaskRoute(task_type="mine")
+    actions.save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
+    demo.remove(ADA)
+    left = rows.read()
+    assert [route.task_type for route in left.routes] == ["default", "mine"]
+    assert [provider.name for provider in left.providers] == ["echo"]
+    assert (left.agents, left.services) == ((), ())
+
+
+def test_a_dry_run_refuses_what_applying_would_refuse() -> None:
+    """Law: the preview of an import has the ledger's last word, too; a slash in a provider's name is told at once."""
+    files = [
+        b'{"providers": [{"providerName": "a/b", "apiKey": "", "endpoint": "https://x.example/v1",'
+        b' "defaultModel": "m"}],'
+        b' "routing": {"default": {"provider": "a/b"}}}'
+    ]
+    preview = actions.preview_import(files)
+    assert not preview.imported.accepted
+    with pytest.raises(InvalidError):
+        actions.import_configuration(ADA, files)

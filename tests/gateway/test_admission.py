@@ -1,0 +1,116 @@
+"""At the door: keys in the wrong place, methods, damaged files, and a start without a developer's packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+
+from artifacts.actions import store_bytes
+from artifacts.storage.content import byte_store
+from capabilities.ports import SYSTEM
+from routing_admin.models import RequestLog
+from tests.gateway.plane import PNG, install, post, said
+from tests.gateway.serving import ROOT
+
+
+@pytest.fixture
+def key(db) -> str:
+    return install()
+
+
+rows = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@rows
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        ("/v1/models", "get"),
+        ("/v1/files", "get"),
+        ("/v1/chat/completions", "post"),
+        ("/api/v1/services", "get"),
+        ("/api/v1/llm/send", "post"),
+    ],
+)
+@pytest.mark.parametrize("written", [str, lambda key: quote(key.replace("_", "%5F"), safe="%")])
+def test_a_key_in_the_address_is_refused_and_written_nowhere(key, caplog, path, method, written):
+    """400 whatever the headers say, with the way to send it; neither the answer nor any log holds the key."""
+    headers = {"authorization": f"Bearer {key}"}
+    address = f"{path}?api_key={written(key)}"
+    send = getattr(Client(), method)
+    response = (
+        send(address, "{}", content_type="application/json", headers=headers)
+        if method == "post"
+        else send(address, headers=headers)
+    )
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert (error["code"] if isinstance(error, dict) else error) == "key_in_url"
+    assert "Authorization" in response.content.decode()
+    secret = key.split("_", 2)[2]
+    assert secret not in response.content.decode() + caplog.text
+    assert not RequestLog.objects.exists()
+
+
+@rows
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models/auto", "/v1/files"])
+def test_head_says_what_get_would_without_its_body(key, path):
+    """Where there is something to get: the same status and length; where there is not, 405 names what there is."""
+    headers = {"authorization": f"Bearer {key}"}
+    whole, head = Client().get(path, headers=headers), Client().head(path, headers=headers)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["Content-Length"] == whole.headers["Content-Length"]
+
+
+@rows
+def test_a_method_that_is_not_there_names_those_that_are(key):
+    """405 with `Allow`, in OpenAI's shape; for HEAD without a body."""
+    for method in ("get", "put", "head"):
+        response = getattr(Client(), method)("/v1/chat/completions", headers={"authorization": f"Bearer {key}"})
+        assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+
+
+@rows
+@pytest.mark.parametrize("harm", ["remove", "change"])
+def test_damaged_bytes_are_told_to_the_model_and_never_sent(key, harm):
+    """The request is answered; the model that could see learns that the file cannot be read, under its reference."""
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    with byte_store().local_path(row.sha256) as path:
+        path.chmod(0o600)
+        if harm == "remove":
+            path.unlink()
+        else:
+            path.write_bytes(b"x" * len(PNG))
+    part = {"type": "file", "file": {"file_id": row.ref}}
+    response = post(key, said(part, model="echo-vision"))
+    assert response.status_code == 200
+    answer = response.json()["choices"][0]["message"]["content"]
+    assert row.id in answer
+    assert response.headers["x-routing-adaptation"] != "image=native"
+
+
+HIDDEN = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Hidden(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("django_stubs_ext", "mypy", "pytest", "hypothesis", "playwright"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Hidden())
+import routing_admin.asgi
+"""
+
+
+def test_the_product_starts_without_a_developers_packages(tmp_path):
+    """The server's application is imported with the packages for tests and types hidden, and without a warning."""
+    environment = {"PATH": "/usr/bin:/bin", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", HIDDEN], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,147 @@
+"""A scripted upstream, a clock that only moves when told, and generated chains: what the chapters on routing share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+from capabilities.core.wire import Answer, Failure, Fault
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
+from routing_admin.core.fallback.chain import Call, Candidate, Done, Plan
+from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.drivers import drive
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.fallback.memory import Memory
+from routing_admin.core.fallback.run import Surroundings, Walk
+
+STATUS_FAULTS = {
+    400: Fault.HTTP_400,
+    401: Fault.HTTP_401,
+    402: Fault.HTTP_402,
+    403: Fault.HTTP_403,
+    404: Fault.HTTP_404,
+    429: Fault.HTTP_429,
+    500: Fault.HTTP_500,
+    502: Fault.HTTP_502,
+    503: Fault.HTTP_503,
+    504: Fault.HTTP_504,
+    529: Fault.HTTP_529,
+}
+
+Word = int | str | Failure
+Outcome = Answer | Failure
+
+
+def outcome(word: Word) -> Outcome:
+    """A status as the failure it means, a text as an answer, a failure as itself."""
+    if isinstance(word, Failure):
+        return word
+    if isinstance(word, int):
+        return Failure(STATUS_FAULTS[word], f"status {word}", word)
+    return Answer(word)
+
+
+@dataclass
+class Clock:
+    """Time as a value: seconds that pass when the test says so."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class RealClock(Clock):
+    """The machine's own time, for walks over real sockets."""
+
+    def __call__(self) -> float:
+        return time.monotonic()
+
+
+@dataclass
+class FakeUpstream:
+    """Answers from a script by provider; the last word of a script is repeated. Every call takes `seconds`."""
+
+    script: Mapping[str, Sequence[Word]]
+    clock: Clock = field(default_factory=Clock)
+    seconds: float = 0.01
+    calls: list[Call] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+
+    def __call__(self, call: Call) -> Outcome:
+        words = self.script[call.candidate.provider]
+        asked = sum(1 for one in self.calls if one.candidate.provider == call.candidate.provider)
+        self.calls.append(call)
+        self.times.append(self.clock.now)
+        self.clock.sleep(self.seconds)
+        return outcome(words[min(asked, len(words) - 1)])
+
+    @property
+    def asked(self) -> list[str]:
+        """Providers in the order they were called, each try counted."""
+        return [call.candidate.provider for call in self.calls]
+
+
+@dataclass
+class Stage:
+    """One world in which walks happen: a clock, cooldowns, randomness at its upper end."""
+
+    clock: Clock = field(default_factory=Clock)
+    random: float = 0.5
+    waits: list[float] = field(default_factory=list)
+    surroundings: Surroundings = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = (LocalCooldowns(self.clock), Memory(self.clock))
+        self.surroundings = Surroundings(self.clock, lambda: self.random, *known)
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.clock.sleep(seconds)
+
+    def walk(self, plan: Plan, upstream: FakeUpstream, *, stream: bool = False) -> Done[Answer] | RouterError:
+        """The walk's end as a value."""
+        upstream.clock = self.clock
+        walk: Walk[Answer] = Walk(plan, self.surroundings, stream=stream)
+        try:
+            return drive(walk, upstream, self.sleep)
+        except RouterError as error:
+            return error
+
+
+def chain(*providers: str) -> tuple[Candidate, ...]:
+    """Candidates of these providers, each with the model `m`."""
+    return tuple(Candidate(at, provider, "m") for at, provider in enumerate(providers))
+
+
+NAMES = ("deepseek", "gemini", "qwen", "openai", "zhipu", "moonshot")
+TASKS = ("planning", "design", "chapter_generation", "constructor", "__proto__", "任务")
+
+temperatures = st.none() | st.sampled_from([0.0, 0.3, 1.0, 2.0])
+token_limits = st.none() | st.integers(1, 100_000)
+languages = st.sampled_from(["en", "zh", "zh-CN", "en-GB", "fr", "", "EN"]) | st.text(max_size=5)
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> Configuration:
+    """Providers, a default route and some others, each with a chain over the providers."""
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
+    providers = tuple(ProviderSpec(name, f"https://{name}.example/v1", f"{name}-large") for name in names)
+
+    def route(task: str) -> RouteSpec:
+        chosen = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+        primary = CandidateSpec(chosen[0], draw(st.none() | st.just("special")))
+        rest = tuple(CandidateSpec(name, None, draw(temperatures), draw(token_limits)) for name in chosen[1:])
+        return RouteSpec(task, (primary, *rest), draw(temperatures), draw(token_limits))
+
+    tasks = draw(st.lists(st.sampled_from(TASKS), unique=True))
+    default_language = draw(st.none() | st.sampled_from(["en", "zh", "zh-CN"]))
+    return Configuration(
+        providers, routes=tuple(route(task) for task in ("default", *tasks)), default_language=default_language
+    )
