@@ -53,7 +53,7 @@ class Label:
     encoding: str | None = None
 
 
-class Said(TypedDict, total=False):
+class LabelFields(TypedDict, total=False):
     """The fields of a `Label`, as keywords."""
 
     owner: str
@@ -67,7 +67,7 @@ class Said(TypedDict, total=False):
     encoding: str | None
 
 
-def store_upload(actor: Actor, uploaded: ReceivedFile, **said: Unpack[Said]) -> Artifact:
+def store_upload(actor: Actor, uploaded: ReceivedFile, **said: Unpack[LabelFields]) -> Artifact:
     """Keeps a file that came in with a request; the name and type it came with stand where nothing else is said."""
     label = Label(**said)
     check_label(label)
@@ -82,7 +82,12 @@ def store_upload(actor: Actor, uploaded: ReceivedFile, **said: Unpack[Said]) -> 
 
 
 def store_blocks(
-    actor: Actor, blocks: Iterable[bytes], *, once: bool = False, max_bytes: int | None = None, **said: Unpack[Said]
+    actor: Actor,
+    blocks: Iterable[bytes],
+    *,
+    once: bool = False,
+    max_bytes: int | None = None,
+    **said: Unpack[LabelFields],
 ) -> Artifact:
     """Keeps a stream of bytes. With `once`, equal bytes of the same owner stay the one artifact they are already:
     for media inside requests, which come again with every turn. Raises `TooLargeError` over `max_bytes`."""
@@ -97,12 +102,12 @@ def store_blocks(
     return _write(actor, kept, label)
 
 
-def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **said: Unpack[Said]) -> Artifact:
+def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **said: Unpack[LabelFields]) -> Artifact:
     """Keeps bytes that are in memory; see `store_blocks`."""
     return store_blocks(actor, (data,), once=once, **said)
 
 
-def store_text(actor: Actor, text: str, **said: Unpack[Said]) -> Artifact:
+def store_text(actor: Actor, text: str, **said: Unpack[LabelFields]) -> Artifact:
     """Keeps words: they are text whatever they look like, and come back as they were (ABR-5.2, ABR-P1)."""
     try:
         data = text.encode()

@@ -15,8 +15,8 @@ from artifacts.core.artifact import StoredArtifact
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.models import Artifact
 from artifacts.storage.content import stored
-from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, words_for
-from capabilities.core.delivery.decision import Outcome, Shown
+from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, text_style_for
+from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.receiver import Receiver, prepare
 from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
@@ -44,7 +44,7 @@ class DeliveryPreview:
     model: str
     wire: str
     outcome: Outcome
-    shown: Shown
+    shown: DeliveryForm
     reason: Reason
     text: str | None
     payload: Any
@@ -90,7 +90,7 @@ class Preview:
     @property
     def best(self) -> DeliveryPreview | None:
         """The first service that gets the file other than as a description."""
-        return next((each for each in self.deliveries if each.shown is not Shown.DESCRIBED), None)
+        return next((each for each in self.deliveries if each.shown is not DeliveryForm.DESCRIBED), None)
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
@@ -112,7 +112,7 @@ def _delivery(
     artifact: StoredArtifact, receiver: Receiver, language: str, agent: str | None, warnings: tuple[str, ...]
 ) -> DeliveryPreview:
     chat = request_for(artifact)
-    words = words_for(chat, language, partial(ports.installed.agents_for, but=agent))
+    words = text_style_for(chat, language, partial(ports.installed.agents_for, but=agent))
     prepared = prepare(chat, receiver, words)
     refused = isinstance(prepared, CannotRead)
     went = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]

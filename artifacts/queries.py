@@ -56,14 +56,16 @@ def artifact_json(row: Artifact) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ArtifactPage:
     """Artifacts, newest first, and the cursor of the next page; None on the last."""
 
     rows: tuple[Artifact, ...]
     next_cursor: str | None
 
 
-def page_of(rows: QuerySet[Artifact], *, cursor: str = "", limit: int = PAGE, q: str = "", kind: str = "") -> Page:
+def page_of(
+    rows: QuerySet[Artifact], *, cursor: str = "", limit: int = PAGE, q: str = "", kind: str = ""
+) -> ArtifactPage:
     """A page of these rows; `q` looks in filename, id and type. Raises `InvalidError` for what makes no sense."""
     if not 1 <= limit <= MAX_PAGE:
         raise InvalidError([Problem("limit", f"limit is a whole number from 1 to {MAX_PAGE}.", "range")])
@@ -78,7 +80,7 @@ def page_of(rows: QuerySet[Artifact], *, cursor: str = "", limit: int = PAGE, q:
         moment, last = _opened(cursor)
         rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=last))
     found = list(rows.order_by("-created_at", "-pk")[: limit + 1])
-    return Page(tuple(found[:limit]), _cursor(found[limit - 1]) if len(found) > limit else None)
+    return ArtifactPage(tuple(found[:limit]), _cursor(found[limit - 1]) if len(found) > limit else None)
 
 
 def attachable(chosen: Collection[str]) -> list[Artifact]:

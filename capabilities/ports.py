@@ -47,7 +47,7 @@ class Act:
     change is over, whose revision it is."""
 
 
-class Ledger(Protocol):
+class ChangeRecorder(Protocol):
     """Where changes are recorded."""
 
     def change(self, actor: Actor, act: Act) -> AbstractContextManager[Act]:
@@ -108,7 +108,7 @@ class Dial(Protocol):
         """One request sent as it is, whatever the model is said to read; `text` is the answer."""
 
 
-class Routes(Protocol):
+class RouteDirectory(Protocol):
     """What the app above knows of task routes."""
 
     def exists(self, task_type: str) -> bool:
@@ -131,14 +131,14 @@ class Routes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Retention:
     """How much the installation keeps: bytes of artifacts, and days after which one expires; None without end."""
 
     quota_bytes: int | None = None
     days: int | None = None
 
 
-class Installed(Protocol):
+class InstalledServices(Protocol):
     """What is installed now, from memory: no query is made."""
 
     def receivers(self) -> Sequence[Receiver]:
@@ -162,7 +162,7 @@ class Installed(Protocol):
     def tools(self, language: str) -> Sequence[Mapping[str, Any]]:
         """The agents' tools as function definitions in a language, for a snippet."""
 
-    def room(self) -> Room:
+    def room(self) -> Retention:
         """How many bytes of artifacts are kept, and for how long."""
 
 
@@ -188,10 +188,10 @@ class Refusals(Protocol):
 class _Ports:
     """The filled ports."""
 
-    ledger: Ledger
+    ledger: ChangeRecorder
     dial: Dial
-    routes: Routes
-    installed: Installed
+    routes: RouteDirectory
+    installed: InstalledServices
     refusals: Refusals
 
 

@@ -13,7 +13,7 @@ from capabilities.core.worded import Fact, Worded
 from capabilities.errors import ActionError, InvalidError
 
 
-def told(text: str) -> str:
+def translate_sentence(text: str) -> str:
     """A core's sentence in the reader's language; any other text, such as a provider's own words, as it is."""
     if not isinstance(text, Worded):
         return text
@@ -21,27 +21,27 @@ def told(text: str) -> str:
     return said % {name: _fact(fact) for name, fact in text.facts.items()} if text.facts else said
 
 
-def listed(words: Iterable[object]) -> str:
+def join_words(words: Iterable[object]) -> str:
     """Words as a sentence holds them: `a, b`, in Chinese `a、b`."""
     return pgettext("between the items of a list", ", ").join(str(word) for word in words)
 
 
 def _fact(fact: Fact) -> str | int:
     if isinstance(fact, tuple):
-        return listed(told(word) for word in fact)
-    return told(fact) if isinstance(fact, str) else fact
+        return join_words(translate_sentence(word) for word in fact)
+    return translate_sentence(fact) if isinstance(fact, str) else fact
 
 
 def without_path(problem: Problem) -> str:
     """The sentence of a problem for a place where its path stands already."""
-    return told(problem.message).removeprefix(problem.field).lstrip(":： ")
+    return translate_sentence(problem.message).removeprefix(problem.field).lstrip(":： ")
 
 
 def refusal_text(refusal: ActionError) -> str:
     """Why an action was refused, for a person."""
     if isinstance(refusal, InvalidError):
-        return " ".join(told(problem.message) for problem in refusal.problems)
-    return told(refusal.args[0]) if refusal.args and isinstance(refusal.args[0], str) else str(refusal)
+        return " ".join(translate_sentence(problem.message) for problem in refusal.problems)
+    return translate_sentence(refusal.args[0]) if refusal.args and isinstance(refusal.args[0], str) else str(refusal)
 
 
 def read_again(text: str, templates: Iterable[str]) -> Worded | None:

@@ -11,15 +11,15 @@ from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.ports import Actor, Link, RefusedParameter, ports
 from routing_admin import actions
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.revisions import Ledger
+from routing_admin.configuration.revisions import RevisionRecorder
 from routing_admin.configuration.snapshot import first_service
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 from routing_admin.dispatch.dial import Dialler
-from routing_admin.dispatch.receivers import Installed
+from routing_admin.dispatch.receivers import SnapshotServices
 from routing_admin.dispatch.send import surroundings
 
 
-class Routes:
+class SnapshotRoutes:
     """Task routes as the lower apps may know them; see `capabilities.ports.Routes`."""
 
     def exists(self, task_type: str) -> bool:
@@ -64,10 +64,10 @@ class Refusals:
 
     def of(self, provider: str, model: str) -> Sequence[RefusedParameter]:
         """The parameters that are sent otherwise now, or not at all; their end by the wall's clock."""
-        world, now = surroundings(), timezone.now()
+        run_context, now = surroundings(), timezone.now()
         return [
-            RefusedParameter(each.param, each.sent_as, now + timedelta(seconds=each.until - world.clock()))
-            for each in world.memory.refusals(provider, model)
+            RefusedParameter(each.param, each.sent_as, now + timedelta(seconds=each.until - run_context.clock()))
+            for each in run_context.memory.refusals(provider, model)
         ]
 
     def forget(self, provider: str, model: str, name: str) -> None:
@@ -77,8 +77,8 @@ class Refusals:
 
 def connect() -> None:
     """Connects the ledger, the routes, the snapshot, the dialler and the memory of refusals."""
-    ports.ledger = Ledger()
-    ports.routes = Routes()
-    ports.installed = Installed()
+    ports.ledger = RevisionRecorder()
+    ports.routes = SnapshotRoutes()
+    ports.installed = SnapshotServices()
     ports.dial = Dialler()
     ports.refusals = Refusals()

@@ -116,7 +116,7 @@ def _object(text: str) -> Any:
         raise InvalidError([Problem("metadata", "metadata is a JSON object.", "type")]) from None
 
 
-def _said(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.Said:
+def _said(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.LabelFields:
     return {
         "owner": principal_of(request).agent,
         "filename": body.filename,

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from artifacts.extract import office, webpage
-from artifacts.extract.words import EnoughError, RefusedError, Words
+from artifacts.extract.words import EnoughError, RefusedError, TextCollector
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
     """The text of the file, and a note when there was more."""
-    words = Words(int(options["max_chars"]))
-    progress = Progress()
+    words = TextCollector(int(options["max_chars"]))
+    progress = ReadingProgress()
     try:
         READERS[options["reader"]](source, words, progress)
     except EnoughError:
@@ -20,7 +20,7 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     return {"note": ""}, words.text().encode("utf-8", "replace")
 
 
-class Progress:
+class ReadingProgress:
     """How far a reader got, in its own unit."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Progress:
         return f"{self.unit} 1-{self.done} of {self.total}"
 
 
-def pdf(source: BinaryIO, words: Words, progress: Progress) -> None:
+def pdf(source: BinaryIO, words: TextCollector, progress: ReadingProgress) -> None:
     """Each page under its mark; a page that cannot be read says so."""
     from pypdf import PdfReader
 
@@ -56,7 +56,7 @@ def pdf(source: BinaryIO, words: Words, progress: Progress) -> None:
         raise RefusedError("no_text")
 
 
-READERS: dict[str, Callable[[BinaryIO, Words, Progress], None]] = {
+READERS: dict[str, Callable[[BinaryIO, TextCollector, ReadingProgress], None]] = {
     "pdf": pdf,
     "docx": office.docx,
     "xlsx": office.xlsx,

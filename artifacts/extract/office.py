@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Mapping
 from typing import BinaryIO, Protocol
 
-from artifacts.extract.words import RefusedError, Words, entry_blocks, open_zip, read_xml
+from artifacts.extract.words import RefusedError, TextCollector, entry_blocks, open_zip, read_xml
 
 MAX_SHARED_STRINGS = 2_000_000
 MAX_COLUMNS = 256
@@ -26,7 +26,7 @@ class Writing:
     BREAKS: Mapping[str, str] = {"p": "\n", "tr": "\n", "tc": "\t"}
     MARKS: Mapping[str, str] = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: TextCollector) -> None:
         self._words, self._in_text, self._in_cell = words, False, 0
 
     def start(self, name: str, _: Mapping[str, str]) -> None:
@@ -49,7 +49,7 @@ class Writing:
             self._words.add(words)
 
 
-def docx(source: BinaryIO, words: Words, progress: Progress) -> None:
+def docx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """The main document, then footnotes and comments under their names."""
     package = open_zip(source)
     for name in ("word/document.xml", "word/footnotes.xml", "word/comments.xml"):
@@ -61,7 +61,7 @@ def docx(source: BinaryIO, words: Words, progress: Progress) -> None:
         read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
 
 
-def pptx(source: BinaryIO, words: Words, progress: Progress) -> None:
+def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """Each slide under its mark, in the order of their numbers."""
     package = open_zip(source)
     slides = sorted(
@@ -77,7 +77,7 @@ def pptx(source: BinaryIO, words: Words, progress: Progress) -> None:
         words.add("\n")
 
 
-def xlsx(source: BinaryIO, words: Words, progress: Progress) -> None:
+def xlsx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """Each sheet under its name, rows as lines, cells parted by tabs; values as stored, dates as numbers."""
     package = open_zip(source)
     shared = _shared_strings(package)
@@ -93,7 +93,7 @@ def xlsx(source: BinaryIO, words: Words, progress: Progress) -> None:
 class Rows:
     """The cells of one sheet."""
 
-    def __init__(self, words: Words, shared: list[str]) -> None:
+    def __init__(self, words: TextCollector, shared: list[str]) -> None:
         self._words, self._shared = words, shared
         self._kind, self._value, self._taking = "", "", False
         self._column, self._filled = 0, 0
@@ -197,7 +197,7 @@ def _ignore(_: str) -> None:
 class OpenWriting:
     """Text, sheets and slides of OpenDocument."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: TextCollector) -> None:
         self._words, self._depth, self._cell, self._slides = words, 0, 0, 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -227,7 +227,7 @@ class OpenWriting:
             self._words.add(words)
 
 
-def open_document(source: BinaryIO, words: Words, progress: Progress) -> None:
+def open_document(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """An OpenDocument text, sheet or presentation."""
     writing = OpenWriting(words)
     read_xml(entry_blocks(open_zip(source), "content.xml"), writing.start, writing.end, writing.text)

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from artifacts.core.detection.encodings import decode_blocks, find_text
 from artifacts.extract.office import Progress
-from artifacts.extract.words import STEP, Words, entry_blocks, open_zip
+from artifacts.extract.words import STEP, TextCollector, entry_blocks, open_zip
 
 HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 BLOCKS = frozenset(
@@ -18,10 +18,10 @@ BLOCKS = frozenset(
 )
 
 
-class Shown(HTMLParser):
+class VisibleTextParser(HTMLParser):
     """Collects what a reader would see."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: TextCollector) -> None:
         super().__init__(convert_charrefs=True)
         self._words, self._hidden, self._line = words, "", True
 
@@ -56,25 +56,25 @@ class Shown(HTMLParser):
             self._line = True
 
 
-def html(source: BinaryIO, words: Words, progress: Progress) -> None:
+def html(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """One page, in whatever encoding it is."""
     head = source.read(STEP)
     found = find_text(head, whole=len(head) < STEP)
     source.seek(0)
-    page = Shown(words)
+    page = VisibleTextParser(words)
     for text in decode_blocks(iter(lambda: source.read(STEP), b""), found.encoding if found else None):
         page.feed(text)
     page.close()
 
 
-def epub(source: BinaryIO, words: Words, progress: Progress) -> None:
+def epub(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """Each chapter in the order of the package."""
     package: zipfile.ZipFile = open_zip(source)
     chapters = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
     for number, name in enumerate(chapters, 1):
         progress.at("chapters", number, len(chapters))
         words.add(f"[chapter {number}]\n")
-        page = Shown(words)
+        page = VisibleTextParser(words)
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):
             page.feed(text)
         page.close()

@@ -24,7 +24,7 @@ class EnoughError(Exception):
     """The limit on text or time is reached; what was collected stands."""
 
 
-class Words:
+class TextCollector:
     """Text as it is collected, at most `max_chars` characters and `BUDGET_SECONDS` seconds."""
 
     def __init__(self, max_chars: int) -> None:

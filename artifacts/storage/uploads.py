@@ -74,13 +74,13 @@ class StoringUploadHandler(FileUploadHandler):
         """A file part begins."""
         super().new_file(*args, **kwargs)
         self._beginning = bytearray()
-        with _Told(self):
+        with _UploadRefusal(self):
             self._upload = byte_store().begin(self._limit)
             self._begun.append(self._upload)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         """The next bytes of the part."""
-        with _Told(self):
+        with _UploadRefusal(self):
             self._upload.write(raw_data)
         room = IN_MEMORY - len(self._beginning)
         if room > 0:
@@ -117,7 +117,7 @@ def _encoding_in(charset: str | bytes | None) -> str | None:
     return name if name and len(name) <= LONGEST_NAME else None
 
 
-class _Told:
+class _UploadRefusal:
     """Turns a refusal of the store into the end of the upload."""
 
     def __init__(self, handler: StoringUploadHandler) -> None:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from artifacts.preview import DeliveryPreview, Preview
 from artifacts.views.words import POLICIES, is_gone, reason_sentence
-from capabilities.core.delivery.decision import Outcome, Shown
+from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
@@ -19,10 +19,10 @@ from capabilities.ports import ports
 EAGER = 16
 """So many services are shown with their payloads at once; of more, all but the first of each group come when opened."""
 
-GROUPS: tuple[tuple[Shown, str, str, Promise], ...] = (
-    (Shown.AS_IS, "native", "ok", gettext_lazy("the model gets the file")),
-    (Shown.CONVERTED, "converted", "info", gettext_lazy("the model gets its text, or another form of it")),
-    (Shown.DESCRIBED, "described", "warn", gettext_lazy("the model is only told that it exists")),
+GROUPS: tuple[tuple[DeliveryForm, str, str, Promise], ...] = (
+    (DeliveryForm.AS_IS, "native", "ok", gettext_lazy("the model gets the file")),
+    (DeliveryForm.CONVERTED, "converted", "info", gettext_lazy("the model gets its text, or another form of it")),
+    (DeliveryForm.DESCRIBED, "described", "warn", gettext_lazy("the model is only told that it exists")),
 )
 """The three words, each with its badge, its tone and one line."""
 
@@ -31,7 +31,7 @@ WORDS_OF_THE_FILE = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class DeliveryCard:
     """One service as the page shows it: its delivery, the reason in words, the content policies in force."""
 
     id: str
@@ -63,7 +63,7 @@ class Group:
     badge: str
     tone: str
     hint: str | Promise
-    cards: tuple[Card, ...]
+    cards: tuple[DeliveryCard, ...]
 
 
 def routed_services() -> frozenset[str]:
@@ -93,11 +93,11 @@ def groups(shown: Preview, deliveries: Sequence[DeliveryPreview], may_read: bool
 
 def card(
     shown: Preview, each: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True, eager: bool = True
-) -> Card:
+) -> DeliveryCard:
     """One service."""
     gone = is_gone(each.reason)
     reads_words = each.outcome in WORDS_OF_THE_FILE or shown.artifact.kind is Kind.TEXT
-    return Card(
+    return DeliveryCard(
         id=each.service_id,
         preview=each,
         reason=reason_sentence(each.reason),
@@ -106,7 +106,7 @@ def card(
         is_open=is_open,
         has_body=is_open or eager,
         may_read=may_read or not reads_words,
-        agents=() if each.shown is not Shown.DESCRIBED or gone else shown.readers,
+        agents=() if each.shown is not DeliveryForm.DESCRIBED or gone else shown.readers,
         tone=tone or next(tone for word, _, tone, _ in GROUPS if word is each.shown),
     )
 

@@ -10,7 +10,7 @@ from django.db.models import Max, Model
 from django.utils.translation import gettext as _
 
 from capabilities.errors import ActionError, ConflictError, InUseError
-from capabilities.translated import listed
+from capabilities.translated import join_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def next_position(model: type[Model]) -> int:
 def refuse_if_used(users: Sequence[str], sentence: str) -> None:
     """Raises `InUseError` with the sentence, `%(users)s` being who uses the thing; nothing when nobody does."""
     if users:
-        raise InUseError(sentence % {"users": listed(users)})
+        raise InUseError(sentence % {"users": join_words(users)})
 
 
 def allowed(check: Callable[..., None], *arguments: Any) -> str:

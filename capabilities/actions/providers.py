@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.actions.common import Changed, expect_version, next_position, refuse_if_used
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import KeyForm, form_of, readable, referenced
+from capabilities.core.providers.environment import KeyNotation, form_of, readable, referenced
 from capabilities.errors import InvalidError
 from capabilities.models import Provider
 from capabilities.ports import Act, Actor, ports
@@ -69,15 +69,15 @@ def take_key(row: Provider, text: str) -> None:
     """Sets the key from what was typed: a literal is stored encrypted, `${NAME}` names a variable."""
     form = form_of(text)
     variable = referenced(text)
-    if form is KeyForm.REFERENCE and variable:
+    if form is KeyNotation.REFERENCE and variable:
         if not readable(variable):
             message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")
             raise InvalidError([Problem("apiKey", message, "range")])
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.ENVIRONMENT, None, variable
-    elif form is KeyForm.LITERAL:
+    elif form is KeyNotation.LITERAL:
         row.key_source, row.key_variable = Provider.KeySource.STORED, ""
         row.stored_key = store_key(text, row.endpoint)
-    elif form is KeyForm.NOT_NEEDED:
+    elif form is KeyNotation.NOT_NEEDED:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
     else:
         message = _("This is not a key: it is a placeholder, masked, or has characters no HTTP header can carry.")

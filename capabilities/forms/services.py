@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.delivery.slots import check_limits
 from capabilities.models import Service
 from capabilities.queries.matrix import Square
-from capabilities.translated import told
+from capabilities.translated import translate_sentence
 
 if TYPE_CHECKING:
     ServiceModelForm = forms.ModelForm[Service]
@@ -115,7 +115,7 @@ class ServiceForm(ServiceModelForm):
             value = json.loads(text)
         except ValueError as problem:
             raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
-        problems = [told(problem.message) for problem in check_limits(value)]
+        problems = [translate_sentence(problem.message) for problem in check_limits(value)]
         if problems:
             raise forms.ValidationError(problems)
         return text

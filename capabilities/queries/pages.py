@@ -9,10 +9,10 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
-from capabilities.core.providers.presets import Preset, preset_for_endpoint
+from capabilities.core.providers.presets import HostPreset, preset_for_endpoint
 from capabilities.models import Provider
 from capabilities.ports import KeyNote, ports
-from capabilities.translated import told
+from capabilities.translated import translate_sentence
 
 UNKNOWN_KEY = KeyNote("missing", reason="")
 
@@ -39,7 +39,7 @@ class ProviderLine:
         return reason_of(self.key)
 
     @property
-    def preset(self) -> Preset | None:
+    def preset(self) -> HostPreset | None:
         """The well-known host it is at."""
         return preset_for_endpoint(self.row.endpoint)
 
@@ -48,7 +48,7 @@ def reason_of(key: KeyNote) -> str:
     """Why a provider with this key cannot be called; empty when it can."""
     if key.source == "missing" and key.variable:
         return _("No key: set %(variable)s in the environment, or store one.") % {"variable": key.variable}
-    return told(key.reason)
+    return translate_sentence(key.reason)
 
 
 def provider_lines(q: str = "", protocol: str = "", state: str = "") -> list[ProviderLine]:

@@ -80,7 +80,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WaterfallRow:
     """A candidate as drawn: its name, boxes and waits."""
 
     label: str
@@ -97,7 +97,7 @@ class Waterfall:
 
     height: int
     ticks: tuple[Tick, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[WaterfallRow, ...]
 
 
 def percent(part: float, whole: float) -> float:
@@ -161,7 +161,7 @@ def _ticks(total: float) -> tuple[Tick, ...]:
     )
 
 
-def _row(index: int, track: Track, total: float) -> Row:
+def _row(index: int, track: Track, total: float) -> WaterfallRow:
     top = HEAD_HEIGHT + ROW_HEIGHT * index
     boxes = []
     for bar in track.bars:
@@ -176,7 +176,7 @@ def _row(index: int, track: Track, total: float) -> Row:
     start = percent(track.bars[0].start, total) if track.bars else 0.0
     anchor = "end" if start > 65 else "start"
     place = f"{100.0 if anchor == 'end' else start:.2f}%"
-    return Row(track.label, place, top + 11, anchor, tuple(boxes), tuple(waits))
+    return WaterfallRow(track.label, place, top + 11, anchor, tuple(boxes), tuple(waits))
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:

@@ -20,10 +20,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
-from capabilities.translated import listed
+from capabilities.translated import join_words
 
 register = template.Library()
-register.filter("listed", listed)
+register.filter("listed", join_words)
 
 
 @register.simple_tag

@@ -20,7 +20,7 @@ from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 from capabilities.ports import ports
 from capabilities.queries import agents
-from capabilities.translated import listed
+from capabilities.translated import join_words
 from capabilities.views.common import UNPROCESSABLE, differences, into_form, narrowed, refuse, say, take_version
 
 PLACES = {"serviceId": "service", "taskType": "task_type"}
@@ -40,7 +40,7 @@ def sentence(lines: list[agents.AgentLine]) -> str:
         return _("No agent yet.")
     without = [line.row.agent_id for line in lines if not line.keys and line.row.origin != Agent.Origin.RUNTIME]
     if without:
-        return _("Without a key that works, and so unable to call: %(names)s.") % {"names": listed(without[:5])}
+        return _("Without a key that works, and so unable to call: %(names)s.") % {"names": join_words(without[:5])}
     return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
         "count": len(lines)
     }

@@ -13,7 +13,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from capabilities.errors import ActionError, ConflictError, InvalidError
-from capabilities.translated import refusal_text, told
+from capabilities.translated import refusal_text, translate_sentence
 
 UNPROCESSABLE = 422
 CONFLICT = 409
@@ -40,7 +40,7 @@ def into_form(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, s
     if isinstance(refusal, InvalidError):
         for problem in refusal.problems:
             name = (places or {}).get(problem.field, problem.field)
-            form.add_error(name if name in form.fields else None, told(problem.message))
+            form.add_error(name if name in form.fields else None, translate_sentence(problem.message))
         return UNPROCESSABLE
     if not isinstance(refusal, ConflictError):
         form.add_error(None, str(refusal))
@@ -64,11 +64,11 @@ def differences(form: forms.BaseForm, current: Model) -> list[Difference]:
             continue
         theirs, mine = getattr(current, name), form.cleaned_data.get(name)
         if str(theirs or "") != str(mine or ""):
-            found.append(Difference(str(form.fields[name].label), shown(theirs), shown(mine)))
+            found.append(Difference(str(form.fields[name].label), render_value(theirs), render_value(mine)))
     return found
 
 
-def shown(value: Any) -> str:
+def render_value(value: Any) -> str:
     """A value as the comparison shows it."""
     if isinstance(value, bool):
         return _("yes") if value else _("no")

@@ -15,7 +15,7 @@ from capabilities.core.worded import Worded
 from capabilities.models import Provider
 from capabilities.ports import Dialled, ports
 from capabilities.templatetags.drawing import duration_text
-from capabilities.translated import told
+from capabilities.translated import translate_sentence
 
 NOT_CONNECTED = "not_connected"
 ADVICE: Mapping[str, str | Promise] = {
@@ -40,7 +40,7 @@ ADVICE: Mapping[str, str | Promise] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DialResult:
     """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list,
     `quoted` its own words."""
 
@@ -59,35 +59,37 @@ class Outcome:
         return "ok" if self.ok else "bad"
 
 
-def test(row: Provider) -> Outcome:
+def test(row: Provider) -> DialResult:
     """One tiny chat request to the default model."""
     return outcome(row, lambda: ports.dial.test(row.name, row.default_model))
 
 
-def models(row: Provider) -> Outcome:
+def models(row: Provider) -> DialResult:
     """The provider's own list of models."""
     return outcome(row, lambda: ports.dial.models(row.name))
 
 
-def outcome(row: Provider, call: Callable[[], Dialled]) -> Outcome:
+def outcome(row: Provider, call: Callable[[], Dialled]) -> DialResult:
     """The result of a call in words; a dialler that is not connected is a fault like others."""
     if not hasattr(ports, "dial"):
-        return Outcome(False, _("Not called."), NOT_CONNECTED, advice=str(ADVICE[NOT_CONNECTED]))
+        return DialResult(False, _("Not called."), NOT_CONNECTED, advice=str(ADVICE[NOT_CONNECTED]))
     return outcome_of(row.name, call())
 
 
-def outcome_of(name: str, result: Dialled) -> Outcome:
+def outcome_of(name: str, result: Dialled) -> DialResult:
     """The result of a call to a provider in words."""
     took = duration_text(result.ms)
     if not result.fault:
-        return Outcome(
+        return DialResult(
             True, _("%(name)s answered in %(time)s.") % {"name": name, "time": took}, models=result.models, took=took
         )
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
     ours = isinstance(result.message, Worded)
-    advice = " ".join(part for part in (told(result.message) if ours else "", advice_for(result.fault)) if part)
+    advice = " ".join(
+        part for part in (translate_sentence(result.message) if ours else "", advice_for(result.fault)) if part
+    )
     quoted = "" if ours else brief(result.message)
-    return Outcome(False, sentence, result.fault, result.status, advice, took=took, quoted=quoted)
+    return DialResult(False, sentence, result.fault, result.status, advice, took=took, quoted=quoted)
 
 
 def advice_for(fault: str) -> str:

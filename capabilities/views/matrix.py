@@ -66,13 +66,13 @@ def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
     on = "on" in request.POST
     made = actions.set_cell(actor_of(request), row, (side, name), supported=on)
-    say(request, told(row, side, name, on), made.revision)
+    say(request, change_sentence(row, side, name, on), made.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("matrix")
     return HttpResponse(cell_tag(row, one_square(row, side, name), True))
 
 
-def told(row: Service, side: str, name: str, on: bool) -> str:
+def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
     """What a switch did, in one clause."""
     texts = {
         ("input", True): _("%(service)s now reads %(capability)s"),

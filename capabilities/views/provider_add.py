@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from capabilities import actions
 from capabilities.access import actor_of, administrators_only
-from capabilities.core.providers.presets import BY_NAME, PRESETS, Preset
+from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
 from capabilities.forms.models import ModelLine, chosen_models, offered, read_lines
 from capabilities.forms.providers import NewProviderForm
@@ -23,12 +23,12 @@ from capabilities.views import dialling
 from capabilities.views.common import UNPROCESSABLE, into_form, say
 
 
-def label_of(preset: Preset) -> str:
+def label_of(preset: HostPreset) -> str:
     """What a preset is called in the reader's language."""
     return preset.label_zh if (get_language() or "").startswith("zh") else preset.label_en
 
 
-def start_of(preset: Preset | None) -> dict[str, Any]:
+def start_of(preset: HostPreset | None) -> dict[str, Any]:
     """What the form begins with."""
     if preset is None:
         return {"protocol": "openai"}

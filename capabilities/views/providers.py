@@ -18,7 +18,7 @@ from capabilities.forms.providers import PROTOCOLS, ProviderForm
 from capabilities.models import Provider
 from capabilities.ports import ports
 from capabilities.queries.pages import ProviderLine, provider_line, provider_lines
-from capabilities.translated import listed
+from capabilities.translated import join_words
 from capabilities.views import dialling
 from capabilities.views.common import differences, into_form, narrowed, refuse, say, take_version
 
@@ -50,7 +50,7 @@ def sentence(lines: list[ProviderLine]) -> str:
         return _("No provider yet.")
     if stopped:
         text = _("%(count)s of %(all)s providers cannot be called: %(names)s.")
-        return text % {"count": len(stopped), "all": len(lines), "names": listed(stopped[:4])}
+        return text % {"count": len(stopped), "all": len(lines), "names": join_words(stopped[:4])}
     enabled = sum(line.row.enabled for line in lines)
     text = ngettext(
         "%(count)s enabled provider can be called.", "All %(count)s enabled providers can be called.", enabled

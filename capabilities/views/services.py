@@ -23,7 +23,7 @@ from capabilities.models import Provider, Service
 from capabilities.ports import ports
 from capabilities.queries.matrix import MatrixRow, Square, columns, row_of
 from capabilities.templatetags.ui import capability_label
-from capabilities.translated import listed
+from capabilities.translated import join_words
 from capabilities.views import dialling
 from capabilities.views.common import (
     UNPROCESSABLE,
@@ -32,8 +32,8 @@ from capabilities.views.common import (
     into_form,
     narrowed,
     refuse,
+    render_value,
     say,
-    shown,
     take_version,
 )
 
@@ -127,11 +127,11 @@ def switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
     found = []
     for side, label in (("input", _("Reads (input)")), ("output", _("Writes (output)"))):
         theirs, mine = (
-            listed(str(capability_label(each.name)) for each in squares if each.side == side and each.on)
+            join_words(str(capability_label(each.name)) for each in squares if each.side == side and each.on)
             for squares in (stored, chosen)
         )
         if theirs != mine:
-            found.append(Difference(label, shown(theirs), shown(mine)))
+            found.append(Difference(label, render_value(theirs), render_value(mine)))
     return found
 
 
@@ -219,9 +219,9 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
         result = dialling.outcome_of(row.provider.name, probed.failed)
         return service_page(request, row, ServiceForm(instance=row), result=result)
     reads = [str(capability_label(name)) for name, on in probed.found.items() if on]
-    said = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": listed(reads)}
+    said = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": join_words(reads)}
     if probed.kept:
-        names = listed(str(capability_label(name)) for name in probed.kept)
+        names = join_words(str(capability_label(name)) for name in probed.kept)
         said += " · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
     say(request, said, probed.revision)
     return redirect("service", service_id=service_id)

@@ -18,12 +18,12 @@ from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
 from routing_admin.core.files.importing import Imported, import_files
-from routing_admin.core.files.key_checks import Surroundings
+from routing_admin.core.files.key_checks import KeyContext
 from routing_admin.models import Revision
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class ImportPreview:
     """What an import would do to the configuration of `revision`; nothing is written."""
 
     imported: Imported
@@ -37,23 +37,23 @@ class Applied:
     """What an import did: the revision it made (None when nothing changed) and what it was."""
 
     revision: int | None
-    preview: Preview
+    preview: ImportPreview
 
 
-def surroundings() -> Surroundings:
+def surroundings() -> KeyContext:
     """What validation knows of this machine: its variables, and which origins may be called."""
     policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
-    return Surroundings(env=os.environ, refusal=lambda endpoint: refusal(endpoint, policy))
+    return KeyContext(env=os.environ, refusal=lambda endpoint: refusal(endpoint, policy))
 
 
-def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Preview:
+def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> ImportPreview:
     """What importing these files would change, and every problem in them."""
     before = rows.read()
     imported = import_files(before, files, prune=prune, around=surroundings(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
         imported = replace(imported, problems=(*imported.problems, *check(imported.configuration)))
     newest = Revision.objects.values_list("number", flat=True).first()
-    return Preview(imported, before, diff(before, imported.configuration), newest)
+    return ImportPreview(imported, before, diff(before, imported.configuration), newest)
 
 
 def fingerprint(key: str, endpoint: str) -> str:

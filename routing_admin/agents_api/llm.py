@@ -20,13 +20,13 @@ from routing_admin.core.fallback.chain import Done
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
-from routing_admin.dispatch.plan import Job, job_for
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.send import Dispatch, surroundings
 from routing_admin.gateway.errors import retry_headers
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.recorder import Telling, answer_told
+from routing_admin.request_log.recorder import RequestRecorder, record_answer
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.request_id import request_id_of
 
@@ -58,9 +58,9 @@ async def send(request: HttpRequest) -> HttpResponse:
 
     A caller that goes away ends the walk.
     """
-    telling, job = await sync_to_async(decided)(request)
+    recorder, job = await sync_to_async(decided)(request)
     try:
-        return answer(answered(job, await answer_told(Dispatch(job), telling)))
+        return answer(answered(job, await record_answer(Dispatch(job), recorder)))
     except (RouterError, DrainingError) as error:
         attempts = [attempt.as_json() for attempt in getattr(error, "attempts", ())]
         told = {"error": error.code, "message": error.message, "requestId": request_id_of(request)}
@@ -70,15 +70,15 @@ async def send(request: HttpRequest) -> HttpResponse:
         return response
 
 
-def decided(request: HttpRequest) -> tuple[Telling, Job]:
+def decided(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     """The request with everything that reads rows done. Raises `CallError` and `InvalidError`."""
     principal = principal_of(request)
     body = read_as(request, SendIn)
-    telling = Telling(request_id_of(request), "api")
-    telling.knows(agent=principal.agent, key=principal.key, asked_model=f"task:{body.taskType or 'default'}")
+    recorder = RequestRecorder(request_id_of(request), "api")
+    recorder.knows(agent=principal.agent, key=principal.key, asked_model=f"task:{body.taskType or 'default'}")
     job = job_of(body, principal.agent)
-    telling.job(job, job.plan.task_type)
-    return telling, job
+    recorder.job(job, job.plan.task_type)
+    return recorder, job
 
 
 @router.post("/llm/resolve", auth=route, tags=["llm"], openapi_extra=takes(ResolveIn))
@@ -98,7 +98,7 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     return answer(timeline(row))
 
 
-def job_of(body: ResolveIn, agent: str) -> Job:
+def job_of(body: ResolveIn, agent: str) -> PlannedRequest:
     """The decided request. Raises `CallError`: 404 for an artifact that never was, 503 without a route."""
     state = snapshot.current()
     try:
@@ -109,7 +109,7 @@ def job_of(body: ResolveIn, agent: str) -> Job:
     system = (Message(Role.SYSTEM, (TextPart(body.systemPrompt),)),) if body.systemPrompt else ()
     messages = (*system, Message(Role.USER, (TextPart(body.prompt), *files)))
     chat = ChatRequest(messages, body.temperature, body.maxTokens)
-    return job_for(state, taken, chat, matched=matched, language=body.language, agent=agent)
+    return plan_request(state, taken, chat, matched=matched, language=body.language, agent=agent)
 
 
 def attached(given: AttachmentIn, rows: RowStore) -> FilePart:
@@ -124,7 +124,7 @@ def attached(given: AttachmentIn, rows: RowStore) -> FilePart:
     return found
 
 
-def answered(job: Job, done: Done[Answer]) -> dict[str, Any]:
+def answered(job: PlannedRequest, done: Done[Answer]) -> dict[str, Any]:
     """The answer of `/llm/send` (CONTRACT §4)."""
     usage = done.answer.usage
     return {

@@ -21,7 +21,7 @@ from capabilities.api.schemas import ErrorOut
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from routing_admin.actions import import_configuration, preview_import
-from routing_admin.actions.importing import Preview
+from routing_admin.actions.importing import ImportPreview
 from routing_admin.agents_api.errors import details_of, with_our_errors
 from routing_admin.agents_api.llm import router as llm_router
 from routing_admin.configuration import exports, snapshot
@@ -156,7 +156,7 @@ def one_of(kind: type[Mode], word: str, field: str) -> Mode:
         raise InvalidError([Problem(field, f"{field} is one of: {', '.join(kind)}.", "enum")]) from None
 
 
-def import_json(seen: Preview, revision: int | None) -> dict[str, Any]:
+def import_json(seen: ImportPreview, revision: int | None) -> dict[str, Any]:
     """What an import did or would do."""
     return {
         "revision": revision,

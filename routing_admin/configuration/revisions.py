@@ -32,7 +32,7 @@ IN_SNAPSHOT = frozenset({"agent", "installation"})
 _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
 
 
-class Ledger:
+class RevisionRecorder:
     """Records changes; see `capabilities.ports.Ledger`."""
 
     @contextmanager

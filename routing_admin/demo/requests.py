@@ -21,13 +21,13 @@ from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.memory import Memory
-from routing_admin.core.fallback.run import Surroundings
+from routing_admin.core.fallback.run import RunContext
 from routing_admin.core.planning.plan import resolve_route
-from routing_admin.dispatch.plan import Job, job_for
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.transport import Outside
+from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.recorder import Telling, answer_told_sync
+from routing_admin.request_log.recorder import RequestRecorder, record_answer_sync
 
 TASK_TYPE, AGENT, DOWN = "design", "text-agent", "echo-vision"
 QUESTION = "Which colours does this picture have?"
@@ -35,7 +35,7 @@ SIDE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class OneDown(Outside):
+class OneDown(NetworkTransport):
     """The way out on a day on which one model does not answer."""
 
     model: str
@@ -45,7 +45,7 @@ class OneDown(Outside):
         if to.target.model == self.model:
             sentence = f"{self.model} was switched off for this example, so that the last candidate's form shows."
             return Failure(Fault.HTTP_503, sentence, 503, "unavailable")
-        return await Outside.call(self, prepared, to, timeouts, proxy)
+        return await NetworkTransport.call(self, prepared, to, timeouts, proxy)
 
 
 def record_demo_request() -> str | None:
@@ -60,19 +60,19 @@ def record_demo_request() -> str | None:
         return None
     file = part_of(Artifact.objects.living().filter(kind="image").first() or _picture())
     chat = ChatRequest((Message(Role.USER, (TextPart(QUESTION), file)),))
-    job = job_for(state, resolve_route(state.configuration, TASK_TYPE)[0], chat, agent=AGENT)
+    job = plan_request(state, resolve_route(state.configuration, TASK_TYPE)[0], chat, agent=AGENT)
     return _walked(job)
 
 
-def _walked(job: Job) -> str:
+def _walked(job: PlannedRequest) -> str:
     request_id = "demo_" + secrets.token_hex(8)
-    telling = Telling(request_id, "demo")
-    telling.knows(agent=AGENT, asked_model=f"task:{TASK_TYPE}")
-    telling.job(job, TASK_TYPE)
-    world = Surroundings(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic), Memory(time.monotonic))
-    dispatch = Dispatch(job, OneDown(DOWN), world)
+    recorder = RequestRecorder(request_id, "demo")
+    recorder.knows(agent=AGENT, asked_model=f"task:{TASK_TYPE}")
+    recorder.job(job, TASK_TYPE)
+    run_context = RunContext(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic), Memory(time.monotonic))
+    dispatch = Dispatch(job, OneDown(DOWN), run_context)
     with suppress(RouterError):  # the log says that nobody answered
-        answer_told_sync(dispatch, telling)
+        record_answer_sync(dispatch, recorder)
     journal.flush()
     return request_id
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capabilities.core.delivery.adaptation import CannotRead, Words
+from capabilities.core.delivery.adaptation import CannotRead, TextStyle
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.protocols.echo import embedded
@@ -23,7 +23,7 @@ from routing_admin.core.configuration.specs import ProviderSpec
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.files.endpoints import base_of
 from routing_admin.dispatch.receivers import receiver_at
-from routing_admin.dispatch.transport import Outside
+from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.request_log.logged_sentences import recognised
 from routing_admin.upstream import configured_upstream, run_sync
 
@@ -79,7 +79,7 @@ class Dialler:
         if isinstance(refused := _refusal(state, spec), Dialled):
             return refused
         to = receiver_at(state, spec, model or spec.default_model)
-        prepared = prepare(GREETING, to, Words())
+        prepared = prepare(GREETING, to, TextStyle())
         if isinstance(prepared, CannotRead):  # words alone are always read
             return Dialled(0, prepared.reason.code.value)
         return self._timed(prepared, to, spec.proxy)
@@ -106,11 +106,11 @@ class Dialler:
         began = time.monotonic()
         outcome = configured_upstream().call_sync(request, ModelList(), QUICK, spec.proxy)
         listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
-        return told(outcome, began, listed)
+        return dialled(outcome, began, listed)
 
     def _timed(self, prepared: Prepared, to: Receiver, proxy: str) -> Dialled:
         began = time.monotonic()
-        return told(run_sync(Outside().call(prepared, to, QUICK, proxy)), began)
+        return dialled(run_sync(NetworkTransport().call(prepared, to, QUICK, proxy)), began)
 
 
 def models_url(provider: ProviderSpec) -> str:
@@ -120,7 +120,7 @@ def models_url(provider: ProviderSpec) -> str:
     return f"{root}/models" + (f"?{query}" if query else "")
 
 
-def told(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> Dialled:
+def dialled(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> Dialled:
     """The outcome for a page; `began` by the monotonic clock."""
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):

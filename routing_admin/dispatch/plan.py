@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from capabilities.core.delivery.adaptation import CannotRead, Words, adapt, words_for
+from capabilities.core.delivery.adaptation import CannotRead, TextStyle, adapt, text_style_for
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Receiver
 from capabilities.core.message import ChatRequest, FilePart
@@ -15,7 +15,7 @@ from routing_admin.core.configuration.specs import RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import Plan, SkipReason
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params
-from routing_admin.core.planning.plan import Asked, Unusable, plan_route
+from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.receivers import readers_of, receiver_at
 
 Keep = Callable[[FilePart], FilePart]
@@ -23,14 +23,14 @@ Keep = Callable[[FilePart], FilePart]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class PlannedRequest:
     """A request that is decided and not yet sent; `chat` is canonical, its language directive in place."""
 
     state: Snapshot
     route: RouteSpec
     plan: Plan
     chat: ChatRequest
-    words: Words
+    words: TextStyle
     stream: bool = False
     keep: Keep | None = None
     service: ServiceSpec | None = None
@@ -61,7 +61,7 @@ class Job:
         )
 
 
-def job_for(
+def plan_request(
     state: Snapshot,
     route: RouteSpec,
     chat: ChatRequest,
@@ -73,18 +73,18 @@ def job_for(
     keep: Keep | None = None,
     unusable: Mapping[str, Unusable] | None = None,
     service: ServiceSpec | None = None,
-) -> Job:
+) -> PlannedRequest:
     """The plan of a request along a route, which may be a draft; nothing is called.
 
     `agent` asks, so it is never named as another reader. `unusable` replaces what the keys say, for simulations.
     `service` is the one that was asked for by name, where several share its provider and model.
     """
-    asked = Asked(route.task_type, language, Params(chat.temperature, chat.max_tokens))
+    asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens))
     known = unusable_of(state) if unusable is None else unusable
     planned = partial(plan_route, state.configuration, route, asked, matched=matched, unusable=known)
     plan = planned()
-    words = words_for(chat, plan.language, lambda file: readers_of(state, file, agent))
-    job = Job(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
+    words = text_style_for(chat, plan.language, lambda file: readers_of(state, file, agent))
+    job = PlannedRequest(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
     if not job.has_files:
         return job
     return replace(job, plan=planned(cannot_read=lambda provider, model: _cannot_read(job, provider, model)))
@@ -99,7 +99,7 @@ def unusable_of(state: Snapshot) -> dict[str, Unusable]:
     }
 
 
-def _cannot_read(job: Job, provider: str, model: str) -> str | None:
+def _cannot_read(job: PlannedRequest, provider: str, model: str) -> str | None:
     """Why a model that takes files natively or not at all is passed by; None where it is not (policy `native_only`)."""
     index = next(at for at, each in enumerate(job.plan.candidates) if (each.provider, each.model) == (provider, model))
     if job.plan.candidates[index].skip is not None:

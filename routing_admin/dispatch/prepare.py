@@ -11,10 +11,10 @@ from capabilities.core.delivery.reasons import ReasonCode
 from capabilities.core.delivery.receiver import Prepared, Receiver, naming_limit, prepare
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from routing_admin.core.fallback.chain import Call
-from routing_admin.dispatch.plan import Job, Keep
+from routing_admin.dispatch.plan import Keep, PlannedRequest
 
 
-def prepared_for(job: Job, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+def prepared_for(job: PlannedRequest, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
     """The request as this candidate gets it; media that it gets as words is stored first, so that they name it."""
     making = partial(
         prepare,

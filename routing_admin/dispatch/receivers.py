@@ -14,7 +14,7 @@ from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.services.registry import LlmServiceConfig, LlmServiceRegistry
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Target
-from capabilities.ports import KeyNote, Room
+from capabilities.ports import KeyNote, Retention
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
@@ -83,7 +83,7 @@ def registry_of(state: Snapshot) -> LlmServiceRegistry:
     )
 
 
-class Installed:
+class SnapshotServices:
     """What is installed, in the newest snapshot; see `capabilities.ports.Installed`."""
 
     def receivers(self) -> Sequence[Receiver]:
@@ -117,10 +117,10 @@ class Installed:
         """The agents' tools as function definitions in a language."""
         return tool_definitions(language)
 
-    def room(self) -> Room:
+    def room(self) -> Retention:
         """How many bytes of artifacts are kept, and for how long; read from its row each time."""
         row = Installation.current()
-        return Room(row.quota_bytes, row.artifact_days)
+        return Retention(row.quota_bytes, row.artifact_days)
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None) -> list[str]:

@@ -20,13 +20,13 @@ from capabilities.core.message import ChatRequest, UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.fallback.chain import Attempt, Call, Done, Reply, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
-from routing_admin.core.fallback.run import Surroundings, Walk
+from routing_admin.core.fallback.run import FallbackRun, RunContext
 from routing_admin.core.planning.params import for_candidate, left_out
-from routing_admin.core.seeds.router import world
+from routing_admin.core.seeds.router import run_context
 from routing_admin.databases.sqlite import in_line
-from routing_admin.dispatch.plan import Job
+from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import checked, prepared_for
-from routing_admin.dispatch.transport import Outside, Way
+from routing_admin.dispatch.transport import NetworkTransport, Transport
 from routing_admin.upstream import Stream, run_sync
 
 T = TypeVar("T", Answer, Stream)
@@ -34,20 +34,20 @@ Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
 
 
 @lru_cache(maxsize=1)
-def surroundings() -> Surroundings:
+def surroundings() -> RunContext:
     """The clock, the randomness, the cooldowns and the memory of this process."""
-    return world()
+    return run_context()
 
 
 @dataclass(slots=True)
 class Dispatch:
     """A job while it is done; `prepared` says what each candidate was sent, by its place in the chain."""
 
-    job: Job
-    way: Way = field(default_factory=Outside)
-    world: Surroundings = field(default_factory=surroundings)
+    job: PlannedRequest
+    way: Transport = field(default_factory=NetworkTransport)
+    run_context: RunContext = field(default_factory=surroundings)
     prepared: dict[int, Prepared] = field(default_factory=dict)
-    walk: Walk[Answer] | Walk[Stream] | None = None
+    walk: FallbackRun[Answer] | FallbackRun[Stream] | None = None
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -56,19 +56,19 @@ class Dispatch:
 
     async def answer(self) -> Done[Answer]:
         """The whole answer. Raises `RouterError` with every attempt."""
-        walk: Walk[Answer] = Walk(self.job.plan, self.world)
+        walk: FallbackRun[Answer] = FallbackRun(self.job.plan, self.run_context)
         return await self._drive(walk, self.way.call)
 
     async def open(self) -> Done[Stream]:
         """The stream, at its first content. Raises `RouterError` with every attempt."""
-        walk: Walk[Stream] = Walk(self.job.plan, self.world, stream=True)
+        walk: FallbackRun[Stream] = FallbackRun(self.job.plan, self.run_context, stream=True)
         return await self._drive(walk, self.way.open)
 
     def answer_sync(self) -> Done[Answer]:
         """`answer` for a thread without an event loop."""
         return run_sync(self.answer())
 
-    async def _drive(self, walk: Walk[T], send: Send[T]) -> Done[T]:
+    async def _drive(self, walk: FallbackRun[T], send: Send[T]) -> Done[T]:
         self.walk = walk
 
         async def ask(call: Call) -> Reply[T]:

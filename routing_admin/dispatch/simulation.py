@@ -17,16 +17,16 @@ from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.core.worded import worded
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
-from routing_admin.core.fallback.chain import OK, Attempt, Call, Candidate, Done, Reply, Timeouts, cut_short
+from routing_admin.core.fallback.chain import OK, Attempt, Call, Done, PlannedCandidate, Reply, Timeouts, cut_short
 from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.drivers import drive
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import caller_of
-from routing_admin.core.fallback.run import Surroundings, Walk
+from routing_admin.core.fallback.run import FallbackRun, RunContext
 from routing_admin.core.fallback.trial import Trial
 from routing_admin.core.planning.params import for_candidate, left_out
-from routing_admin.dispatch.plan import Job, job_for
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.prepare import prepared_for
 from routing_admin.dispatch.send import surroundings
 
@@ -34,7 +34,7 @@ NOT_REACHED = "not_reached"
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ScriptedOutcome:
     """One scripted outcome: what comes back (None: an answer) after so many seconds; `cut` breaks a stream later."""
 
     failure: Failure | None = None
@@ -42,13 +42,13 @@ class Word:
     cut: Failure | None = None
 
 
-def _status(status: int, fault: Fault, message: str, seconds: float = 0.2, **more: Any) -> Word:
-    return Word(Failure(fault, message, status, **more), seconds)
+def _status(status: int, fault: Fault, message: str, seconds: float = 0.2, **more: Any) -> ScriptedOutcome:
+    return ScriptedOutcome(Failure(fault, message, status, **more), seconds)
 
 
-WORDS: Mapping[str, Word] = MappingProxyType(
+WORDS: Mapping[str, ScriptedOutcome] = MappingProxyType(
     {
-        "200": Word(),
+        "200": ScriptedOutcome(),
         "400": _status(400, Fault.HTTP_400, worded("the request is not valid")),
         "context": _status(400, Fault.CONTEXT_LENGTH, worded("the request is longer than the model's context")),
         "parameter": _status(
@@ -66,11 +66,13 @@ WORDS: Mapping[str, Word] = MappingProxyType(
         "500": _status(500, Fault.HTTP_500, worded("an error inside")),
         "503": _status(503, Fault.HTTP_503, worded("unavailable")),
         "529": _status(529, Fault.HTTP_529, worded("overloaded")),
-        "timeout": Word(Failure(Fault.READ_TIMEOUT, worded("no answer in time")), 120.0),
-        "refused": Word(Failure(Fault.CONNECT_REFUSED, worded("nothing listens there")), 0.01),
+        "timeout": ScriptedOutcome(Failure(Fault.READ_TIMEOUT, worded("no answer in time")), 120.0),
+        "refused": ScriptedOutcome(Failure(Fault.CONNECT_REFUSED, worded("nothing listens there")), 0.01),
         "html": _status(200, Fault.BAD_CONTENT_TYPE, worded("an HTML page instead of an answer")),
         "empty": _status(200, Fault.EMPTY_CONTENT, worded("an answer without a word")),
-        "cut": Word(seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, worded("the stream ended without saying why"))),
+        "cut": ScriptedOutcome(
+            seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, worded("the stream ended without saying why"))
+        ),
     }
 )
 """Every outcome a simulation can be told to have, by the word its page uses."""
@@ -87,7 +89,7 @@ class Stop:
     protocol, `url` where it would go, `bytes` the length of the body. `attempt` is None where nobody got that far.
     """
 
-    candidate: Candidate
+    candidate: PlannedCandidate
     outcome: str
     attempt: Attempt | None = None
     payload: Any = None
@@ -107,12 +109,12 @@ class Stop:
 class Simulated:
     """The whole: every candidate of the chain, and what the caller gets. `status` and `code` as CONTRACT §6 says."""
 
-    job: Job
+    job: PlannedRequest
     stops: tuple[Stop, ...]
     status: int
     code: str
     message: str
-    answered_by: Candidate | None = None
+    answered_by: PlannedCandidate | None = None
     duration_ms: float = 0.0
 
     @property
@@ -136,7 +138,7 @@ class _Clock:
 class _Play:
     """The walk with its script."""
 
-    job: Job
+    job: PlannedRequest
     script: Script
     memory: Memory
     clock: _Clock
@@ -181,12 +183,12 @@ def simulate(
     `memory` is what is known of refusals before it, by default what this process has learnt; it learns nothing here.
     """
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
-    job = job_for(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
+    job = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
     known = (surroundings().memory if memory is None else memory).copied(clock)
     play = _Play(job, _checked(script or {}), known, clock)
-    world = Surroundings(clock, lambda: 0.5, LocalCooldowns(clock), known)
-    walk: Walk[Answer] = Walk(job.plan, world, stream=stream)
+    run_context = RunContext(clock, lambda: 0.5, LocalCooldowns(clock), known)
+    walk: FallbackRun[Answer] = FallbackRun(job.plan, run_context, stream=stream)
     try:
         done = drive(walk, play.call, play.clock.sleep)
     except RouterError as error:
@@ -219,7 +221,7 @@ def _stops(play: _Play, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:
     )
 
 
-def _stop(play: _Play, candidate: Candidate, attempt: Attempt | None) -> Stop:
+def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> Stop:
     """The candidate with its payload, prepared now where it was not called."""
     outcome = attempt.outcome if attempt else NOT_REACHED
     reason = (attempt.error if attempt else None) or candidate.skip_detail

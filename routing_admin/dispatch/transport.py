@@ -12,7 +12,7 @@ from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, configured_upstream
 
 
-class Way(Protocol):
+class Transport(Protocol):
     """The way out to a provider; `proxy` is the provider's setting."""
 
     async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
@@ -22,7 +22,7 @@ class Way(Protocol):
         """A stream that has its first content."""
 
 
-class Outside:
+class NetworkTransport:
     """The real way: the network for everybody but the embedded provider, which answers here."""
 
     async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:

@@ -10,13 +10,13 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from routing_admin.core.documents.json_path import storable
-from routing_admin.core.fallback.policy import Preset
+from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.files.field_rules import LARGEST
 
 PRESETS = (
-    (Preset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
-    (Preset.RESILIENT.value, _("resilient: a provider's 401, 403, 404, 413 and 422 go on to the next")),
-    (Preset.STRICT.value, _("strict: every 429 and 5xx is retried, nothing is refined")),
+    (ErrorPreset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
+    (ErrorPreset.RESILIENT.value, _("resilient: a provider's 401, 403, 404, 413 and 422 go on to the next")),
+    (ErrorPreset.STRICT.value, _("strict: every 429 and 5xx is retried, nothing is refined")),
 )
 POLICIES = (
     ("", _("as each model service says")),
@@ -61,7 +61,7 @@ class RouteForm(forms.Form):
     retries = Whole(label=_("Retries per candidate"), min_value=0, max_value=10, inherited="2")
     first_content = Number(label=_("First content, seconds"), min_value=0.1, max_value=DAY, inherited="120")
     deadline = Number(label=_("Total deadline, seconds"), min_value=0.1, max_value=DAY, inherited="600")
-    preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
+    preset = forms.ChoiceField(label=_("ErrorPreset"), choices=PRESETS)
     policy = forms.ChoiceField(
         label=_("Files that a model cannot read"), choices=POLICIES, required=False, help_text=_("Content policy")
     )

@@ -15,7 +15,7 @@ from capabilities.access import Principal, Refusal, refused_query
 from capabilities.ports import Actor
 from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, response_of
-from routing_admin.gateway.key_cache import known
+from routing_admin.gateway.key_cache import principal_of_key
 from routing_admin.request_log.recorder import UNAVAILABLE
 from routing_admin.server.request_id import request_id_of
 
@@ -39,7 +39,7 @@ def admitted(request: HttpRequest, scope: str) -> Principal:
 
     400 for a key in the address. Queries rows.
     """
-    found = refused_query(request.META.get("QUERY_STRING", "")) or known(request.headers)
+    found = refused_query(request.META.get("QUERY_STRING", "")) or principal_of_key(request.headers)
     if isinstance(found, Refusal):
         raise GatewayError(found.status, found.code, found.message)
     if not found.may(scope):

@@ -32,7 +32,7 @@ def files(request: HttpRequest) -> HttpResponse:
 @endpoint("GET", "HEAD", "DELETE")
 def file(request: HttpRequest, ref: str) -> HttpResponse:
     """One file: what is known of it, or its removal."""
-    return remove(request, ref) if request.method == "DELETE" else json_response(shown(found(request, ref)))
+    return remove(request, ref) if request.method == "DELETE" else json_response(file_json(found(request, ref)))
 
 
 @endpoint("GET", "HEAD")
@@ -64,7 +64,7 @@ def upload(request: HttpRequest) -> HttpResponse:
         )
     except (ArtifactError, ActionError) as error:
         raise GatewayError(STATUS_OF.get(type(error), 400), error.code, str(error), "file") from None
-    return json_response(shown(row))
+    return json_response(file_json(row))
 
 
 def listing(request: HttpRequest) -> HttpResponse:
@@ -82,7 +82,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(created_at__lt=last.created_at) if newest else rows.filter(created_at__gt=last.created_at)
     most = limit_of(request.GET.get("limit"))
     page = list(rows.order_by(*(("-created_at", "-id") if newest else ("created_at", "id")))[: most + 1])
-    data = [shown(row) for row in page[:most]]
+    data = [file_json(row) for row in page[:most]]
     edges = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {"first_id": None, "last_id": None}
     return json_response({"object": "list", "data": data, "has_more": len(page) > most, **edges})
 
@@ -131,7 +131,7 @@ def limit_of(word: str | None) -> int:
     return int(word)
 
 
-def shown(row: Artifact) -> dict[str, Any]:
+def file_json(row: Artifact) -> dict[str, Any]:
     """A file as OpenAI shows it, with what we know beside."""
     return {
         "id": row.ref,

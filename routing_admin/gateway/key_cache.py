@@ -29,7 +29,7 @@ KEPT_KEYS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedKey:
     """A key's agent, under which stamp and until when by the door's clock."""
 
     principal: Principal
@@ -42,7 +42,7 @@ class Door:
 
     def __init__(self, newest: Newest[Snapshot], clock: Callable[[], float] = time.monotonic) -> None:
         self._newest, self._clock = newest, clock
-        self._kept: dict[bytes, _Known] = {}
+        self._kept: dict[bytes, _CachedKey] = {}
 
     def known(self, headers: Mapping[str, str]) -> Principal | Refusal:
         """The same answer as `authenticate`; from memory where it was given under the same stamp a moment ago.
@@ -79,7 +79,7 @@ class Door:
         if isinstance(answer, Principal) and not answer.acts_through:
             if len(self._kept) >= KEPT_KEYS:
                 self._kept.clear()
-            self._kept[digest] = _Known(answer, stamp, self._clock() + KEPT_SECONDS)
+            self._kept[digest] = _CachedKey(answer, stamp, self._clock() + KEPT_SECONDS)
 
 
 def _lives(principal: Principal) -> bool:
@@ -88,4 +88,4 @@ def _lives(principal: Principal) -> bool:
 
 door = Door(snapshot.newest)
 """This process's."""
-known, forget = door.known, door.forget
+principal_of_key, forget = door.known, door.forget

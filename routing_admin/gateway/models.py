@@ -20,7 +20,7 @@ from routing_admin.gateway.naming import TASK, UnknownModelError, resolve
 def models(request: HttpRequest) -> HttpResponse:
     """All of them, in OpenAI's list."""
     admitted(request, "route")
-    return json_response({"object": "list", "data": list(listed(snapshot.current()))})
+    return json_response({"object": "list", "data": list(model_list(snapshot.current()))})
 
 
 @endpoint("GET", "HEAD")
@@ -28,24 +28,24 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
     """One of them; any name that a chat request may use is found."""
     admitted(request, "route")
     state = snapshot.current()
-    known = next((each for each in listed(state) if each["id"] == name), None)
+    known = next((each for each in model_list(state) if each["id"] == name), None)
     return json_response(known or _otherwise(state, name))
 
 
-def listed(state: Snapshot) -> Iterator[dict[str, Any]]:
+def model_list(state: Snapshot) -> Iterator[dict[str, Any]]:
     """Task routes first, then services, each as OpenAI's model object."""
     configuration = state.configuration
     for route in configuration.routes:
         if is_taken(route):
             service = first_service(configuration, state.keys, route.task_type)
             reads = service.effective_capabilities if service else TEXT_ONLY
-            yield shown(TASK + route.task_type, reads, "routing_admin")
+            yield model_json(TASK + route.task_type, reads, "routing_admin")
     for each in configuration.services:
         if each.enabled:
-            yield shown(each.id, each.effective_capabilities, each.provider)
+            yield model_json(each.id, each.effective_capabilities, each.provider)
 
 
-def shown(name: str, capabilities: Capabilities, owner: str) -> dict[str, Any]:
+def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, Any]:
     """One model; when it was made nobody knows, so `created` is 0."""
     both = {"input": list(capabilities.input), "output": list(capabilities.output)}
     return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": both}
@@ -62,6 +62,6 @@ def _otherwise(state: Snapshot, name: str) -> dict[str, Any]:
     if named.direct:
         first = named.route.primary
         service = named.service or configuration.service_at(first.provider, first.model or "")
-        return shown(name, service.effective_capabilities if service else TEXT_ONLY, first.provider)
+        return model_json(name, service.effective_capabilities if service else TEXT_ONLY, first.provider)
     service = first_service(configuration, state.keys, named.route.task_type)
-    return shown(name, service.effective_capabilities if service else TEXT_ONLY, "routing_admin")
+    return model_json(name, service.effective_capabilities if service else TEXT_ONLY, "routing_admin")

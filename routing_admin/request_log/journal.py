@@ -123,7 +123,7 @@ def write(entries: Iterable[Entry]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RequestFacts:
     """What is known of a request besides its walk; times in milliseconds, `began` by the wall's clock."""
 
     id: str
@@ -146,7 +146,9 @@ class Seen:
     body: Mapping[str, Any] | None = None
 
 
-def entry_of(seen: Seen, attempts: Sequence[Attempt] = (), prepared: Mapping[int, Prepared] | None = None) -> Entry:
+def entry_of(
+    seen: RequestFacts, attempts: Sequence[Attempt] = (), prepared: Mapping[int, Prepared] | None = None
+) -> Entry:
     """The rows of a request; `prepared` says by place in the chain what each candidate was sent."""
     sent = prepared or {}
     last = attempts[-1] if attempts and attempts[-1].outcome != CANCELLED else None
@@ -183,7 +185,7 @@ def entry_of(seen: Seen, attempts: Sequence[Attempt] = (), prepared: Mapping[int
     return Entry(request, rows)
 
 
-def _attempt(seen: Seen, at: int, attempt: Attempt, prepared: Prepared | None) -> dict[str, Any]:
+def _attempt(seen: RequestFacts, at: int, attempt: Attempt, prepared: Prepared | None) -> dict[str, Any]:
     return {
         "position": at,
         "provider": attempt.provider[:120],

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from capabilities.core.delivery.reasons import SENTENCES as DELIVERY
 from capabilities.core.providers import origins
 from capabilities.core.worded import Worded
-from capabilities.translated import read_again, told
+from capabilities.translated import read_again, translate_sentence
 from routing_admin.configuration.snapshot import KEY_SENTENCES
 from routing_admin.core.fallback.chain import SKIP_SENTENCES
 from routing_admin.core.fallback.errors import EXHAUSTED, OUT_OF_TIME, REFUSED
@@ -83,7 +83,7 @@ TEMPLATES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LoggedSentence:
     """Our sentence in the reader's language, and somebody else's words; either may be empty."""
 
     ours: str = ""
@@ -98,16 +98,16 @@ class Said:
         return bool(self.ours or self.quoted)
 
 
-def said(text: str | None) -> Said:
+def said(text: str | None) -> LoggedSentence:
     """What a logged or returned sentence is to a person who reads it now."""
     found = recognised(text or "")
     if not isinstance(found, Worded):
-        return Said(quoted=found)
+        return LoggedSentence(quoted=found)
     if found.template not in QUOTING:
-        return Said(told(found))
+        return LoggedSentence(translate_sentence(found))
     ours = str(QUOTING[found.template]) % found.facts
-    inner = Said() if found.template in LISTS else said(str(found.facts["said"]))
-    return Said(" ".join(part for part in (ours, inner.ours) if part), inner.quoted)
+    inner = LoggedSentence() if found.template in LISTS else said(str(found.facts["said"]))
+    return LoggedSentence(" ".join(part for part in (ours, inner.ours) if part), inner.quoted)
 
 
 def recognised(text: str) -> str:

@@ -15,9 +15,9 @@ from capabilities.core.providers.redaction import redact
 from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import Attempt, Done
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.dispatch.plan import Job
+from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.request_log.journal import Journal, Seen, entry_of
+from routing_admin.request_log.journal import Journal, RequestFacts, entry_of
 from routing_admin.request_log.journal import journal as this_process
 from routing_admin.request_log.recorded_bodies import body_of
 from routing_admin.server.draining import DrainingError, draining
@@ -33,21 +33,21 @@ LEFT_STATUS = 499
 """What the log says of a caller that went away before its answer; nobody receives this status."""
 
 
-class Telling:
+class RequestRecorder:
     """One request as it will stand in the log; `end` tells it, once."""
 
     def __init__(self, request_id: str, surface: str, journal: Journal = this_process) -> None:
-        self._seen = Seen(request_id, timezone.now(), surface)
+        self._seen = RequestFacts(request_id, timezone.now(), surface)
         self._began = time.monotonic()
         self._journal = journal
         self._told = False
-        self._job: Job | None = None
+        self._job: PlannedRequest | None = None
 
     def knows(self, **facts: Any) -> None:
-        """Further facts, by the names of `Seen`."""
+        """Further facts, by the names of `RequestFacts`."""
         self._seen = replace(self._seen, **facts)
 
-    def job(self, job: Job, task_type: str) -> None:
+    def job(self, job: PlannedRequest, task_type: str) -> None:
         """What was decided about it."""
         self._job = job
         self.knows(
@@ -84,41 +84,41 @@ class Telling:
         self._journal.record(entry_of(self._seen, attempts, dispatch.prepared if dispatch else None))
 
 
-async def answer_told(dispatch: Dispatch, telling: Telling) -> Done[Answer]:
+async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Answer]:
     """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; told too."""
-    done = await _walk_told(dispatch.answer(), dispatch, telling)
-    telling.end(done.attempts, dispatch, done.answer, usage=done.answer.usage)
+    done = await _recorded(dispatch.answer(), dispatch, recorder)
+    recorder.end(done.attempts, dispatch, done.answer, usage=done.answer.usage)
     return done
 
 
-async def stream_told(dispatch: Dispatch, telling: Telling) -> Done[Stream]:
+async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Stream]:
     """The stream at its first content; its end is the caller's to tell. Raises `RouterError`, which is told."""
-    done = await _walk_told(dispatch.open(), dispatch, telling)
-    telling.first_content()
+    done = await _recorded(dispatch.open(), dispatch, recorder)
+    recorder.first_content()
     return done
 
 
-def answer_told_sync(dispatch: Dispatch, telling: Telling) -> Done[Answer]:
-    """`answer_told` for a thread without an event loop."""
-    return run_sync(answer_told(dispatch, telling))
+def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Answer]:
+    """`record_answer` for a thread without an event loop."""
+    return run_sync(record_answer(dispatch, recorder))
 
 
-async def _walk_told(work: Awaitable[T], dispatch: Dispatch, telling: Telling) -> T:
+async def _recorded(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     """What a walk gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
     try:
         async with draining.limit():
             return await work
     except RouterError as error:
-        telling.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
+        recorder.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
         raise
     except DrainingError as error:
-        telling.end(dispatch.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
+        recorder.end(dispatch.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
         raise
     except asyncio.CancelledError:
-        telling.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
+        recorder.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
         raise
     except Exception as error:
-        telling.end(dispatch.attempts, dispatch, **fault_of(error))
+        recorder.end(dispatch.attempts, dispatch, **fault_of(error))
         raise
 
 

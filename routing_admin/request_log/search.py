@@ -18,7 +18,7 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.translated import listed
+from capabilities.translated import join_words
 from routing_admin.models import AttemptLog, RequestLog
 
 PAGE = 50
@@ -83,7 +83,7 @@ def parse(text: str, now: datetime | None = None) -> Search:
 
 def _problem(key: str, value: str, now: datetime) -> str:
     if key not in KEYS:
-        return _("There is no key %(key)s. Keys are: %(keys)s.") % {"key": key, "keys": listed(KEYS)}
+        return _("There is no key %(key)s. Keys are: %(keys)s.") % {"key": key, "keys": join_words(KEYS)}
     if not value:
         return _("%(key)s has no value.") % {"key": key}
     if key in ("since", "until") and moment(value, now) is None:

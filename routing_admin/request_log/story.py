@@ -13,14 +13,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from artifacts.views.words import KINDS
-from capabilities.core.delivery.decision import Shown
+from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.delivery.reasons import SENTENCES, ReasonCode
 from capabilities.core.wire import Fault
 from capabilities.templatetags.drawing import Bar, Track
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.fault_phrases import MEANINGS
-from routing_admin.request_log.logged_sentences import Said, said
+from routing_admin.request_log.logged_sentences import LoggedSentence, said
 
 Text = str | Promise
 
@@ -46,7 +46,11 @@ LOST: Mapping[str, Text] = {
 }
 """What a model did not get, in a sentence."""
 
-SHOWN_BADGES = {Shown.AS_IS.value: "native", Shown.CONVERTED.value: "converted", Shown.DESCRIBED.value: "described"}
+SHOWN_BADGES = {
+    DeliveryForm.AS_IS.value: "native",
+    DeliveryForm.CONVERTED.value: "converted",
+    DeliveryForm.DESCRIBED.value: "described",
+}
 NOT_SENT = "omitted"
 
 
@@ -84,7 +88,7 @@ class Step:
     meaning: str
     tries: int
     files: tuple[File, ...]
-    error: Said
+    error: LoggedSentence
 
     @property
     def badges(self) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def announced(scope: Any) -> int:
 async def refuse(path: str, limit: int, send: Send) -> None:
     """413 in the error shape of the address, and the end of the connection."""
     request_id = f"req_{secrets.token_hex(12)}"
-    body = json.dumps(told(path, limit, request_id)).encode()
+    body = json.dumps(refusal_json(path, limit, request_id)).encode()
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
@@ -99,7 +99,7 @@ async def refuse(path: str, limit: int, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def told(path: str, limit: int, request_id: str) -> dict[str, Any]:
+def refusal_json(path: str, limit: int, request_id: str) -> dict[str, Any]:
     """The error's object: OpenAI's under `/v1`, ours elsewhere."""
     message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise {SETTING}."
     if path.startswith("/v1/"):

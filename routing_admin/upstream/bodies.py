@@ -17,7 +17,7 @@ STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = 1024 * 1024
 
 
-class TooLargeError(Exception):
+class AnswerTooLargeError(Exception):
     """An answer, or one line of a stream, is larger than is read."""
 
 
@@ -72,7 +72,7 @@ class Plain:
         self._unpack = _unpacker(encoding)
 
     def feed(self, block: bytes) -> bytes:
-        """The plain bytes of this block; raises `TooLargeError` beyond the bound, `BadEncodingError` when broken."""
+        """The plain bytes of this block; raises `AnswerTooLargeError` beyond the bound, `BadEncodingError` when broken."""
         if self._unpack is None:
             plain = block
         else:
@@ -82,7 +82,7 @@ class Plain:
                 raise BadEncodingError from error
         self._left -= len(plain)
         if self._left < 0:
-            raise TooLargeError
+            raise AnswerTooLargeError
         return plain
 
 
@@ -102,14 +102,14 @@ class Lines:
         self._length = 0
 
     def feed(self, block: bytes) -> None:
-        """Raises `TooLargeError` when the line that is open is too long."""
+        """Raises `AnswerTooLargeError` when the line that is open is too long."""
         first, newline, _ = block.partition(b"\n")
         if self._length + len(first) > LINE_BYTES:
-            raise TooLargeError
+            raise AnswerTooLargeError
         if not newline:
             self._length += len(first)
             return
         longest = max(len(line) for line in block.split(b"\n")) if len(block) > LINE_BYTES else 0
         if longest > LINE_BYTES:
-            raise TooLargeError
+            raise AnswerTooLargeError
         self._length = len(block) - block.rfind(b"\n") - 1

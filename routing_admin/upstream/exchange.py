@@ -11,7 +11,7 @@ import httpx
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Failure, Fault, MediaData, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.upstream.bodies import ANSWER_BYTES, BadEncodingError, Plain, RequestBody, TooLargeError
+from routing_admin.upstream.bodies import ANSWER_BYTES, AnswerTooLargeError, BadEncodingError, Plain, RequestBody
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure, fault_of
 from routing_admin.upstream.transports import Transports
 
@@ -132,7 +132,7 @@ async def read_body(head: Head, timeouts: Timeouts, most: int = ANSWER_BYTES) ->
         return failure(Fault.SLOW_BODY if body.strip() else Fault.READ_TIMEOUT, head.status)
     except _SlowError:
         return failure(Fault.SLOW_BODY, head.status)
-    except TooLargeError:
+    except AnswerTooLargeError:
         return failure(Fault.TOO_LARGE, head.status)
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)

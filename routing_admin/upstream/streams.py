@@ -10,7 +10,7 @@ from capabilities.core.protocols.stream import EXPLAINS_SILENCE
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent, ToolCallDelta
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT
-from routing_admin.upstream.bodies import STREAM_BYTES, BadEncodingError, Lines, Plain, TooLargeError
+from routing_admin.upstream.bodies import STREAM_BYTES, AnswerTooLargeError, BadEncodingError, Lines, Plain
 from routing_admin.upstream.exchange import BrokenBodyError, Head
 from routing_admin.upstream.faults import failure
 
@@ -170,7 +170,7 @@ async def _blocks(head: Head) -> AsyncGenerator[bytes | Failure, None]:
             text = plain.feed(block)
             lines.feed(text)
             yield text
-    except TooLargeError:
+    except AnswerTooLargeError:
         yield failure(Fault.TOO_LARGE, head.status)
     except BadEncodingError:
         yield failure(Fault.BAD_CONTENT_TYPE, head.status)

@@ -19,7 +19,7 @@ SETTINGS_PAGES = ("users", "user", "user_invite", "user_role", "user_active", "u
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavigationEntry:
     """Somewhere one can go: URL name, label, icon, the letter after `g`, and URL names that belong to it."""
 
     name: str
@@ -31,18 +31,18 @@ class Place:
     within: tuple[str, ...] = ()
 
 
-PLACES: tuple[tuple[Any, tuple[Place, ...]], ...] = (
+PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
     (
         "",
         (
-            Place("dashboard", gettext_lazy("Dashboard"), "home", "d", quick=True),
-            Place("requests", gettext_lazy("Requests"), "list", "l", quick=True, within=("request",)),
+            NavigationEntry("dashboard", gettext_lazy("Dashboard"), "home", "d", quick=True),
+            NavigationEntry("requests", gettext_lazy("Requests"), "list", "l", quick=True, within=("request",)),
         ),
     ),
     (
         gettext_lazy("Routing"),
         (
-            Place(
+            NavigationEntry(
                 "routes",
                 gettext_lazy("Task routes"),
                 "route",
@@ -51,25 +51,27 @@ PLACES: tuple[tuple[Any, tuple[Place, ...]], ...] = (
                 True,
                 ("route", "route_new"),
             ),
-            Place(
+            NavigationEntry(
                 "matrix", gettext_lazy("Capability matrix"), "grid", "m", within=("services", "service", "service_new")
             ),
-            Place("providers", gettext_lazy("Providers"), "server", "p", within=("provider", "provider_new")),
+            NavigationEntry("providers", gettext_lazy("Providers"), "server", "p", within=("provider", "provider_new")),
         ),
     ),
     (
         gettext_lazy("Agents"),
         (
-            Place("agents", gettext_lazy("Agents and keys"), "agent", "a", within=("agent", "agent_new")),
-            Place("artifacts", gettext_lazy("Artifacts"), "doc", "f", quick=True, within=("artifact",)),
+            NavigationEntry("agents", gettext_lazy("Agents and keys"), "agent", "a", within=("agent", "agent_new")),
+            NavigationEntry("artifacts", gettext_lazy("Artifacts"), "doc", "f", quick=True, within=("artifact",)),
         ),
     ),
     (
         gettext_lazy("Configuration"),
         (
-            Place("config", gettext_lazy("Import, export"), "swapbox", "c", within=("config_import",)),
-            Place("history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")),
-            Place("settings", gettext_lazy("Settings"), "gear", "s", within=SETTINGS_PAGES),
+            NavigationEntry("config", gettext_lazy("Import, export"), "swapbox", "c", within=("config_import",)),
+            NavigationEntry(
+                "history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")
+            ),
+            NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=SETTINGS_PAGES),
         ),
     ),
 )
@@ -102,7 +104,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return groups
 
 
-def item(place: Place, here: str | None, counts: dict[str, int]) -> dict[str, Any]:
+def item(place: NavigationEntry, here: str | None, counts: dict[str, int]) -> dict[str, Any]:
     """One place as the template shows it; its URL is empty while there is no such page."""
     try:
         url = reverse(place.name)

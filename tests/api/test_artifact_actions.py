@@ -25,7 +25,7 @@ from artifacts.preview import preview, request_for
 from artifacts.storage.content import RowStore, byte_store, part_of, stored
 from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, received_files
 from capabilities.actions import save_service
-from capabilities.core.delivery.adaptation import CannotRead, words_for
+from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.receiver import prepare
 from capabilities.errors import InvalidError
@@ -112,7 +112,9 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, installation: None) -> N
     chat = request_for(stored(row))
     encoded = base64.b64encode(data).decode()
     for receiver in ports.installed.receivers():
-        prepared = prepare(chat, receiver, words_for(chat, ports.routes.default_language(), ports.installed.agents_for))
+        prepared = prepare(
+            chat, receiver, text_style_for(chat, ports.routes.default_language(), ports.installed.agents_for)
+        )
         assert not isinstance(prepared, CannotRead)
         row_shown = shown[receiver.name]
         assert row_shown.payload == prepared.request.elided()
@@ -151,7 +153,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(installation: None) ->
     receiver = ports.installed.receiver("text-model")
     assert receiver is not None
     chat = request_for(stored(page))
-    sent = prepare(chat, receiver, words_for(chat, ports.routes.default_language(), ports.installed.agents_for))
+    sent = prepare(chat, receiver, text_style_for(chat, ports.routes.default_language(), ports.installed.agents_for))
     assert not isinstance(sent, CannotRead)
     assert read.payload == sent.request.elided()
 

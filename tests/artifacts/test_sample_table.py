@@ -14,7 +14,7 @@ from test_sample_deliveries import SERVICES, keep
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.storage.files import FileStore
-from capabilities.core.delivery.adaptation import CannotRead, words_for
+from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.receiver import prepare, receiver
 from capabilities.core.message import ChatRequest, Message, Role
 from capabilities.core.wire import Target
@@ -162,6 +162,6 @@ def test_a_sample_is_taken_for_what_it_is_and_sent_as_the_table_says(sample: Sam
     chat = ChatRequest((Message(Role.USER, (file,)),))
     target = Target("demo", "https://api.example.com/v1", "any")
     for (service, capabilities), outcome in zip(SERVICES.items(), outcomes, strict=True):
-        sent = prepare(chat, receiver("openai", target, capabilities), words_for(chat, "en", lambda _: ()))
+        sent = prepare(chat, receiver("openai", target, capabilities), text_style_for(chat, "en", lambda _: ()))
         assert not isinstance(sent, CannotRead)
         assert (service, sent.deliveries[0].delivery.outcome.value) == (service, outcome)

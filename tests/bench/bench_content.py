@@ -134,7 +134,7 @@ class Bytes:
 
 def reader_of_everything() -> tuple[Any, Any]:
     """A receiver that takes every kind of file at any size, and the words for descriptions."""
-    from capabilities.core.delivery.adaptation import Words
+    from capabilities.core.delivery.adaptation import TextStyle
     from capabilities.core.delivery.receiver import receiver
     from capabilities.core.vocabulary import Capabilities
     from capabilities.core.wire import Target
@@ -142,7 +142,7 @@ def reader_of_everything() -> tuple[Any, Any]:
     target = Target("lab", "https://lab.example/v1/chat/completions", "m", "key")
     limits = {"image": {"maxBytes": 100 * MIB}}
     able = Capabilities(("text", "vision", "audio", "video", "file"))
-    return receiver("openai", target, able, limits=limits), Words("en")
+    return receiver("openai", target, able, limits=limits), TextStyle("en")
 
 
 def bodies() -> None:
@@ -165,7 +165,7 @@ def elsewhere(way: str, size: int) -> dict[str, float]:
 
 def decisions() -> None:
     """The table of decisions, microseconds each: what one file costs before any byte of it is read."""
-    from capabilities.core.delivery.adaptation import Words, adapt
+    from capabilities.core.delivery.adaptation import TextStyle, adapt
     from capabilities.core.delivery.decision import decide
     from capabilities.core.delivery.receiver import receiver
     from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, blob_of
@@ -184,7 +184,7 @@ def decisions() -> None:
         for name, reader in readers.items():
             work: dict[str, Callable[[], object]] = {
                 "decide": partial(decide, part, reader),
-                "adapt": partial(adapt, chat, reader, Words("en")),
+                "adapt": partial(adapt, chat, reader, TextStyle("en")),
             }
             for what, run in work.items():
                 rows.append([f"{what}: {kind.value} for a {name}", median(milliseconds(run, 5000)) * 1000])

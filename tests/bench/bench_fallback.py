@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import httpx
 
 from capabilities.core.providers.origins import OriginPolicy
-from routing_admin.core.fallback.chain import Candidate
+from routing_admin.core.fallback.chain import PlannedCandidate
 from routing_admin.upstream import Upstream
 from tests.lab import Lab
 from tests.routing.network_runs import HELLO, Journey, Target, protocol
@@ -46,17 +46,17 @@ class Measured:
         return f"{self.name:<52} {self.median:>10.2f} {self.p99:>10.2f}"
 
 
-async def failover(lab: Lab, upstream: Upstream, play: str, *, stream: bool, calls: int) -> Measured:
+async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool, calls: int) -> Measured:
     """From the end of the failing answer to the arrival of the next candidate's request."""
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
-    chain = (Candidate(0, "bad", f"fault:{play}"), Candidate(1, "good", "lab-model"))
+    chain = (PlannedCandidate(0, "bad", f"fault:{scenario}"), PlannedCandidate(1, "good", "lab-model"))
     values = []
     for _ in range(calls):
         lab.requests.clear()
         await Journey(urls, protocol("openai"), stream, upstream=upstream, keep=True).walk(*chain)
         first, second = lab.requests
         values.append((second.arrived_at - (first.ended_at or 0)) * 1000)
-    return Measured(f"failure → next dispatch: {play}{', stream' if stream else ''} (ms)", values)
+    return Measured(f"failure → next dispatch: {scenario}{', stream' if stream else ''} (ms)", values)
 
 
 async def ours(lab: Lab, upstream: Upstream, calls: int) -> Measured:
@@ -65,7 +65,7 @@ async def ours(lab: Lab, upstream: Upstream, calls: int) -> Measured:
     return Measured("a healthy call through the walk (ms)", [await _timed(journey.walk(*UP)) for _ in range(calls)])
 
 
-UP = (Candidate(0, "up", "lab-model"),)
+UP = (PlannedCandidate(0, "up", "lab-model"),)
 
 
 async def direct(lab: Lab, calls: int) -> Measured:

@@ -11,7 +11,7 @@ from fake_content import FakeContent, FakePage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.adaptation import Adapted, CannotRead, Words, adapt, summary, words_for
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, TextStyle, adapt, summary, text_style_for
 from capabilities.core.delivery.decision import Outcome, Reader, policies_of
 from capabilities.core.delivery.limits import PROTOCOLS
 from capabilities.core.delivery.reasons import ReasonCode
@@ -35,7 +35,7 @@ PNG = FilePart(Kind.IMAGE, "image/png", "plan.png", 44, "a1", content=FakeConten
 PDF = FilePart(Kind.DOCUMENT, "application/pdf", "report.pdf", 44, "a4", content=FakeContent())
 CSV = FilePart(Kind.TEXT, "text/csv", "table.csv", 3, "a7", content=FakeContent(b"a,b", "a,b"))
 TIFF = replace(PNG, mime_type="image/tiff", filename="scan.tiff")
-ENGLISH = Words("en")
+ENGLISH = TextStyle("en")
 
 
 def nobody_and_two(_: FilePart) -> Sequence[str]:
@@ -46,7 +46,7 @@ def reader(protocol: str, *capabilities: str, policy: str = "describe") -> Reade
     return Reader(slots_for(protocol), Capabilities(("text", *capabilities)), policies_of(policy))
 
 
-def adapted(chat: ChatRequest, who: Reader, words: Words = ENGLISH) -> Adapted:
+def adapted(chat: ChatRequest, who: Reader, words: TextStyle = ENGLISH) -> Adapted:
     done = adapt(chat, who, words)
     assert isinstance(done, Adapted)
     return done
@@ -77,7 +77,7 @@ def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
 def test_a_description_names_the_file_and_who_could_read_it() -> None:
     """The block parses back to the file's fields and the agents that can take it."""
     chat = replace(ask(PNG), tools=(Tool("send_message"),))
-    done = adapted(chat, reader("openai"), words_for(chat, "zh-CN", nobody_and_two))
+    done = adapted(chat, reader("openai"), text_style_for(chat, "zh-CN", nobody_and_two))
     block = parse(done.deliveries[0].text or "")
     assert block is not None
     assert (block.language, block.content_type, block.filename) == ("zh", "image", "plan.png")
@@ -88,7 +88,7 @@ def test_a_description_names_the_file_and_who_could_read_it() -> None:
 def test_no_tool_is_named_that_the_model_does_not_have() -> None:
     """Without send_message among the request's tools the block gives names only (decision 2)."""
     chat = ask(PNG)
-    text = adapted(chat, reader("openai"), words_for(chat, "en", nobody_and_two)).deliveries[0].text or ""
+    text = adapted(chat, reader("openai"), text_style_for(chat, "en", nobody_and_two)).deliveries[0].text or ""
     assert "send_message" not in text
     assert "Agents that can process it: vision-agent, multimodal-agent" in text
 
@@ -105,7 +105,7 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
     long = replace(CSV, content=FakeContent(words=words))
     who = replace(reader("openai"), head_chars=10, tail_chars=5)
     chat = ask(long)
-    with_tool = adapted(chat, who, Words("en", has_get_artifact=True)).deliveries[0]
+    with_tool = adapted(chat, who, TextStyle("en", has_get_artifact=True)).deliveries[0]
     assert with_tool.delivery.reason.code is ReasonCode.LONG_TEXT
     assert (with_tool.text or "").splitlines() == [
         "Artifact content (table.csv):",
@@ -123,7 +123,7 @@ def test_a_note_never_names_a_call_that_could_not_be_made() -> None:
     """A long text without a reference is cut with a note that points nowhere, tool or not."""
     nameless = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
     who = replace(reader("openai"), head_chars=10, tail_chars=5)
-    text = adapted(ask(nameless), who, Words("en", has_get_artifact=True)).deliveries[0].text or ""
+    text = adapted(ask(nameless), who, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
     assert "[Truncated: 100 characters, showing 0–10 and the last 5]" in text
 
 

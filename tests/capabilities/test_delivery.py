@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from capabilities.core.delivery.decision import (
     SHOWN,
     ContentPolicy,
+    DeliveryForm,
     Outcome,
     Position,
     Reader,
-    Shown,
     can_read,
     decide,
     policies_of,
@@ -337,7 +337,7 @@ def test_an_unknown_policy_is_an_error_that_names_it() -> None:
 def test_the_tables_are_complete() -> None:
     """Every outcome has its word for people and its writer, every reason its sentence, every kind its capability."""
     assert set(SHOWN) == set(Outcome) == set(WRITERS)
-    assert set(SHOWN.values()) == set(Shown)
+    assert set(SHOWN.values()) == set(DeliveryForm)
     assert set(SENTENCES) == set(ReasonCode)
     assert set(CAPABILITY_OF_KIND) == set(Kind)
 

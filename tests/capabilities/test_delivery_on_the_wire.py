@@ -13,16 +13,16 @@ from fake_content import FakeContent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.adaptation import Adapted, Words, adapt
+from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
 from capabilities.core.delivery.decision import Outcome, Reader
 from capabilities.core.delivery.slots import slots_for
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.providers.presets import PRESETS, Preset
+from capabilities.core.providers.presets import PRESETS, HostPreset
 from capabilities.core.vocabulary import Capabilities, Kind
 from capabilities.core.wire import MediaData, Target
 
-ECHO = Preset("echo", "Echo", "Echo", "echo://local", protocol="echo")
+ECHO = HostPreset("echo", "Echo", "Echo", "echo://local", protocol="echo")
 HOSTS = [*PRESETS, ECHO]
 WORDS = ["vision", "audio", "video", "file"]
 
@@ -65,13 +65,13 @@ def conversation(files: list[FilePart]) -> ChatRequest:
     )
 
 
-def reader_of(preset: Preset, words: list[str]) -> Reader:
+def reader_of(preset: HostPreset, words: list[str]) -> Reader:
     slots = slots_for(preset.protocol, preset.slots, None, preset.quirks)
     return Reader(slots, Capabilities(("text", *words)))
 
 
-def sent(chat: ChatRequest, preset: Preset, words: list[str]) -> tuple[Adapted, Mapping[str, Any]]:
-    done = adapt(chat, reader_of(preset, words), Words("en"))
+def sent(chat: ChatRequest, preset: HostPreset, words: list[str]) -> tuple[Adapted, Mapping[str, Any]]:
+    done = adapt(chat, reader_of(preset, words), TextStyle("en"))
     assert isinstance(done, Adapted)
     target = Target(preset.name, preset.base_url, "some-model", "key", preset.quirks)
     return done, PROTOCOLS[preset.protocol].encode(done.chat, target, stream=False).payload
@@ -89,7 +89,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 @pytest.mark.requirement("MCR-P2", "MCR-2.1", "MCR-2.3", "MCR-2.5")
 @pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
-def test_every_native_file_is_really_in_the_payload(preset: Preset) -> None:
+def test_every_native_file_is_really_in_the_payload(preset: HostPreset) -> None:
     """One place for data a native file, in any message; none is replaced by a line of words on the way out."""
     done, payload = sent(conversation(FILES), preset, WORDS)
     natives = [part for message in done.chat.messages for part in message.parts if isinstance(part, NativePart)]
@@ -100,7 +100,7 @@ def test_every_native_file_is_really_in_the_payload(preset: Preset) -> None:
 
 
 @pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
-def test_every_native_url_is_really_in_the_payload(preset: Preset) -> None:
+def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
     """A remote file is passed on, or described with its address; it is there either way."""
     done, payload = sent(conversation(REMOTE), preset, WORDS)
     text = json.dumps(payload, default=str)
@@ -116,7 +116,9 @@ def test_every_native_url_is_really_in_the_payload(preset: Preset) -> None:
     words=st.lists(st.sampled_from(WORDS), unique=True),
     chosen=st.lists(st.sampled_from(FILES), max_size=6),
 )
-def test_no_string_of_a_payload_holds_a_files_base64(preset: Preset, words: list[str], chosen: list[FilePart]) -> None:
+def test_no_string_of_a_payload_holds_a_files_base64(
+    preset: HostPreset, words: list[str], chosen: list[FilePart]
+) -> None:
     """Data stands in media places only, whatever the provider, the capabilities and the files."""
     files = [replace(each, content=each.content) for each in chosen]
     _, payload = sent(conversation(files), preset, words)

@@ -22,7 +22,7 @@ from capabilities.core.delivery.slots import (
     slots_for,
     to_json,
 )
-from capabilities.core.providers.presets import PRESETS, Preset
+from capabilities.core.providers.presets import PRESETS, HostPreset
 from capabilities.core.vocabulary import Kind
 
 ALL = {**PROTOCOLS, **TEMPLATES, "messages": MESSAGES, "get_artifact": GET_ARTIFACT}
@@ -141,7 +141,7 @@ def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
 
 
 @pytest.mark.parametrize("preset", [each for each in PRESETS if each.protocol == "openai"], ids=lambda each: each.name)
-def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(preset: Preset) -> None:
+def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(preset: HostPreset) -> None:
     """Slots and quirks are two tables about one provider: where they disagreed, a file would be lost on the wire."""
     plain = slots_for("openai", preset.slots)
     bounded = slots_for("openai", preset.slots, None, preset.quirks)

@@ -21,7 +21,7 @@ from capabilities.ports import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.planning.language import inject_directive
-from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch, surroundings
 from tests.gateway.plane import PNG, image, install, logged, post, said
 
@@ -83,7 +83,7 @@ def test_what_is_previewed_is_what_is_sent(key, name):
     assert set(shown) == {service.id for service in state.configuration.services}
     for service in state.configuration.services:
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
-        job = job_for(state, route, request_for(stored(row)), unusable={})
+        job = plan_request(state, route, request_for(stored(row)), unusable={})
         way = Script()
         dispatch = Dispatch(job, way)
         dispatch.answer_sync()
@@ -98,7 +98,7 @@ def test_a_model_that_cannot_read_what_it_was_said_to_gets_the_description_in_th
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     way = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
-    done = Dispatch(job_for(state, route, request_for(stored(row))), way).answer_sync()
+    done = Dispatch(plan_request(state, route, request_for(stored(row))), way).answer_sync()
     assert "<" in json.dumps(way.given[0])
     assert f"{len(PNG)} bytes" in json.dumps(way.given[0])
     assert row.ref in json.dumps(way.given[1])
@@ -111,7 +111,7 @@ def test_a_candidate_that_would_only_get_words_is_skipped_where_the_route_says_n
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
     way = Script()
-    done = Dispatch(job_for(state, route, request_for(stored(row))), way).answer_sync()
+    done = Dispatch(plan_request(state, route, request_for(stored(row))), way).answer_sync()
     assert [one.outcome for one in done.attempts] == ["skipped_cannot_read", "ok"]
     assert "vision" in (done.attempts[0].error or "")
     assert [given["model"] for given in way.given] == ["echo-vision"]
@@ -138,7 +138,7 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
     for chain in ((text, vision), (vision, text)):
         way = Script([Failure(Fault.HTTP_529, "overloaded", 529)])
         route = RouteSpec("draft", chain)
-        Dispatch(job_for(state, route, chat), way).answer_sync()
+        Dispatch(plan_request(state, route, chat), way).answer_sync()
         for given in way.given:
             payloads.setdefault(given["model"], []).append(given)
         surroundings.cache_clear()

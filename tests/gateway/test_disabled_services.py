@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import SkipReason
-from routing_admin.core.planning.plan import Asked, make_plan
+from routing_admin.core.planning.plan import RoutingQuery, make_plan
 
 ONE = ServiceSpec("one", "One", "p", "m", "https://p.example/v1", enabled=False)
 CONFIGURATION = Configuration(
@@ -18,7 +18,7 @@ CONFIGURATION = Configuration(
 
 def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
     """By the model's name or as the provider's default; a model without a service of its own is called."""
-    first, second, other = make_plan(CONFIGURATION, Asked()).candidates
+    first, second, other = make_plan(CONFIGURATION, RoutingQuery()).candidates
     for candidate in (first, second):
         assert candidate.skip is SkipReason.DISABLED
         assert "one" in candidate.skip_detail
@@ -28,4 +28,4 @@ def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
 def test_one_enabled_service_at_the_same_model_is_enough():
     """Two services may share provider and model; the model is out only when all of them are."""
     both = replace(CONFIGURATION, services=(ONE, replace(ONE, id="two", enabled=True)))
-    assert [candidate.skip for candidate in make_plan(both, Asked()).candidates] == [None, None, None]
+    assert [candidate.skip for candidate in make_plan(both, RoutingQuery()).candidates] == [None, None, None]

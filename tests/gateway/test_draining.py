@@ -14,13 +14,13 @@ from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Delta, StreamEvent
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
-from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.transport import Outside
-from routing_admin.gateway.chat.chat import Flow
+from routing_admin.dispatch.transport import NetworkTransport
+from routing_admin.gateway.chat.chat import ChatStream
 from routing_admin.gateway.chat.rendering import Chunks
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.recorder import Telling, stream_told
+from routing_admin.request_log.recorder import RequestRecorder, record_stream
 from routing_admin.server.draining import Draining, DrainingError, draining
 from routing_admin.upstream import Stream
 from tests.gateway.plane import install, logged
@@ -90,12 +90,12 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
     state = await sync_to_async(snapshot.current)()
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))
     chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
-    job = await sync_to_async(job_for)(state, route, chat, stream=True)
-    telling = Telling("drained-one", "v1", journal)
-    telling.job(job, "draft")
+    job = await sync_to_async(plan_request)(state, route, chat, stream=True)
+    recorder = RequestRecorder("drained-one", "v1", journal)
+    recorder.job(job, "draft")
     dispatch = Dispatch(job, Endless())
-    done = await stream_told(dispatch, telling)
-    flow = Flow(done, dispatch, telling, Chunks("echo-text"), "drained-one").events()
+    done = await record_stream(dispatch, recorder)
+    flow = ChatStream(done, dispatch, recorder, Chunks("echo-text"), "drained-one").events()
     assert key
     assert b'"content":"so far"' in await anext(flow)
     waiting = asyncio.ensure_future(anext(flow))
@@ -109,7 +109,7 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
     assert (row.outcome, row.status) == ("server_draining", 200)
 
 
-class Endless(Outside):
+class Endless(NetworkTransport):
     """A provider whose stream falls silent after its first words."""
 
     async def open(self, *_: object) -> Stream:

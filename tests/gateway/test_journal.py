@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log.journal import QUEUE, Entry, Journal, Seen, chip_of, entry_of
+from routing_admin.request_log.journal import QUEUE, Entry, Journal, RequestFacts, chip_of, entry_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def entry(name: str, *attempts: Attempt, **facts: object) -> Entry:
-    return entry_of(replace(Seen(name, timezone.now(), "v1"), **facts), attempts)  # type: ignore[arg-type]
+    return entry_of(replace(RequestFacts(name, timezone.now(), "v1"), **facts), attempts)  # type: ignore[arg-type]
 
 
 def test_entries_are_written_in_order_with_their_attempts():

@@ -27,7 +27,7 @@ def key() -> str:
 
 
 def enters(key: str, **headers: str) -> bool:
-    return isinstance(key_cache.known({"authorization": f"Bearer {key}", **headers}), Principal)
+    return isinstance(key_cache.principal_of_key({"authorization": f"Bearer {key}", **headers}), Principal)
 
 
 def test_a_key_that_came_in_before_costs_no_query(key, django_assert_num_queries):
@@ -60,7 +60,7 @@ def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
     digest, kept = next(iter(key_cache.door._kept.items()))
     past = Principal(kept.principal.agent, kept.principal.key, kept.principal.scopes, ends_at=timezone.now())
     AgentKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    key_cache.door._kept[digest] = key_cache._Known(past, kept.stamp, kept.until)
+    key_cache.door._kept[digest] = key_cache._CachedKey(past, kept.stamp, kept.until)
     assert not enters(key)
 
 

@@ -15,7 +15,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import RouterError, UpstreamRefused
-from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import simulate
 from routing_admin.upstream import configured_upstream, run_sync
@@ -49,7 +49,7 @@ class Plane:
     def ask(self, name: str, chat: ChatRequest = HELLO, **route: Any) -> RouterError | tuple[Attempt, ...]:
         """One request along a route to this provider alone; its attempts, or the error that was raised."""
         draft = RouteSpec("draft", (CandidateSpec(name),), **route)
-        dispatch = Dispatch(job_for(snapshot.current(), draft, chat), world=self.stage.surroundings)
+        dispatch = Dispatch(plan_request(snapshot.current(), draft, chat), run_context=self.stage.surroundings)
         try:
             return dispatch.answer_sync().attempts
         except RouterError as error:
@@ -100,10 +100,10 @@ def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
     """A refusal comes before the stream, which then runs under the other name."""
     plane.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
-    job = job_for(snapshot.current(), route, HELLO, stream=True)
+    job = plan_request(snapshot.current(), route, HELLO, stream=True)
 
     async def words() -> str:
-        done = await Dispatch(job, world=plane.stage.surroundings).open()
+        done = await Dispatch(job, run_context=plane.stage.surroundings).open()
         return "".join([event.text async for event in done.answer if isinstance(event, Delta)])
 
     assert run_sync(words()) == "You said: hello"
@@ -174,7 +174,7 @@ def test_where_both_names_are_refused_the_chain_goes_on_where_the_route_says_so(
     plane.provider("good")
     chain = (CandidateSpec("stern"), CandidateSpec("good"))
     route = RouteSpec("draft", chain, on_error={"unsupported_parameter": "next"})
-    done = Dispatch(job_for(snapshot.current(), route, HELLO), world=plane.stage.surroundings).answer_sync()
+    done = Dispatch(plan_request(snapshot.current(), route, HELLO), run_context=plane.stage.surroundings).answer_sync()
     assert [each.outcome for each in done.attempts] == ["unsupported_parameter", "ok"]
     assert plane.limits == [{OLD: 7}, {NEW: 7}, {OLD: 7}]
 

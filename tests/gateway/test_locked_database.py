@@ -172,14 +172,14 @@ def test_a_database_that_nobody_can_read_is_told_on_every_page(key: str, languag
     """Since when, and that calls with known keys go on; though it cannot be read who is asking."""
     client, entered = admin(language), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
-    assert isinstance(key_cache.known(entered), Principal)
+    assert isinstance(key_cache.principal_of_key(entered), Principal)
     with without("routing_admin_installation", "capabilities_agentkey", "django_session"):
         told = client.get(reverse("dashboard"))
         since = snapshot.unread_since()
         assert since is not None
         assert (told.status_code, words in told.content.decode()) == (503, True)
         assert exact(since) in told.content.decode()
-        assert isinstance(key_cache.known(entered), Principal)
+        assert isinstance(key_cache.principal_of_key(entered), Principal)
         assert post(key, said("hello")).status_code == 200
         assert post(f"{make_key()[0]}", said("hello")).status_code == 503
     assert client.get(reverse("dashboard")).status_code == 200

@@ -19,7 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.upstream import configured_upstream, run_sync
 from tests.gateway.plane import install
 from tests.gateway.serving import Server, routing, served
-from tests.lab import MALFORMED, PLAYS, Lab
+from tests.lab import MALFORMED, SCENARIOS, Lab
 from tests.pages.visitors import client_of, text_of
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -71,7 +71,7 @@ def test_after_a_malformed_answer_the_next_candidate_answers(client, server, nam
         words = told.choices[0].message.content
     assert (words, raw.headers["x-routing-provider"]) == ("from two", "two")
     first, second = server.timeline(raw.headers["x-request-id"])["attempts"]
-    assert (first["provider"], first["outcome"]) == (f"{name}-{form}", PLAYS[name].plain)
+    assert (first["provider"], first["outcome"]) == (f"{name}-{form}", SCENARIOS[name].plain)
     assert first["error"].startswith("The provider's answer ")
     assert (second["provider"], second["outcome"]) == ("two", "ok")
     assert server.lab.played_for(f"{name}-{form}") == [name], "it was really played, once"

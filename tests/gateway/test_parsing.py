@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from capabilities.core.message import FilePart, Role, TextPart
 from capabilities.core.vocabulary import Kind
 from routing_admin.gateway.body import parse_object
-from routing_admin.gateway.chat.parsing import Asked, parse
+from routing_admin.gateway.chat.parsing import ChatCall, parse
 from routing_admin.gateway.errors import BadRequestError
 from tests.gateway.plane import PNG, PNG_URL, image, said
 
@@ -26,7 +26,7 @@ def find(ref: str) -> FilePart | None:
     return KNOWN if ref in ("artifact:abc", "abc") else None
 
 
-def read(body: Any) -> Asked:
+def read(body: Any) -> ChatCall:
     return parse(parse_object(json.dumps(body).encode() if not isinstance(body, bytes) else body), find)
 
 

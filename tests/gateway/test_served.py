@@ -29,7 +29,7 @@ def client(server: Server) -> openai.OpenAI:
 HELLO = [{"role": "user", "content": "hello"}]
 
 
-def play(server: Server, **script: object) -> None:
+def scenario(server: Server, **script: object) -> None:
     """A new script for the lab, and nothing remembered of the old one's requests."""
     server.lab.requests.clear()
     server.lab._queues = {name: server.lab._queue(steps) for name, steps in script.items()}  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def test_inline_media_that_is_described_carries_a_reference_that_can_be_opened(c
 
 def test_a_limit_on_tokens_reaches_a_provider_that_refuses_its_usual_name(client, server):
     """Whole and streamed: asked again as `max_completion_tokens`, and from then on at once; it is never left out."""
-    play(server)
+    scenario(server)
     picky = {"model": model("parameter:param=max_tokens"), "messages": HELLO}
     whole = client.chat.completions.create(**picky, max_tokens=7)
     assert whole.choices[0].message.content == "You said: hello"
@@ -116,7 +116,7 @@ def test_a_limit_on_tokens_reaches_a_provider_that_refuses_its_usual_name(client
 @pytest.mark.requirement("MMR-P8", "MMR-E4")
 def test_a_failing_provider_is_left_for_the_next_one(client, server):
     """503 and 429 lead on; the answer comes from the third, and the log has all three."""
-    play(server, one=["http_503"], two=["http_429"], three=["say:from three"])
+    scenario(server, one=["http_503"], two=["http_429"], three=["say:from three"])
     raw = client.chat.completions.with_raw_response.create(model="task:chain", messages=HELLO)
     assert raw.parse().choices[0].message.content == "from three"
     assert raw.headers["x-routing-provider"] == "three"
@@ -137,7 +137,7 @@ def test_a_failing_provider_is_left_for_the_next_one(client, server):
 )
 def test_what_is_raised_at_once_reaches_the_caller_with_its_own_status(client, server, step, status, code):
     """An upstream's 401 is not the agent's: 502 `upstream_auth`; every error carries the attempts, retries nothing."""
-    play(server, one=step)
+    scenario(server, one=step)
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:chain", messages=HELLO)
     assert caught.value.status_code == status
@@ -149,7 +149,7 @@ def test_what_is_raised_at_once_reaches_the_caller_with_its_own_status(client, s
 
 def test_a_chain_that_is_rate_limited_throughout_is_429(client, server):
     """With the shortest wait as Retry-After, and no further try by the client."""
-    play(server, one="http_429:retry_after=30")
+    scenario(server, one="http_429:retry_after=30")
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model=model("http_429:retry_after=30"), messages=HELLO)
     assert 1 <= int(caught.value.response.headers["retry-after"]) <= 30
@@ -158,7 +158,7 @@ def test_a_chain_that_is_rate_limited_throughout_is_429(client, server):
 
 def test_a_stream_that_fails_before_its_first_content_still_falls_back(client, server):
     """The caller sees one clean stream of the second candidate."""
-    play(server, one=["error_event_first"], two=["say:from two"])
+    scenario(server, one=["error_event_first"], two=["say:from two"])
     pieces = list(client.chat.completions.create(model="task:chain", messages=HELLO, stream=True))
     assert "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices) == "from two"
 
@@ -206,7 +206,7 @@ def test_a_caller_that_goes_away_mid_stream_closes_the_upstream_within_a_second(
 
 def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
     """Base64 in, the same bytes out, in the provider's own slot; a text-only model's request holds none of it."""
-    play(server, one="ok")
+    scenario(server, one="ok")
     client.chat.completions.create(**said(image(), model="one/lab"))
     assert base64.b64encode(PNG) not in server.lab.requests[-1].body
     assert b"artifact:" in server.lab.requests[-1].body
@@ -215,7 +215,7 @@ def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_every_protocol_answers_in_openais_words(client, server, provider):
     """Whole and streamed: the same text, a reason to stop, a count; what goes out is in the vendor's own form."""
-    play(server, **{provider: "say:good morning"})
+    scenario(server, **{provider: "say:good morning"})
     whole = client.chat.completions.create(model=f"{provider}/lab", messages=HELLO)
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("good morning", "stop")
     pieces = list(client.chat.completions.create(model=f"{provider}/lab", messages=HELLO, stream=True))
@@ -227,7 +227,7 @@ def test_every_protocol_answers_in_openais_words(client, server, provider):
 def test_a_tool_call_goes_out_and_its_result_comes_back(client, server, provider):
     """Whole and streamed, the call has an id, a name and arguments; the next turn is understood by the provider."""
     tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
-    play(server, **{provider: "tool_call"})
+    scenario(server, **{provider: "tool_call"})
     asked = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}
     message = client.chat.completions.create(**asked).choices[0].message
     call = message.tool_calls[0]
@@ -237,7 +237,7 @@ def test_a_tool_call_goes_out_and_its_result_comes_back(client, server, provider
     assert streamed[0].function.name == call.function.name
     assert json.loads("".join(one.function.arguments or "" for one in streamed)) == json.loads(call.function.arguments)
     assert pieces[-1].choices[0].finish_reason == "tool_calls"
-    play(server, **{provider: "say:thank you"})
+    scenario(server, **{provider: "say:thank you"})
     result = {"role": "tool", "tool_call_id": call.id, "content": "found"}
     history = [*HELLO, message.model_dump(exclude_none=True), result]
     told = client.chat.completions.create(**(asked | {"messages": history}))
@@ -247,7 +247,7 @@ def test_a_tool_call_goes_out_and_its_result_comes_back(client, server, provider
 
 def test_a_caller_of_the_agents_api_that_goes_away_ends_its_walk_too(server):
     """`/llm/send` is the same walk: the upstream is closed within a second and the log says who left."""
-    play(server, one="silent")
+    scenario(server, one="silent")
     body = {"prompt": "hello", "taskType": "chain"}
     connection = ask(server, body, "left-send", "/api/v1/llm/send")
     assert server.lab.wait_until(lambda: bool(server.lab.requests))

@@ -11,7 +11,7 @@ from capabilities.models import Provider
 from capabilities.ports import ports
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
-from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, WORDS, simulate
 from routing_admin.gateway.media import inline
@@ -82,7 +82,7 @@ def test_what_is_simulated_is_what_is_sent(state):
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
         shown = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
         way = Recorder()
-        Dispatch(job_for(state, route, LOOK, unusable={}), way).answer_sync()
+        Dispatch(plan_request(state, route, LOOK, unusable={}), way).answer_sync()
         assert way.given == [shown]
 
 

@@ -1,7 +1,7 @@
 """The fault lab: a loopback provider that speaks all three protocols and plays every fault over real sockets."""
 
 from tests.lab.malformed import MALFORMED
-from tests.lab.scenarios import PLAYS, Play
+from tests.lab.scenarios import SCENARIOS, Scenario
 from tests.lab.server import Lab, Received
 
-__all__ = ["MALFORMED", "PLAYS", "Lab", "Play", "Received"]
+__all__ = ["MALFORMED", "SCENARIOS", "Lab", "Received", "Scenario"]

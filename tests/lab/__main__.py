@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import threading
 
-from tests.lab import PLAYS, Lab, Received
+from tests.lab import SCENARIOS, Lab, Received
 
 ABOUT = "A provider on loopback that speaks openai, anthropic and gemini and plays faults."
 
 
 def main() -> None:
     """Serves until interrupted, one line for each request."""
-    plays = "\n".join(f"  {play.name:22} {play.meaning}" for play in PLAYS.values())
-    usage = "Ask for a play with the model name fault:NAME or fault:NAME:key=value,key=value.\n\nplays:\n" + plays
+    scenarios = "\n".join(f"  {scenario.name:22} {scenario.meaning}" for scenario in SCENARIOS.values())
+    usage = (
+        "Ask for a scenario with the model name fault:NAME or fault:NAME:key=value,key=value.\n\nplays:\n" + scenarios
+    )
     parser = argparse.ArgumentParser(
         prog="python -m tests.lab",
         description=ABOUT,
@@ -38,7 +40,7 @@ def main() -> None:
 
 def show(received: Received) -> None:
     """Prints one request."""
-    print(f"{received.protocol:10} {received.path}  {received.heard.model}  → {received.play}", flush=True)
+    print(f"{received.protocol:10} {received.path}  {received.heard.model}  → {received.scenario}", flush=True)
 
 
 if __name__ == "__main__":

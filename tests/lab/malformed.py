@@ -6,7 +6,7 @@ Row 72 is the one that docs/faults.md adds to the catalogue's 71: `bad_http`.
 from __future__ import annotations
 
 from capabilities.core.wire import Fault
-from tests.lab.scenarios import SSE, Scene, play
+from tests.lab.scenarios import SSE, ScriptedExchange, scenario
 
 LINE = b"HTTP/1.1 200 OK\r\n"
 SIZED = LINE + b"content-type: application/json\r\n"
@@ -48,15 +48,15 @@ CHUNKS: dict[str, tuple[str, bytes]] = {
 
 
 def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
-    @play(name, meaning, fault, row=row)
-    async def _(scene: Scene) -> None:
+    @scenario(name, meaning, fault, row=row)
+    async def _(scene: ScriptedExchange) -> None:
         await scene.line.send(data)
         await scene.line.hold()
 
 
 def _chunk(name: str, meaning: str, data: bytes) -> None:
-    @play(name, meaning, Fault.BAD_HTTP, row="72")
-    async def _(scene: Scene) -> None:
+    @scenario(name, meaning, Fault.BAD_HTTP, row="72")
+    async def _(scene: ScriptedExchange) -> None:
         await scene.line.start(200, SSE if scene.heard.stream else "application/json")
         await scene.line.wait(scene.number("after", 0.05))
         await scene.line.send(data)

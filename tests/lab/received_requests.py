@@ -20,7 +20,7 @@ class Media:
 
 
 @dataclass
-class Heard:
+class ReceivedRequest:
     """A request as its receiver understands it; `turns` are (role, text), tool results have role `tool`.
 
     `names` are the names of its fields, Gemini's options among them.
@@ -54,14 +54,14 @@ def protocol_at(path: str) -> str:
     return "anthropic" if path.split("?")[0].endswith("/messages") else "openai"
 
 
-def read(path: str, body: bytes) -> Heard:
+def read(path: str, body: bytes) -> ReceivedRequest:
     """The request at that path; what it does not understand is its `problem`."""
     protocol = protocol_at(path)
     try:
         data = json.loads(body)
     except ValueError:
         data = None
-    heard = Heard(protocol)
+    heard = ReceivedRequest(protocol)
     if not isinstance(data, dict):
         heard.problem = "the body is not a JSON object"
     else:
@@ -83,7 +83,7 @@ def _data_url(url: str, slot: str) -> Media:
     return Media(slot, head.removeprefix("data:"), base64.b64decode(data, validate=True))
 
 
-def _openai(data: dict[str, Any], heard: Heard) -> None:
+def _openai(data: dict[str, Any], heard: ReceivedRequest) -> None:
     heard.model, heard.stream = str(data.get("model", "")), bool(data.get("stream"))
     heard.max_tokens = data.get("max_completion_tokens", data.get("max_tokens"))
     heard.temperature = data.get("temperature")
@@ -101,7 +101,7 @@ def _openai(data: dict[str, Any], heard: Heard) -> None:
             heard.results.append((message["tool_call_id"], text))
 
 
-def _openai_content(content: Any, heard: Heard) -> str:
+def _openai_content(content: Any, heard: ReceivedRequest) -> str:
     if not isinstance(content, list):
         return content or ""
     for part in content:
@@ -120,7 +120,7 @@ def _openai_content(content: Any, heard: Heard) -> str:
     return "\n".join(part["text"] for part in content if part["type"] == "text")
 
 
-def _anthropic(data: dict[str, Any], heard: Heard) -> None:
+def _anthropic(data: dict[str, Any], heard: ReceivedRequest) -> None:
     heard.model, heard.stream = str(data.get("model", "")), bool(data.get("stream"))
     heard.max_tokens, heard.temperature = data.get("max_tokens"), data.get("temperature")
     heard.tools = [tool["name"] for tool in data.get("tools") or []]
@@ -136,7 +136,7 @@ def _anthropic(data: dict[str, Any], heard: Heard) -> None:
         heard.turns.append((message["role"], _blocks(blocks, heard)))
 
 
-def _blocks(blocks: list[dict[str, Any]], heard: Heard) -> str:
+def _blocks(blocks: list[dict[str, Any]], heard: ReceivedRequest) -> str:
     for block in blocks:
         if block["type"] in {"image", "document"}:
             source = block["source"]
@@ -151,7 +151,7 @@ def _blocks(blocks: list[dict[str, Any]], heard: Heard) -> str:
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
-def _gemini(data: dict[str, Any], heard: Heard) -> None:
+def _gemini(data: dict[str, Any], heard: ReceivedRequest) -> None:
     options = data.get("generationConfig") or {}
     heard.names |= frozenset(options)
     heard.max_tokens, heard.temperature = options.get("maxOutputTokens"), options.get("temperature")
@@ -168,7 +168,7 @@ def _gemini(data: dict[str, Any], heard: Heard) -> None:
         heard.turns.append((role, _gemini_parts(content["parts"], heard)))
 
 
-def _gemini_parts(parts: list[dict[str, Any]], heard: Heard) -> str:
+def _gemini_parts(parts: list[dict[str, Any]], heard: ReceivedRequest) -> str:
     for part in parts:
         if inline := part.get("inlineData"):
             data = base64.urlsafe_b64decode(inline["data"].replace("+", "-").replace("/", "_"))

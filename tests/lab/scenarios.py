@@ -1,4 +1,4 @@
-"""What the lab can do to a caller: one named play per fault, with the class each outcome has."""
+"""What the lab can do to a caller: one named scenario per fault, with the class each outcome has."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from email.utils import formatdate
 from typing import Any
 
 from capabilities.core.wire import Fault
-from tests.lab.received_requests import Heard
-from tests.lab.shapes import VENDORS, Frames, Said, Vendor
+from tests.lab.received_requests import ReceivedRequest
+from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor
 from tests.lab.wire import Line
 
 JSON = "application/json"
@@ -22,7 +22,7 @@ SSE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to play: its name and its parameters, all text."""
+    """One thing to scenario: its name and its parameters, all text."""
 
     name: str
     params: dict[str, str] = field(default_factory=dict)
@@ -34,11 +34,11 @@ class Step:
 
 
 @dataclass
-class Scene:
-    """A play's stage: the line to the caller, what was heard, how its vendor speaks, the step's parameters."""
+class ScriptedExchange:
+    """A scenario's stage: the line to the caller, what was heard, how its vendor speaks, the step's parameters."""
 
     line: Line
-    heard: Heard
+    heard: ReceivedRequest
     params: dict[str, str]
 
     @property
@@ -50,20 +50,20 @@ class Scene:
         """A parameter as a number."""
         return float(self.params.get(name, default))
 
-    def said(self, **changes: Any) -> Said:
+    def said(self, **changes: Any) -> ReplyText:
         """What the model says: the step's `text`, or that it heard the question and which files."""
         files = "".join(f" [{media.mime_type or media.url}, {len(media.data)} bytes]" for media in self.heard.media)
-        return Said(**{"text": self.params.get("text") or f"You said: {self.heard.question}{files}", **changes})
+        return ReplyText(**{"text": self.params.get("text") or f"You said: {self.heard.question}{files}", **changes})
 
-    def frames(self, said: Said | None = None) -> Frames:
+    def frames(self, said: ReplyText | None = None) -> Frames:
         """That as a stream."""
         return self.vendor.frames(said or self.said(), self.heard.model)
 
-    def body(self, said: Said | None = None) -> bytes:
+    def body(self, said: ReplyText | None = None) -> bytes:
         """That as a whole answer."""
         return dump(self.vendor.plain(said or self.said(), self.heard.model))
 
-    async def speak(self, said: Said) -> None:
+    async def speak(self, said: ReplyText) -> None:
         """Answers in the form that was asked for."""
         if self.heard.stream:
             await self.stream(self.frames(said).all())
@@ -84,11 +84,11 @@ class Scene:
         await self.line.reply(status, dump(body), JSON, named)
 
 
-Act = Callable[[Scene], Awaitable[None]]
+Act = Callable[[ScriptedExchange], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Play:
+class Scenario:
     """A named fault: what happens, its row in the fault table, the class a plain call and a stream end with.
 
     None as a class means that the call succeeds. `needs` lists the protocols that have these bytes.
@@ -103,18 +103,18 @@ class Play:
     needs: tuple[str, ...]
 
 
-PLAYS: dict[str, Play] = {}
+SCENARIOS: dict[str, Scenario] = {}
 ALL = ("openai", "anthropic", "gemini")
 SAME = object()
 
 
-def play(
+def scenario(
     name: str, meaning: str, plain: Fault | None = None, stream: Any = SAME, row: str = "", needs: tuple[str, ...] = ALL
 ) -> Callable[[Act], Act]:
-    """Puts a play into the table; `stream` is the class of a streamed call where it differs."""
+    """Puts a scenario into the table; `stream` is the class of a streamed call where it differs."""
 
     def enter(act: Act) -> Act:
-        PLAYS[name] = Play(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)
+        SCENARIOS[name] = Scenario(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)
         return act
 
     return enter
@@ -128,48 +128,48 @@ def dump(value: Any) -> bytes:
 # Answers
 
 
-@play("ok", "answers: `text`, else what it heard")
-async def ok(scene: Scene) -> None:
+@scenario("ok", "answers: `text`, else what it heard")
+async def ok(scene: ScriptedExchange) -> None:
     if scene.heard.tools and scene.heard.tool_choice in {"required", "any", "ANY", *scene.heard.tools}:
         await scene.speak(scene.said(text="", tool=(scene.heard.tools[0], {"city": "Zürich"}), finish="tool_calls"))
         return
     await scene.speak(scene.said())
 
 
-@play("tool_call", "calls the tool `tool` (default get_weather) without a word")
-async def tool_call(scene: Scene) -> None:
+@scenario("tool_call", "calls the tool `tool` (default get_weather) without a word")
+async def tool_call(scene: ScriptedExchange) -> None:
     name = scene.params.get("tool", "get_weather")
-    await scene.speak(Said(text="", tool=(name, {"city": "Zürich", "days": 2}), finish="tool_calls"))
+    await scene.speak(ReplyText(text="", tool=(name, {"city": "Zürich", "days": 2}), finish="tool_calls"))
 
 
-@play("reasoning", "reasons, then answers")
-async def reasoning(scene: Scene) -> None:
+@scenario("reasoning", "reasons, then answers")
+async def reasoning(scene: ScriptedExchange) -> None:
     await scene.speak(scene.said(reasoning="First I think about it. 先想一想。"))
 
 
-@play("reasoning_only", "reasons and says nothing else: an answer all the same", row="14")
-async def reasoning_only(scene: Scene) -> None:
-    await scene.speak(Said(text="", reasoning="Only thinking."))
+@scenario("reasoning_only", "reasons and says nothing else: an answer all the same", row="14")
+async def reasoning_only(scene: ScriptedExchange) -> None:
+    await scene.speak(ReplyText(text="", reasoning="Only thinking."))
 
 
-@play("length", "stops at the token limit with nothing said: an answer", row="14")
-async def length(scene: Scene) -> None:
-    await scene.speak(Said(text="", finish="length"))
+@scenario("length", "stops at the token limit with nothing said: an answer", row="14")
+async def length(scene: ScriptedExchange) -> None:
+    await scene.speak(ReplyText(text="", finish="length"))
 
 
-@play("filtered", "stops for the content filter with nothing said: an answer", row="14")
-async def filtered(scene: Scene) -> None:
-    await scene.speak(Said(text="", finish="content_filter"))
+@scenario("filtered", "stops for the content filter with nothing said: an answer", row="14")
+async def filtered(scene: ScriptedExchange) -> None:
+    await scene.speak(ReplyText(text="", finish="content_filter"))
 
 
-@play("delay", "waits `seconds` (0.2), then answers")
-async def delay(scene: Scene) -> None:
+@scenario("delay", "waits `seconds` (0.2), then answers")
+async def delay(scene: ScriptedExchange) -> None:
     if not await scene.line.wait(scene.number("seconds", 0.2)):
         await ok(scene)
 
 
-@play("bytes", "answers, one byte a packet")
-async def single_bytes(scene: Scene) -> None:
+@scenario("bytes", "answers, one byte a packet")
+async def single_bytes(scene: ScriptedExchange) -> None:
     if not scene.heard.stream:
         await scene.line.reply(200, scene.body(), JSON, slow=0.0)
         return
@@ -179,8 +179,8 @@ async def single_bytes(scene: Scene) -> None:
     await scene.line.end()
 
 
-@play("crlf", "streams with CR LF line ends")
-async def crlf(scene: Scene) -> None:
+@scenario("crlf", "streams with CR LF line ends")
+async def crlf(scene: ScriptedExchange) -> None:
     if not scene.heard.stream:
         return await ok(scene)
     return await scene.stream([frame.replace(b"\n", b"\r\n") for frame in scene.frames().all()])
@@ -189,23 +189,25 @@ async def crlf(scene: Scene) -> None:
 # Time and sockets
 
 
-@play("silent", "takes the request and never answers", Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, row="6")
-async def silent(scene: Scene) -> None:
+@scenario("silent", "takes the request and never answers", Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, row="6")
+async def silent(scene: ScriptedExchange) -> None:
     await scene.line.hold()
 
 
-@play("reset_before_headers", "resets the connection before any byte", Fault.RESET_BEFORE_HEADERS, row="8")
-async def reset_before_headers(scene: Scene) -> None:
+@scenario("reset_before_headers", "resets the connection before any byte", Fault.RESET_BEFORE_HEADERS, row="8")
+async def reset_before_headers(scene: ScriptedExchange) -> None:
     scene.line.reset()
 
 
-@play("close_before_headers", "closes the connection before any byte", Fault.RESET_BEFORE_HEADERS, row="8")
-async def close_before_headers(scene: Scene) -> None:
+@scenario("close_before_headers", "closes the connection before any byte", Fault.RESET_BEFORE_HEADERS, row="8")
+async def close_before_headers(scene: ScriptedExchange) -> None:
     scene.line.close()
 
 
-@play("reset_mid_body", "resets the connection within the body", Fault.TRUNCATED_BODY, Fault.STREAM_BROKEN, row="9, 44")
-async def reset_mid_body(scene: Scene) -> None:
+@scenario(
+    "reset_mid_body", "resets the connection within the body", Fault.TRUNCATED_BODY, Fault.STREAM_BROKEN, row="9, 44"
+)
+async def reset_mid_body(scene: ScriptedExchange) -> None:
     if scene.heard.stream:
         await scene.stream(_up_to_content(scene), end=False)
     else:
@@ -214,8 +216,10 @@ async def reset_mid_body(scene: Scene) -> None:
     scene.line.reset()
 
 
-@play("truncated_body", "closes the connection within the body", Fault.TRUNCATED_BODY, Fault.STREAM_BROKEN, row="9, 44")
-async def truncated_body(scene: Scene) -> None:
+@scenario(
+    "truncated_body", "closes the connection within the body", Fault.TRUNCATED_BODY, Fault.STREAM_BROKEN, row="9, 44"
+)
+async def truncated_body(scene: ScriptedExchange) -> None:
     if scene.heard.stream:
         await scene.stream(_up_to_content(scene), end=False)
     else:
@@ -223,19 +227,19 @@ async def truncated_body(scene: Scene) -> None:
     scene.line.close()
 
 
-async def _half(scene: Scene) -> None:
+async def _half(scene: ScriptedExchange) -> None:
     body = scene.body()
     await scene.line.head(200, {"content-type": JSON, "content-length": str(len(body))})
     await scene.line.send(body[: len(body) // 2])
 
 
-def _up_to_content(scene: Scene) -> list[bytes]:
+def _up_to_content(scene: ScriptedExchange) -> list[bytes]:
     frames = scene.frames()
     return [*frames.head, *frames.content[: max(2, len(frames.content) // 2)]]
 
 
-@play("drip", "sends the body a byte every `seconds` (0.05)", Fault.SLOW_BODY, Fault.TTFT_TIMEOUT, row="37")
-async def drip(scene: Scene) -> None:
+@scenario("drip", "sends the body a byte every `seconds` (0.05)", Fault.SLOW_BODY, Fault.TTFT_TIMEOUT, row="37")
+async def drip(scene: ScriptedExchange) -> None:
     body = b"".join(scene.frames().all()) if scene.heard.stream else scene.body()
     body = body + b" " * int(scene.number("bytes", 100_000))
     await scene.line.start(200, SSE if scene.heard.stream else JSON)
@@ -249,8 +253,8 @@ async def drip(scene: Scene) -> None:
 
 
 def _body(name: str, meaning: str, data: bytes, fault: Fault, row: str, kind: str = JSON) -> None:
-    @play(name, meaning, fault, row=row)
-    async def _(scene: Scene) -> None:
+    @scenario(name, meaning, fault, row=row)
+    async def _(scene: ScriptedExchange) -> None:
         await scene.line.reply(200, data, kind)
 
 
@@ -264,34 +268,36 @@ _body("empty_body", "a body of no bytes", b"", Fault.BAD_JSON, "11")
 _body("null", "the JSON value null", b"null", Fault.BAD_SHAPE, "12")
 _body("list", "a JSON list", b"[1, 2, 3]", Fault.BAD_SHAPE, "12")
 _body("other_object", "a JSON object of another kind", b'{"status": "ok"}', Fault.BAD_SHAPE, "12")
-PLAYS["empty_body"] = Play(**{**PLAYS["empty_body"].__dict__, "stream": Fault.STREAM_EMPTY, "row": "11, 48"})
+SCENARIOS["empty_body"] = Scenario(
+    **{**SCENARIOS["empty_body"].__dict__, "stream": Fault.STREAM_EMPTY, "row": "11, 48"}
+)
 
 
-@play("truncated_json", "JSON that ends half way, in good order", Fault.BAD_JSON, row="11")
-async def truncated_json(scene: Scene) -> None:
+@scenario("truncated_json", "JSON that ends half way, in good order", Fault.BAD_JSON, row="11")
+async def truncated_json(scene: ScriptedExchange) -> None:
     body = scene.body()
     await scene.line.reply(200, body[: len(body) // 2], JSON)
 
 
-@play("empty_choices", "no candidate in the answer", Fault.EMPTY_CHOICES, row="13", needs=("openai", "gemini"))
-async def empty_choices(scene: Scene) -> None:
+@scenario("empty_choices", "no candidate in the answer", Fault.EMPTY_CHOICES, row="13", needs=("openai", "gemini"))
+async def empty_choices(scene: ScriptedExchange) -> None:
     await scene.line.reply(200, dump(scene.vendor.empty(scene.heard.model)), JSON)
 
 
-@play("empty_content", "an answer that says nothing", Fault.EMPTY_CONTENT, row="14")
-async def empty_content(scene: Scene) -> None:
-    await scene.speak(Said(text=""))
+@scenario("empty_content", "an answer that says nothing", Fault.EMPTY_CONTENT, row="14")
+async def empty_content(scene: ScriptedExchange) -> None:
+    await scene.speak(ReplyText(text=""))
 
 
-@play("error_in_200", "status 200 with an error inside: `status` (429)", Fault.HTTP_429, row="15")
-async def error_in_200(scene: Scene) -> None:
+@scenario("error_in_200", "status 200 with an error inside: `status` (429)", Fault.HTTP_429, row="15")
+async def error_in_200(scene: ScriptedExchange) -> None:
     status = int(scene.number("status", 429))
     body = scene.vendor.error(status, KINDS.get(status, "api_error"), "Too many requests", code=status)
     await scene.line.reply(200, dump(body), JSON)
 
 
-@play("huge_body", "`bytes` (64 MiB) of an answer", Fault.TOO_LARGE, row="38")
-async def huge_body(scene: Scene) -> None:
+@scenario("huge_body", "`bytes` (64 MiB) of an answer", Fault.TOO_LARGE, row="38")
+async def huge_body(scene: ScriptedExchange) -> None:
     block = b" " * 65536
     await scene.line.start(200, SSE if scene.heard.stream else JSON)
     await scene.line.chunk(b"data: " if scene.heard.stream else b'{"choices": [')
@@ -302,8 +308,8 @@ async def huge_body(scene: Scene) -> None:
     await scene.line.end()
 
 
-@play("gzip_bomb", "a few KiB that unpack to `bytes` (64 MiB)", Fault.TOO_LARGE, row="38")
-async def gzip_bomb(scene: Scene) -> None:
+@scenario("gzip_bomb", "a few KiB that unpack to `bytes` (64 MiB)", Fault.TOO_LARGE, row="38")
+async def gzip_bomb(scene: ScriptedExchange) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = packer.compress(b"data: " if scene.heard.stream else b'{"choices": ["')
     for _ in range(int(scene.number("bytes", 64 * 1024 * 1024)) // 65536):
@@ -312,14 +318,14 @@ async def gzip_bomb(scene: Scene) -> None:
     await scene.line.reply(200, packed + packer.flush(), kind, {"content-encoding": "gzip"})
 
 
-@play("gzip", "a whole answer, packed as callers allow it")
-async def gzipped(scene: Scene) -> None:
+@scenario("gzip", "a whole answer, packed as callers allow it")
+async def gzipped(scene: ScriptedExchange) -> None:
     body = b"".join(scene.frames().all()) if scene.heard.stream else scene.body()
     await scene.line.reply(200, gzip.compress(body), SSE if scene.heard.stream else JSON, {"content-encoding": "gzip"})
 
 
-@play("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
-async def redirect(scene: Scene) -> None:
+@scenario("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
+async def redirect(scene: ScriptedExchange) -> None:
     location = scene.params.get("location", "http://169.254.169.254/latest/meta-data/")
     await scene.line.reply(int(scene.number("status", 302)), b"", JSON, {"location": location})
 
@@ -371,8 +377,8 @@ STATUSES: dict[int, tuple[Fault, str]] = {
 def _status(status: int, fault: Fault, row: str) -> None:
     meaning = f"status {status}; `retry_after`, `retry_after_ms`, `in` seconds as an HTTP date, `message`"
 
-    @play(f"http_{status}", meaning, fault, row=row)
-    async def _(scene: Scene) -> None:
+    @scenario(f"http_{status}", meaning, fault, row=row)
+    async def _(scene: ScriptedExchange) -> None:
         headers = {}
         if "retry_after" in scene.params:
             headers["retry-after"] = scene.params["retry_after"]
@@ -389,29 +395,35 @@ for _code, (_fault, _row) in STATUSES.items():
     _status(_code, _fault, _row)
 
 
-@play("html_503", "a web page with status 503, as proxies send it", Fault.HTTP_503, row="34")
-async def html_503(scene: Scene) -> None:
+@scenario("html_503", "a web page with status 503, as proxies send it", Fault.HTTP_503, row="34")
+async def html_503(scene: ScriptedExchange) -> None:
     await scene.line.reply(503, HTML.replace(b"Sign in to Wi-Fi", b"503 Service Unavailable"), "text/html")
 
 
-@play("wait", "429 with Retry-After `seconds` (30)", Fault.HTTP_429_WAIT, row="29")
-async def wait(scene: Scene) -> None:
+@scenario("wait", "429 with Retry-After `seconds` (30)", Fault.HTTP_429_WAIT, row="29")
+async def wait(scene: ScriptedExchange) -> None:
     body = scene.vendor.error(429, "rate_limit_error", "Too many requests")
     await scene.fail(429, body, retry_after=scene.params.get("seconds", "30"))
 
 
 def _error(
-    name: str, meaning: str, fault: Fault, row: str, status: int, needs: tuple[str, ...], body: Callable[[Scene], Any]
+    name: str,
+    meaning: str,
+    fault: Fault,
+    row: str,
+    status: int,
+    needs: tuple[str, ...],
+    body: Callable[[ScriptedExchange], Any],
 ) -> None:
-    @play(name, meaning, fault, row=row, needs=needs)
-    async def _(scene: Scene) -> None:
+    @scenario(name, meaning, fault, row=row, needs=needs)
+    async def _(scene: ScriptedExchange) -> None:
         await scene.fail(int(scene.number("status", status)), body(scene))
 
 
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
 
 
-def _quota(scene: Scene) -> Any:
+def _quota(scene: ScriptedExchange) -> Any:
     if scene.heard.protocol == "openai":
         return scene.vendor.error(429, "insufficient_quota", QUOTA, code="insufficient_quota")
     if scene.heard.protocol == "anthropic":
@@ -422,21 +434,21 @@ def _quota(scene: Scene) -> Any:
     return body
 
 
-def _gemini_retry(scene: Scene) -> Any:
+def _gemini_retry(scene: ScriptedExchange) -> Any:
     body = scene.vendor.error(429, "", QUOTA)
     seconds = scene.params.get("seconds", "34")
     body["error"]["details"] = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{seconds}s"}]
     return body
 
 
-def _gemini_key(scene: Scene) -> Any:
+def _gemini_key(scene: ScriptedExchange) -> Any:
     body = scene.vendor.error(400, "", "API key not valid. Please pass a valid API key.")
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
     body["error"]["details"] = [{**info, "domain": "googleapis.com"}]
     return body
 
 
-def _context(scene: Scene) -> Any:
+def _context(scene: ScriptedExchange) -> Any:
     words = {
         "openai": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
         "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
@@ -446,20 +458,20 @@ def _context(scene: Scene) -> Any:
     return scene.vendor.error(400, "invalid_request_error", said, code="context_length_exceeded", param="messages")
 
 
-@play(
+@scenario(
     "parameter",
     "refuses `param` (`a+b` for several) where the request has it, else answers; without one temperature in any case",
     Fault.UNSUPPORTED_PARAMETER,
     row="16",
 )
-async def parameter(scene: Scene) -> None:
+async def parameter(scene: ScriptedExchange) -> None:
     named = scene.params.get("param")
     there = [name for name in named.split("+") if name in scene.heard.names] if named else ["temperature"]
     refused = there[0] if there else None
     await (ok(scene) if refused is None else scene.fail(400, _refusal_of(scene, refused)))
 
 
-def _refusal_of(scene: Scene, param: str) -> Any:
+def _refusal_of(scene: ScriptedExchange, param: str) -> Any:
     words = {
         "openai": f"Unsupported parameter: '{param}' is not supported with this model.",
         "anthropic": f"{param}: Extra inputs are not permitted",
@@ -469,12 +481,12 @@ def _refusal_of(scene: Scene, param: str) -> Any:
     return scene.vendor.error(400, "invalid_request_error", said, code="unsupported_parameter", param=param)
 
 
-def _policy(scene: Scene) -> Any:
+def _policy(scene: ScriptedExchange) -> Any:
     said = "The response was blocked by our content policy (content_filter)."
     return scene.vendor.error(400, "invalid_request_error", said, code="content_filter")
 
 
-def _capability(scene: Scene) -> Any:
+def _capability(scene: ScriptedExchange) -> Any:
     return scene.vendor.error(400, "invalid_request_error", "This model does not support image input.")
 
 
@@ -491,8 +503,8 @@ _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_M
 
 def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[Act], Act]:
     def enter(act: Act) -> Act:
-        @play(name, meaning, None, fault, row=row)
-        async def _(scene: Scene) -> None:
+        @scenario(name, meaning, None, fault, row=row)
+        async def _(scene: ScriptedExchange) -> None:
             await (act if scene.heard.stream else ok)(scene)
 
         return act
@@ -501,81 +513,81 @@ def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[
 
 
 @_stream("error_event_first", "an error event before content: `status` (529)", Fault.HTTP_529, "40")
-async def error_event_first(scene: Scene) -> None:
+async def error_event_first(scene: ScriptedExchange) -> None:
     status = int(scene.number("status", 529))
     event = scene.vendor.error_event(status, KINDS.get(status, "api_error"), "Overloaded")
     await scene.stream([*scene.frames().head, event])
 
 
 @_stream("error_event_mid", "an error event after content", Fault.STREAM_BROKEN, "44")
-async def error_event_mid(scene: Scene) -> None:
+async def error_event_mid(scene: ScriptedExchange) -> None:
     event = scene.vendor.error_event(500, "api_error", "Something broke")
     await scene.stream([*_up_to_content(scene), event])
 
 
 @_stream("stream_empty", "a stream that ends with nothing sent", Fault.STREAM_EMPTY, "48")
-async def stream_empty(scene: Scene) -> None:
+async def stream_empty(scene: ScriptedExchange) -> None:
     await scene.stream(scene.frames().head)
 
 
 @_stream("no_finish", "a stream that ends in order without saying why", Fault.STREAM_TRUNCATED, "47")
-async def no_finish(scene: Scene) -> None:
+async def no_finish(scene: ScriptedExchange) -> None:
     frames = scene.frames()
     await scene.stream([*frames.head, *frames.content])
 
 
 @_stream("no_done", "a stream whole but for its goodbye", None, "46")
-async def no_done(scene: Scene) -> None:
+async def no_done(scene: ScriptedExchange) -> None:
     frames = scene.frames()
     await scene.stream([*frames.head, *frames.content, *frames.finish])
 
 
 @_stream("sse_as_text", "a good stream that calls itself plain text", None, "46")
-async def sse_as_text(scene: Scene) -> None:
+async def sse_as_text(scene: ScriptedExchange) -> None:
     await scene.line.start(200, "text/plain; charset=utf-8")
     await scene.stream(scene.frames().all())
 
 
 @_stream("held_open", "whole but for its goodbye, and the line stays open", None, "46")
-async def held_open(scene: Scene) -> None:
+async def held_open(scene: ScriptedExchange) -> None:
     await scene.stream(_but_for_goodbye(scene), end=False)
     await scene.line.hold()
 
 
 @_stream("reset_after_finish", "whole but for its goodbye, then a reset", None, "46")
-async def reset_after_finish(scene: Scene) -> None:
+async def reset_after_finish(scene: ScriptedExchange) -> None:
     await scene.stream(_but_for_goodbye(scene), end=False)
     await scene.line.wait(scene.number("after", 0.05))
     scene.line.reset()
 
 
-def _but_for_goodbye(scene: Scene) -> list[bytes]:
+def _but_for_goodbye(scene: ScriptedExchange) -> list[bytes]:
     """All that a host sends which forgets the last word: no `[DONE]`, no `message_stop`, no count."""
     frames = scene.frames()
     return [*frames.head, *frames.content, *frames.finish[:1]]
 
 
 @_stream("reset_before_content", "a stream reset before any content", Fault.RESET_BEFORE_HEADERS, "8, 48")
-async def reset_before_content(scene: Scene) -> None:
+async def reset_before_content(scene: ScriptedExchange) -> None:
     await scene.stream([*scene.frames().head, b": waking up\n\n"], end=False)
     await scene.line.wait(scene.number("after", 0.05))
     scene.line.reset()
 
 
 @_stream("stall", "content, then silence on an open line", Fault.STREAM_STALL, "43")
-async def stall(scene: Scene) -> None:
+async def stall(scene: ScriptedExchange) -> None:
     await scene.stream(_up_to_content(scene), end=False)
     await scene.line.hold()
 
 
 @_stream("stall_first", "headers, then silence", Fault.TTFT_TIMEOUT, "42")
-async def stall_first(scene: Scene) -> None:
+async def stall_first(scene: ScriptedExchange) -> None:
     await scene.stream(scene.frames().head, end=False)
     await scene.line.hold()
 
 
 @_stream("comments_first", "`count` (5) keep-alive comments every `seconds` (0.05), then the answer", None, "42")
-async def comments_first(scene: Scene) -> None:
+async def comments_first(scene: ScriptedExchange) -> None:
     await scene.line.start(200, SSE)
     for _ in range(int(scene.number("count", 5))):
         await scene.line.chunk(b": PROCESSING\n\n")
@@ -585,42 +597,42 @@ async def comments_first(scene: Scene) -> None:
 
 
 @_stream("comments_forever", "keep-alive comments every `seconds` (0.05), never content", Fault.TTFT_TIMEOUT, "42")
-async def comments_forever(scene: Scene) -> None:
+async def comments_forever(scene: ScriptedExchange) -> None:
     await scene.line.start(200, SSE)
     await _comments(scene)
 
 
 @_stream("comments_after", "content, then keep-alive comments only", Fault.STREAM_STALL, "43")
-async def comments_after(scene: Scene) -> None:
+async def comments_after(scene: ScriptedExchange) -> None:
     await scene.stream(_up_to_content(scene), end=False)
     await _comments(scene)
 
 
-async def _comments(scene: Scene) -> None:
+async def _comments(scene: ScriptedExchange) -> None:
     while not scene.line.gone:
         await scene.line.chunk(b": keep-alive\n\n")
         await scene.line.wait(scene.number("seconds", 0.05))
 
 
 @_stream("bad_event", "one malformed event within a good stream", None, "45")
-async def bad_event(scene: Scene) -> None:
+async def bad_event(scene: ScriptedExchange) -> None:
     frames = scene.frames()
     await scene.stream([*frames.head, scene.vendor.bad_events()[0], *frames.content, *frames.finish, *frames.done])
 
 
 @_stream("bad_events", "three malformed events after content", Fault.STREAM_BROKEN, "45")
-async def bad_events(scene: Scene) -> None:
+async def bad_events(scene: ScriptedExchange) -> None:
     frames = scene.frames()
     await scene.stream([*_up_to_content(scene), *scene.vendor.bad_events(), *frames.finish, *frames.done])
 
 
 @_stream("giant_event", "one event of `bytes` (64 MiB)", Fault.TOO_LARGE, "38")
-async def giant_event(scene: Scene) -> None:
+async def giant_event(scene: ScriptedExchange) -> None:
     await huge_body(scene)
 
 
 @_stream("slow_stream", "a good stream with `seconds` (0.05) between events", None, "43")
-async def slow_stream(scene: Scene) -> None:
+async def slow_stream(scene: ScriptedExchange) -> None:
     await scene.line.start(200, SSE)
     for frame in scene.frames().all():
         await scene.line.chunk(frame)
@@ -630,7 +642,7 @@ async def slow_stream(scene: Scene) -> None:
 
 
 @_stream("endless", "content every `seconds` (0.05) until the caller goes", Fault.DEADLINE, "7")
-async def endless(scene: Scene) -> None:
+async def endless(scene: ScriptedExchange) -> None:
     frames = scene.frames()
     await scene.stream(frames.head, end=False)
     opening = frames.content[:1] if scene.heard.protocol == "anthropic" else []
@@ -642,9 +654,9 @@ async def endless(scene: Scene) -> None:
         await scene.line.wait(scene.number("seconds", 0.05))
 
 
-async def perform(step: Step, line: Line, heard: Heard) -> None:
+async def perform(step: Step, line: Line, heard: ReceivedRequest) -> None:
     """Plays one step on a line; a caller that goes away ends it."""
     try:
-        await PLAYS[step.name].act(Scene(line, heard, step.params))
+        await SCENARIOS[step.name].act(ScriptedExchange(line, heard, step.params))
     except (ConnectionError, asyncio.IncompleteReadError):
         line.gone_away()

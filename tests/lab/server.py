@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tests.lab.certificate import self_signed
-from tests.lab.received_requests import Heard, protocol_at, read
-from tests.lab.scenarios import PLAYS, Step, perform
+from tests.lab.received_requests import ReceivedRequest, protocol_at, read
+from tests.lab.scenarios import SCENARIOS, Step, perform
 from tests.lab.wire import Line, Watched, read_request
 
 BASES = {"openai": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
@@ -26,8 +26,8 @@ Script = Mapping[str, "str | int | Iterable[str | int]"]
 class Received:
     """One request as it arrived, what was played, and how it ended; times are `time.monotonic()` seconds.
 
-    `closed_at` is when the caller closed its socket during the play (None if it did not), `sent` the bytes that went
-    out, `done` whether the play is over.
+    `closed_at` is when the caller closed its socket during the scenario (None if it did not), `sent` the bytes that went
+    out, `done` whether the scenario is over.
     """
 
     name: str
@@ -35,8 +35,8 @@ class Received:
     path: str
     headers: dict[str, str]
     body: bytes
-    heard: Heard
-    play: str
+    heard: ReceivedRequest
+    scenario: str
     arrived_at: float
     closed_at: float | None = None
     ended_at: float | None = None
@@ -49,7 +49,7 @@ class Received:
 
     @property
     def done(self) -> bool:
-        """Whether the play is over."""
+        """Whether the scenario is over."""
         return self.ended_at is not None
 
 
@@ -60,8 +60,8 @@ def step_of(word: str | int) -> Step:
     name, _, rest = word.partition(":")
     if name == "say":
         return Step("ok", {"text": rest})
-    if name not in PLAYS:
-        raise ValueError(f"the lab knows no play {name!r}; it knows say, {', '.join(sorted(PLAYS))}")
+    if name not in SCENARIOS:
+        raise ValueError(f"the lab knows no scenario {name!r}; it knows say, {', '.join(sorted(SCENARIOS))}")
     pairs = (pair.partition("=") for pair in rest.split(",") if pair)
     return Step(name, {key: value for key, _, value in pairs})
 
@@ -95,11 +95,11 @@ class Lab:
     @property
     def played(self) -> list[str]:
         """The names of the plays in the order their requests came."""
-        return [received.play for received in self.requests]
+        return [received.scenario for received in self.requests]
 
     def played_for(self, name: str) -> list[str]:
         """The plays of one provider."""
-        return [received.play for received in self.requests if received.name == name]
+        return [received.scenario for received in self.requests if received.name == name]
 
     def url(self, protocol: str = "openai", name: str = "lab") -> str:
         """The base URL of a provider of that name."""

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass
-class Said:
+class ReplyText:
     """What the lab's model says; `tool` is (name, arguments)."""
 
     text: str = "Hello from the lab."
@@ -49,7 +49,7 @@ class OpenAI:
 
     finishes = {"stop": "stop", "length": "length", "content_filter": "content_filter", "tool_calls": "tool_calls"}
 
-    def plain(self, said: Said, model: str) -> dict[str, Any]:
+    def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
         """A whole answer."""
         message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
         if said.reasoning:
@@ -59,7 +59,7 @@ class OpenAI:
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish}
         return {**self._envelope(model, "chat.completion"), "choices": [choice], "usage": self._usage(said)}
 
-    def frames(self, said: Said, model: str) -> Frames:
+    def frames(self, said: ReplyText, model: str) -> Frames:
         """The same as a stream."""
         deltas: list[dict[str, Any]] = [{"reasoning_content": piece} for piece in pieces(said.reasoning)]
         deltas += [{"content": piece} for piece in pieces(said.text)]
@@ -100,12 +100,12 @@ class OpenAI:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return sse({**self._envelope(model, "chat.completion.chunk"), "choices": [choice], "usage": None})
 
-    def _call(self, said: Said) -> dict[str, Any]:
+    def _call(self, said: ReplyText) -> dict[str, Any]:
         name, arguments = said.tool or ("", {})
         function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
         return {"id": "call_lab1", "type": "function", "function": function}
 
-    def _usage(self, said: Said) -> dict[str, Any]:
+    def _usage(self, said: ReplyText) -> dict[str, Any]:
         return {
             "prompt_tokens": said.prompt_tokens,
             "completion_tokens": said.completion_tokens,
@@ -120,7 +120,7 @@ class Anthropic:
 
     finishes = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 
-    def plain(self, said: Said, model: str) -> dict[str, Any]:
+    def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
         """A whole answer."""
         return {
             **self._envelope(model),
@@ -129,7 +129,7 @@ class Anthropic:
             "usage": {**self._input(said), "output_tokens": said.completion_tokens},
         }
 
-    def frames(self, said: Said, model: str) -> Frames:
+    def frames(self, said: ReplyText, model: str) -> Frames:
         """The same as a stream."""
         usage = {**self._input(said), "output_tokens": 1}
         start = {"type": "message_start", "message": {**self._envelope(model), "content": [], "usage": usage}}
@@ -173,11 +173,11 @@ class Anthropic:
             "stop_sequence": None,
         }
 
-    def _input(self, said: Said) -> dict[str, Any]:
+    def _input(self, said: ReplyText) -> dict[str, Any]:
         cached = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 3}
         return {"input_tokens": said.prompt_tokens - 3, **cached}
 
-    def _blocks(self, said: Said) -> list[dict[str, Any]]:
+    def _blocks(self, said: ReplyText) -> list[dict[str, Any]]:
         blocks: list[dict[str, Any]] = []
         if said.reasoning:
             blocks.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
@@ -220,11 +220,11 @@ class Gemini:
         504: "DEADLINE_EXCEEDED",
     }
 
-    def plain(self, said: Said, model: str) -> dict[str, Any]:
+    def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
         """A whole answer."""
         return self._chunk(said, model, self._parts(said), self.finishes[said.finish])
 
-    def frames(self, said: Said, model: str) -> Frames:
+    def frames(self, said: ReplyText, model: str) -> Frames:
         """The same as a stream."""
         parts = [{"text": piece, "thought": True} for piece in pieces(said.reasoning)]
         parts += [{"text": piece} for piece in pieces(said.text)]
@@ -250,7 +250,7 @@ class Gemini:
         """Events that are no JSON, or not of this shape."""
         return [b'data: {"candidates": [\n\n', b"data: nonsense\n\n", b"data: [3]\n\n"]
 
-    def _parts(self, said: Said) -> list[dict[str, Any]]:
+    def _parts(self, said: ReplyText) -> list[dict[str, Any]]:
         parts: list[dict[str, Any]] = []
         if said.reasoning:
             parts.append({"text": said.reasoning, "thought": True})
@@ -261,7 +261,9 @@ class Gemini:
             parts.append({"functionCall": call, "thoughtSignature": "c2lnbmVk"})
         return parts
 
-    def _chunk(self, said: Said, model: str, parts: list[dict[str, Any]], finish: str | None = None) -> dict[str, Any]:
+    def _chunk(
+        self, said: ReplyText, model: str, parts: list[dict[str, Any]], finish: str | None = None
+    ) -> dict[str, Any]:
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
         usage = {"promptTokenCount": said.prompt_tokens, "totalTokenCount": said.prompt_tokens}
         if finish:

@@ -20,7 +20,7 @@ from visitors import client_of, demo
 from artifacts.models import Artifact
 from capabilities.core.worded import Worded, worded
 from capabilities.models import Agent, Provider, Service
-from capabilities.translated import read_again, told
+from capabilities.translated import read_again, translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows import read
 from routing_admin.core.files.seed_export import seed_routing
@@ -283,7 +283,9 @@ def test_a_logged_sentence_of_ours_is_recognised_and_translated(template: str) -
 def test_a_provider_s_own_words_stay_as_they_came() -> None:
     """What is none of ours is a quotation, in any language, and inside a refusal too."""
     with translation.override("zh-hans"):
-        assert logged_sentences.said("insufficient balance") == logged_sentences.Said("", "insufficient balance")
+        assert logged_sentences.said("insufficient balance") == logged_sentences.LoggedSentence(
+            "", "insufficient balance"
+        )
         refused = logged_sentences.said("echo/m refused the request: bad temperature, sorry")
     assert refused.quoted == "bad temperature, sorry"
     assert "拒绝了请求" in refused.ours
@@ -295,9 +297,9 @@ def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
     assert made == "a.b must be one of: x, y."
     assert json.dumps(made) == '"a.b must be one of: x, y."'
     with translation.override("zh-hans"):
-        assert told(made) == "a.b 必须是以下之一：x、y。"
+        assert translate_sentence(made) == "a.b 必须是以下之一：x、y。"
         nested = worded("%(path)s must be %(expected)s.", path="a", expected=worded("an object"))
-        assert told(nested) == "a 必须是对象。"
+        assert translate_sentence(nested) == "a 必须是对象。"
     assert read_again("nobody said this", logged_sentences.TEMPLATES) is None
 
 

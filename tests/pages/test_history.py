@@ -15,7 +15,7 @@ from django.utils import timezone
 from capabilities.models import Service
 from capabilities.ports import Actor
 from routing_admin import actions
-from routing_admin.core.configuration.diff import Action, Change
+from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.demo import load as demo
 from routing_admin.models import AuditEvent, Revision, TaskRoute
@@ -168,7 +168,7 @@ def test_pages_of_the_audit_log_keep_its_filters(admin_client: Client) -> None:
 
 def test_a_key_that_strayed_into_a_change_is_masked() -> None:
     """Unknown fields are kept as they came, and shown without what looks like a key."""
-    change = Change(Action.ADDED, "provider", "x", "extra.note", None, "sk-live-0123456789abcdef")
+    change = Change(ChangeKind.ADDED, "provider", "x", "extra.note", None, "sk-live-0123456789abcdef")
     assert "0123456789" not in said(change).text
 
 

@@ -18,11 +18,11 @@ from capabilities.ports import Actor
 from routing_admin.actions import installation as actions
 from routing_admin.actions.installation import Keeping
 from routing_admin.configuration import snapshot
-from routing_admin.core.planning.plan import Asked, make_plan
+from routing_admin.core.planning.plan import RoutingQuery, make_plan
 from routing_admin.demo import load as demo
 from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
-from routing_admin.views.settings.environment import shown, without_password, written_in
+from routing_admin.views.settings.environment import setting_rows, without_password, written_in
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ACTOR = Actor("person", "admin")
@@ -59,7 +59,9 @@ def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: An
 
 
 def in_force(environment: dict[str, str], dotenv: dict[str, str], directory: Path) -> dict[str, tuple[str, str, bool]]:
-    return {one.setting.name: (one.value, one.source, one.is_set) for one in shown(environment, dotenv, directory)}
+    return {
+        one.setting.name: (one.value, one.source, one.is_set) for one in setting_rows(environment, dotenv, directory)
+    }
 
 
 def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
@@ -115,7 +117,7 @@ def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Clie
     assert answer.status_code == 200
     number = Revision.objects.latest("number").number
     assert f"/undo/{number}/" in answer.headers["HX-Trigger"]
-    assert make_plan(snapshot.current().configuration, Asked()).directive == "Please respond in English."
+    assert make_plan(snapshot.current().configuration, RoutingQuery()).directive == "Please respond in English."
     admin.post(f"/undo/{number}/")
     assert Revision.objects.latest("number").message == "configuration.undo"
     assert snapshot.current().configuration.default_language == "zh"
@@ -126,7 +128,7 @@ def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
     demo.load()
     answer = admin.post(reverse("settings_language_save"), {"code": "pt", "directive": "Responda em português."})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/settings/")
-    plan = make_plan(snapshot.current().configuration, Asked(language="pt-BR"))
+    plan = make_plan(snapshot.current().configuration, RoutingQuery(language="pt-BR"))
     assert (plan.language, plan.directive) == ("pt", "Responda em português.")
     assert "Responda em português." in admin.get("/settings/").content.decode()
 

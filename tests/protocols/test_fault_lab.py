@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.lab import PLAYS, Lab
+from tests.lab import SCENARIOS, Lab
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -45,12 +45,12 @@ def test_a_single_step_is_played_for_ever_and_a_model_name_comes_before_it() -> 
 
 def test_an_unknown_play_is_refused_before_anything_starts() -> None:
     """A misspelt step is an error of the test, not a healthy answer."""
-    with pytest.raises(ValueError, match="knows no play 'http_50'"):
+    with pytest.raises(ValueError, match="knows no scenario 'http_50'"):
         Lab({"lab": ["http_50"]})
 
 
 def test_what_was_received_is_recorded_with_the_moment_the_caller_left() -> None:
-    """Body, play and the time at which the caller closed its socket can be asserted."""
+    """Body, scenario and the time at which the caller closed its socket can be asserted."""
     with Lab({"lab": "silent"}) as lab:
         with pytest.raises(TimeoutError):
             post(lab.url(), CHAT, timeout=0.1)
@@ -62,19 +62,19 @@ def test_what_was_received_is_recorded_with_the_moment_the_caller_left() -> None
 
 
 @pytest.mark.parametrize(
-    ("play", "error"),
+    ("scenario", "error"),
     [
         ("reset_before_headers", ConnectionResetError),
         ("close_before_headers", http.client.RemoteDisconnected),
         ("truncated_body", http.client.IncompleteRead),
     ],
 )
-def test_broken_connections_are_really_broken(play: str, error: type[Exception]) -> None:
+def test_broken_connections_are_really_broken(scenario: str, error: type[Exception]) -> None:
     """A reset arrives as a reset, a short body as a short body."""
-    with Lab({"lab": play}) as lab:
+    with Lab({"lab": scenario}) as lab:
         with pytest.raises(error):
             post(lab.url(), CHAT)
-        assert lab.played == [play]
+        assert lab.played == [scenario]
 
 
 def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
@@ -92,7 +92,7 @@ def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
 
 
 def test_every_play_says_what_it_does_and_names_its_row() -> None:
-    """The table is complete: each play has a meaning, and each one that fails names its row of the fault table."""
-    for play in PLAYS.values():
-        assert play.meaning
-        assert play.row or (play.plain is None and play.stream is None), play.name
+    """The table is complete: each scenario has a meaning, and each one that fails names its row of the fault table."""
+    for scenario in SCENARIOS.values():
+        assert scenario.meaning
+        assert scenario.row or (scenario.plain is None and scenario.stream is None), scenario.name

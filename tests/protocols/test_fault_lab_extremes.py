@@ -46,10 +46,10 @@ def test_a_huge_body_is_as_long_as_it_says() -> None:
         assert len(opened(lab, CHAT).read()) > 1024 * 1024
 
 
-@pytest.mark.parametrize("play", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
-def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(play: str) -> None:
+@pytest.mark.parametrize("scenario", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
+def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenario: str) -> None:
     """Headers come, then too little for ever; the lab sees the caller leave at once."""
-    with Lab({"lab": f"{play}:seconds=0.01"}) as lab:
+    with Lab({"lab": f"{scenario}:seconds=0.01"}) as lab:
         response = opened(lab, STREAM)
         assert response.status == 200
         assert response.read1(10)
@@ -60,17 +60,17 @@ def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(play: 
 
 
 @pytest.mark.parametrize(
-    ("play", "error"), [("reset_mid_body", ConnectionResetError), ("truncated_body", http.client.IncompleteRead)]
+    ("scenario", "error"), [("reset_mid_body", ConnectionResetError), ("truncated_body", http.client.IncompleteRead)]
 )
-def test_a_stream_is_cut_after_content_and_not_ended_in_order(play: str, error: type[Exception]) -> None:
+def test_a_stream_is_cut_after_content_and_not_ended_in_order(scenario: str, error: type[Exception]) -> None:
     """Content arrives, then the connection breaks."""
-    with Lab({"lab": play}) as lab:
+    with Lab({"lab": scenario}) as lab:
         response = opened(lab, STREAM)
         seen: list[bytes] = []
         with pytest.raises(error):
             seen.extend(iter(response.read1, b""))
         assert b'"content": "You s"' in b"".join(seen)
-        assert lab.played == [play]
+        assert lab.played == [scenario]
 
 
 def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:

@@ -9,7 +9,7 @@ import pytest
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Usage
-from tests.lab import MALFORMED, PLAYS, Lab
+from tests.lab import MALFORMED, SCENARIOS, Lab
 from tests.protocols.exchange import KEY, exchange
 
 NEEDS_A_DRIVER = frozenset(
@@ -38,8 +38,8 @@ NEEDS_A_DRIVER = frozenset(
 """Plays whose outcome a driver's clock, limits, unpacking or reading of HTTP decides."""
 BYTES = [
     (protocol, name, stream)
-    for name, play in PLAYS.items()
-    for protocol in play.needs
+    for name, scenario in SCENARIOS.items()
+    for protocol in scenario.needs
     for stream in (False, True)
     if name not in NEEDS_A_DRIVER
 ]
@@ -56,11 +56,11 @@ def lab() -> Iterator[Lab]:
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
 def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
-    """The class of the fault table is what the bytes are read as, plain and streamed, after the play really ran."""
+    """The class of the fault table is what the bytes are read as, plain and streamed, after the scenario really ran."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
-    assert lab.requests[-1].play == name
+    assert lab.requests[-1].scenario == name
     assert lab.requests[-1].heard.stream is stream
-    expected = PLAYS[name].stream if stream else PLAYS[name].plain
+    expected = SCENARIOS[name].stream if stream else SCENARIOS[name].plain
     assert (outcome.fault if isinstance(outcome, Failure) else None) == expected
 
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent
-from tests.lab.shapes import VENDORS, Said
+from tests.lab.shapes import VENDORS, ReplyText
 from tests.protocols.exchange import gathered
 
 EACH = pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 SAID = [
-    Said("Grüße 你好 from the lab.", reasoning="思考 first"),
-    Said("", tool=("get_weather", {"city": "Zürich"}), finish="tool_calls"),
-    Said("cut here", finish="length"),
+    ReplyText("Grüße 你好 from the lab.", reasoning="思考 first"),
+    ReplyText("", tool=("get_weather", {"city": "Zürich"}), finish="tool_calls"),
+    ReplyText("cut here", finish="length"),
 ]
 
 
@@ -39,7 +39,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 @EACH
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
 @given(said=st.sampled_from(SAID), places=st.lists(st.integers(0, 10_000), max_size=12))
-def test_cuts_change_nothing(protocol: str, ends: bytes, said: Said, places: list[int]) -> None:
+def test_cuts_change_nothing(protocol: str, ends: bytes, said: ReplyText, places: list[int]) -> None:
     """For any cuts and each kind of line end, the events add up to the same answer."""
     data = b"".join(VENDORS[protocol].frames(said, "m").all()).replace(b"\n", ends)
     answer = gathered(played(protocol, cut(data, places)))
@@ -165,7 +165,7 @@ def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
 
 def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
     """The usage chunk comes after finish_reason and belongs to Finish; without `[DONE]` it is enough."""
-    frames = VENDORS["openai"].frames(Said("hi"), "m")
+    frames = VENDORS["openai"].frames(ReplyText("hi"), "m")
     decoder = PROTOCOLS["openai"].decoder()
     assert not any(
         isinstance(e, Finish) for e in decoder.feed(b"".join([*frames.head, *frames.content, frames.finish[0]]))

@@ -63,7 +63,7 @@ def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_cl
 
 
 @pytest.mark.parametrize(
-    ("play", "error"),
+    ("scenario", "error"),
     [
         ("http_400", openai.BadRequestError),
         ("http_401", openai.AuthenticationError),
@@ -73,11 +73,11 @@ def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_cl
     ],
 )
 def test_the_openai_sdk_meets_the_lab_s_faults_as_real_ones(
-    openai_client: openai.OpenAI, play: str, error: type[Exception]
+    openai_client: openai.OpenAI, scenario: str, error: type[Exception]
 ) -> None:
     """Each fault raises the SDK's own class for it."""
     with pytest.raises(error):
-        openai_client.chat.completions.create(model=f"fault:{play}", messages=[{"role": "user", "content": "hi"}])
+        openai_client.chat.completions.create(model=f"fault:{scenario}", messages=[{"role": "user", "content": "hi"}])
 
 
 def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
@@ -109,9 +109,9 @@ def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
 def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client: anthropic.Anthropic) -> None:
     """Each fault raises the SDK's own class for it, an error event within a stream too."""
     asked = {"role": "user", "content": "hi"}
-    for play, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
+    for scenario, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
         with pytest.raises(error):
-            anthropic_client.messages.create(model=f"fault:{play}", max_tokens=9, messages=[asked])  # type: ignore[list-item]
+            anthropic_client.messages.create(model=f"fault:{scenario}", max_tokens=9, messages=[asked])  # type: ignore[list-item]
     with (
         pytest.raises(anthropic.APIStatusError),
         anthropic_client.messages.stream(model="fault:error_event_mid", max_tokens=9, messages=[asked]) as stream,  # type: ignore[list-item]

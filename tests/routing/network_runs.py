@@ -9,10 +9,10 @@ from importlib import import_module
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Answer, Failure, StreamEvent, Target, UpstreamRequest, WireProtocol
-from routing_admin.core.fallback.chain import Call, Candidate, Done, Plan, Timeouts
+from routing_admin.core.fallback.chain import Call, Done, Plan, PlannedCandidate, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.core.fallback.run import Walk
+from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.upstream import Stream, Upstream
 from tests.routing.scripted_runs import RealClock, Stage
 
@@ -52,9 +52,11 @@ class Journey:
             return await self.upstream.open(self.encode(call), self.speaks, call.timeouts)
         return await self.upstream.call(self.encode(call), self.speaks, call.timeouts)
 
-    async def walk(self, *candidates: Candidate, timeouts: Timeouts = QUICK) -> Done[Answer | Stream] | RouterError:
+    async def walk(
+        self, *candidates: PlannedCandidate, timeouts: Timeouts = QUICK
+    ) -> Done[Answer | Stream] | RouterError:
         """The walk's end as a value; a stream is read to its end, its events kept."""
-        walk: Walk[Answer | Stream] = Walk(
+        walk: FallbackRun[Answer | Stream] = FallbackRun(
             Plan(candidates, timeouts=timeouts), self.stage.surroundings, stream=self.stream
         )
         try:

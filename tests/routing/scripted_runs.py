@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
-from routing_admin.core.fallback.chain import Call, Candidate, Done, Plan
+from routing_admin.core.fallback.chain import Call, Done, Plan, PlannedCandidate
 from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.drivers import drive
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.memory import Memory
-from routing_admin.core.fallback.run import Surroundings, Walk
+from routing_admin.core.fallback.run import FallbackRun, RunContext
 
 STATUS_FAULTS = {
     400: Fault.HTTP_400,
@@ -95,11 +95,11 @@ class Stage:
     clock: Clock = field(default_factory=Clock)
     random: float = 0.5
     waits: list[float] = field(default_factory=list)
-    surroundings: Surroundings = field(init=False)
+    surroundings: RunContext = field(init=False)
 
     def __post_init__(self) -> None:
         known = (LocalCooldowns(self.clock), Memory(self.clock))
-        self.surroundings = Surroundings(self.clock, lambda: self.random, *known)
+        self.surroundings = RunContext(self.clock, lambda: self.random, *known)
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -108,16 +108,16 @@ class Stage:
     def walk(self, plan: Plan, upstream: FakeUpstream, *, stream: bool = False) -> Done[Answer] | RouterError:
         """The walk's end as a value."""
         upstream.clock = self.clock
-        walk: Walk[Answer] = Walk(plan, self.surroundings, stream=stream)
+        walk: FallbackRun[Answer] = FallbackRun(plan, self.surroundings, stream=stream)
         try:
             return drive(walk, upstream, self.sleep)
         except RouterError as error:
             return error
 
 
-def chain(*providers: str) -> tuple[Candidate, ...]:
+def chain(*providers: str) -> tuple[PlannedCandidate, ...]:
     """Candidates of these providers, each with the model `m`."""
-    return tuple(Candidate(at, provider, "m") for at, provider in enumerate(providers))
+    return tuple(PlannedCandidate(at, provider, "m") for at, provider in enumerate(providers))
 
 
 NAMES = ("deepseek", "gemini", "qwen", "openai", "zhipu", "moonshot")

@@ -11,7 +11,7 @@ from config_strategies import literal_keys, routing_files, services_files
 from hypothesis import given
 
 from routing_admin.core.configuration.as_json import from_json, to_json
-from routing_admin.core.configuration.diff import Action, Change, diff, sentence, side_by_side
+from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sentence, side_by_side
 from routing_admin.core.configuration.specs import EMPTY, Configuration
 from routing_admin.core.files.importing import import_values
 
@@ -44,8 +44,10 @@ def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: 
     """Whole things added one way are removed the other way."""
     new = import_values(EMPTY, [routing, services]).configuration
     there, back = diff(EMPTY, new), diff(new, EMPTY)
-    added = [(item.kind, item.name) for item in there if item.action is Action.ADDED and not item.field and item.name]
-    removed = [(item.kind, item.name) for item in back if item.action is Action.REMOVED and not item.field]
+    added = [
+        (item.kind, item.name) for item in there if item.action is ChangeKind.ADDED and not item.field and item.name
+    ]
+    removed = [(item.kind, item.name) for item in back if item.action is ChangeKind.REMOVED and not item.field]
     assert [item for item in removed if item[1]] == added
     assert len(added) >= len(new.providers) + len(new.services) - 1
 
@@ -95,9 +97,9 @@ def test_things_added_removed_and_moved_are_told_as_wholes() -> None:
     snapshot["routes"] = [snapshot["routes"][1], snapshot["routes"][0], snapshot["routes"][2] | {"task_type": "other"}]
     changes = diff(example(), from_json(snapshot))
     assert [(item.action, item.kind, item.name) for item in changes] == [
-        (Action.REMOVED, "route", "default"),
-        (Action.ADDED, "route", "other"),
-        (Action.MOVED, "route", ""),
+        (ChangeKind.REMOVED, "route", "default"),
+        (ChangeKind.ADDED, "route", "other"),
+        (ChangeKind.MOVED, "route", ""),
     ]
     assert sentence(changes[0]) == "Task route “default” is removed."
     assert sentence(changes[2]) == "The order of the task routes is now: chapter_generation, planning."
@@ -117,4 +119,4 @@ def test_two_texts_stand_side_by_side_with_their_line_numbers() -> None:
 
 def test_a_change_is_a_value_that_pages_can_say_in_their_own_words() -> None:
     """Kind, name, field path, before and after are there as data."""
-    assert diff(example(), changed(retries=1)) == (Change(Action.ADDED, "route", "planning", "retries", None, 1),)
+    assert diff(example(), changed(retries=1)) == (Change(ChangeKind.ADDED, "route", "planning", "retries", None, 1),)

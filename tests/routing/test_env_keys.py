@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.providers.environment import (
     PLACEHOLDERS,
-    KeyForm,
+    KeyNotation,
     form_of,
     header_safe,
     key_variable,
@@ -51,37 +51,37 @@ def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret:
 def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> None:
     """A literal is printable ASCII; anything else is a reference, a listed placeholder, masked, none, or an error."""
     form = form_of(text)
-    if form is KeyForm.LITERAL:
+    if form is KeyNotation.LITERAL:
         assert header_safe(text)
         assert text.isascii()
         assert text.isprintable()
         assert text == text.strip()
-    assert (form is KeyForm.PLACEHOLDER) == (text in PLACEHOLDERS)
+    assert (form is KeyNotation.PLACEHOLDER) == (text in PLACEHOLDERS)
 
 
 @pytest.mark.parametrize(
     ("text", "form"),
     [
-        ("", KeyForm.NOT_NEEDED),
-        ("NOT_NEEDED", KeyForm.NOT_NEEDED),
-        ("xxx", KeyForm.PLACEHOLDER),
-        ("sk-xxx", KeyForm.PLACEHOLDER),
-        ("sk-xxx1", KeyForm.LITERAL),
-        ("my-placeholder-7f3a", KeyForm.LITERAL),
-        ("****", KeyForm.MASKED),
-        ("sk-…abcd", KeyForm.MASKED),
-        ("••••••••", KeyForm.MASKED),
-        ("${LLM_PROVIDER_A_API_KEY}", KeyForm.REFERENCE),
-        ("${HOME}", KeyForm.REFERENCE),
-        ("${}", KeyForm.INVALID),
-        ("x${HOME}", KeyForm.INVALID),
-        ("sk-a b", KeyForm.LITERAL),
-        (" sk-a", KeyForm.INVALID),
-        ("sk-a\r\nX: y", KeyForm.INVALID),
-        ("密钥", KeyForm.INVALID),
+        ("", KeyNotation.NOT_NEEDED),
+        ("NOT_NEEDED", KeyNotation.NOT_NEEDED),
+        ("xxx", KeyNotation.PLACEHOLDER),
+        ("sk-xxx", KeyNotation.PLACEHOLDER),
+        ("sk-xxx1", KeyNotation.LITERAL),
+        ("my-placeholder-7f3a", KeyNotation.LITERAL),
+        ("****", KeyNotation.MASKED),
+        ("sk-…abcd", KeyNotation.MASKED),
+        ("••••••••", KeyNotation.MASKED),
+        ("${LLM_PROVIDER_A_API_KEY}", KeyNotation.REFERENCE),
+        ("${HOME}", KeyNotation.REFERENCE),
+        ("${}", KeyNotation.INVALID),
+        ("x${HOME}", KeyNotation.INVALID),
+        ("sk-a b", KeyNotation.LITERAL),
+        (" sk-a", KeyNotation.INVALID),
+        ("sk-a\r\nX: y", KeyNotation.INVALID),
+        ("密钥", KeyNotation.INVALID),
     ],
 )
-def test_the_forms_of_a_key_field(text: str, form: KeyForm) -> None:
+def test_the_forms_of_a_key_field(text: str, form: KeyNotation) -> None:
     """Placeholders are compared whole; a reference is the whole text or an error."""
     assert form_of(text) is form
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.fallback.policy import GROUPS, Policy, Preset, caller_of, explain, word_problem, words_of
+from routing_admin.core.fallback.policy import GROUPS, ErrorPreset, Policy, caller_of, explain, word_problem, words_of
 from routing_admin.core.fallback.table import RESILIENT_NEXT, TABLE, Action, Effect
 
 RETRIED = ["429", "500", "502", "503", "504", "408", "409", "425", "5xx"]
@@ -17,7 +17,7 @@ RAISED = ["400", "401", "403", "404", "413", "415", "422", "4xx"]
 def test_the_table_is_complete_over_the_faults():
     """Every fault has one row, and every preset an action for it."""
     assert set(TABLE) == set(Fault)
-    for preset in Preset:
+    for preset in ErrorPreset:
         assert all(Policy(preset).verdict(Failure(fault)).action in Action for fault in Fault)
 
 
@@ -41,7 +41,9 @@ def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
 def test_resilient_lets_the_provider_s_own_refusals_go_on_marked_red():
     """401, 403, 404, 413, 422 and nothing else."""
     for fault in Fault:
-        seed, resilient = (Policy(preset).verdict(Failure(fault)) for preset in (Preset.SEED, Preset.RESILIENT))
+        seed, resilient = (
+            Policy(preset).verdict(Failure(fault)) for preset in (ErrorPreset.SEED, ErrorPreset.RESILIENT)
+        )
         if fault in RESILIENT_NEXT:
             assert (resilient.action, resilient.alert) == (Action.NEXT, True)
         else:
@@ -101,4 +103,4 @@ def test_an_error_can_be_explained():
 def test_our_own_misconfiguration_cools_only_where_the_route_goes_on_after_it(fault):
     """Raised, it cools nobody: the next request must be told the same; passed on, it is not met at every request."""
     assert Policy().verdict(Failure(fault)).effect is Effect.NONE
-    assert Policy(Preset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW
+    assert Policy(ErrorPreset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW

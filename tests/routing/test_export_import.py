@@ -15,7 +15,7 @@ from routing_admin.core.configuration.as_json import from_json, to_json
 from routing_admin.core.configuration.specs import EMPTY, Configuration, KeyKind, KeySpec
 from routing_admin.core.files.exporting import Mode, export
 from routing_admin.core.files.importing import FileFormat, Imported, import_files, import_values
-from routing_admin.core.files.key_checks import Surroundings
+from routing_admin.core.files.key_checks import KeyContext
 from routing_admin.core.files.llm_routing_checks import validate
 from routing_admin.core.files.llmservices import validate_services
 
@@ -316,14 +316,14 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
-    told = import_files(stored, texts(stored)[:1], around=Surroundings(env={})).problems
+    told = import_files(stored, texts(stored)[:1], around=KeyContext(env={})).problems
     assert [item.field for item in told] == ["providers[1].apiKey"]
     assert stored.providers[0].key == KeySpec(KeyKind.STORED, fingerprint=stored.providers[0].key.fingerprint)
 
 
 def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
     """The deployment's refusal is told and stops nothing."""
-    around = Surroundings(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
+    around = KeyContext(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
     outcome = import_values(EMPTY, [example("llm-routing.json")], around=around)
     assert outcome.accepted
     assert [(item.field, item.severity) for item in outcome.problems] == [("providers[1].endpoint", "warning")]

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.chain import Done, Plan
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
-from routing_admin.core.fallback.policy import Policy, Preset
+from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from routing_admin.core.fallback.table import COOLS_WHEN_PASSED_ON, TABLE, Action, Effect
 from tests.routing.scripted_runs import FakeUpstream, Stage, chain
 
@@ -43,8 +43,8 @@ class Walks(RuleBasedStateMachine):
         left = self.told.get(provider, 0) - self.stage.clock.now
         self.stage.clock.now += max(0.0, left - 0.01)
 
-    @rule(names=st.lists(st.sampled_from(PROVIDERS), min_size=1, max_size=5), preset=st.sampled_from(Preset))
-    def walks(self, names: list[str], preset: Preset) -> None:
+    @rule(names=st.lists(st.sampled_from(PROVIDERS), min_size=1, max_size=5), preset=st.sampled_from(ErrorPreset))
+    def walks(self, names: list[str], preset: ErrorPreset) -> None:
         plan = Plan(chain(*names), policy=Policy(preset))
         script = {name: [self.state[name] or "hello"] for name in PROVIDERS}
         before = self.stage.clock.now
@@ -60,7 +60,7 @@ class Walks(RuleBasedStateMachine):
         called = [attempt.provider for attempt in end.attempts if attempt.tries]  # type: ignore[attr-defined]
         assert len(called) == len(set(called)), "a provider and model is asked as one candidate only"
 
-    def the_end_is_what_the_last_attempt_says(self, names: list[str], end: object, preset: Preset) -> None:
+    def the_end_is_what_the_last_attempt_says(self, names: list[str], end: object, preset: ErrorPreset) -> None:
         if isinstance(end, Done):
             assert self.state[end.candidate.provider] is None
             assert end.attempts[-1].outcome == "ok"

@@ -8,11 +8,11 @@ import pytest
 
 from capabilities.core.message import UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault
-from routing_admin.core.fallback.chain import Candidate, Done, Plan, SkipReason, Timeouts
+from routing_admin.core.fallback.chain import Done, Plan, PlannedCandidate, SkipReason, Timeouts
 from routing_admin.core.fallback.drivers import drive, drive_async
 from routing_admin.core.fallback.errors import AggregateRouterError, RouterError, UpstreamRefused
-from routing_admin.core.fallback.policy import Policy, Preset
-from routing_admin.core.fallback.run import Walk, stream_ended
+from routing_admin.core.fallback.policy import ErrorPreset, Policy
+from routing_admin.core.fallback.run import FallbackRun, stream_ended
 from routing_admin.core.fallback.table import Action
 from tests.routing.scripted_runs import FakeUpstream, Stage, chain
 
@@ -104,7 +104,7 @@ def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(
 
 def test_a_route_may_let_a_refusal_go_on():
     """`on_error` and `fallback_on` are the route's own word, by status, group or class."""
-    for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(Preset.RESILIENT)):
+    for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(ErrorPreset.RESILIENT)):
         end = Stage().walk(Plan(chain("a", "b"), policy=policy), FakeUpstream({"a": [404], "b": ["ok"]}))
         assert outcomes(end) == ["http_404", "ok"]
         assert end.attempts[0].alert
@@ -146,8 +146,8 @@ def test_candidates_that_cannot_be_called_are_attempts_that_say_so():
         SkipReason.CANNOT_READ,
         SkipReason.ORIGIN_REFUSED,
     ]
-    skips = [Candidate(at, f"p{at}", "m", skip=reason) for at, reason in enumerate(reasons)]
-    end = Stage().walk(Plan((*skips, Candidate(9, "z", "m"))), FakeUpstream({"z": ["ok"]}))
+    skips = [PlannedCandidate(at, f"p{at}", "m", skip=reason) for at, reason in enumerate(reasons)]
+    end = Stage().walk(Plan((*skips, PlannedCandidate(9, "z", "m"))), FakeUpstream({"z": ["ok"]}))
     assert outcomes(end) == [*reasons, "ok"]
     assert all(attempt.error for attempt in end.attempts[:-1])
 
@@ -269,7 +269,7 @@ def test_strict_asks_nobody_else_after_400_401_and_403_whatever_else_they_say():
     """The seed's plain rule goes by the status: no second try without a parameter, no next one for an empty account."""
     for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
         upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
-        end = Stage().walk(Plan(chain("a", "b"), policy=Policy(Preset.STRICT)), upstream)
+        end = Stage().walk(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
         assert isinstance(end, UpstreamRefused)
         assert upstream.asked == ["a"]
 
@@ -286,7 +286,7 @@ def test_strict_retries_every_429_and_5xx():
     """The preset `strict` refines nothing: 501, 529 and quota are tried again like any other."""
     for fault, status in ((Fault.HTTP_501, 501), (Fault.HTTP_529, 529), (Fault.HTTP_429_QUOTA, 429)):
         upstream = FakeUpstream({"a": [Failure(fault, "", status)], "b": ["ok"]})
-        Stage().walk(Plan(chain("a", "b"), policy=Policy(Preset.STRICT)), upstream)
+        Stage().walk(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
         assert upstream.asked == ["a", "a", "a", "b"]
 
 
@@ -306,7 +306,7 @@ def test_each_switch_of_provider_is_logged(caplog):
 def test_a_walk_that_is_closed_records_who_was_being_asked():
     """The caller went away: the attempt says so, and a claimed probe is free for the next request."""
     stage = Stage()
-    walk: Walk[object] = Walk(Plan(chain("a")), stage.surroundings)
+    walk: FallbackRun[object] = FallbackRun(Plan(chain("a")), stage.surroundings)
     steps = walk.steps()
     next(steps)
     steps.close()
@@ -360,9 +360,9 @@ def test_an_error_is_written_with_its_attempts_and_says_when_to_come_back():
 
 def test_a_candidate_s_own_shorter_total_hands_on_to_the_next_one():
     """Its time is up, the request's is not: it counts as too slow, and somebody else is asked."""
-    short = Candidate(0, "a", "m", timeouts=Timeouts(total=10))
+    short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
     upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
-    end = Stage().walk(Plan((short, Candidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)
+    end = Stage().walk(Plan((short, PlannedCandidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)
     assert outcomes(end) == ["read_timeout", "ok"]
     assert [call.timeouts.total for call in upstream.calls] == [10, 50]
 
@@ -370,7 +370,7 @@ def test_a_candidate_s_own_shorter_total_hands_on_to_the_next_one():
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_an_error_of_our_own_ends_the_walk_and_is_written_down(way):
     """Not a provider's fault and not the caller's leaving: the error comes out as it was, the attempt is aborted."""
-    walk: Walk[Answer] = Walk(Plan(chain("a", "b")), Stage().surroundings)
+    walk: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().surroundings)
 
     def call(step):
         raise UnreadableError("artifact_missing")

@@ -1,4 +1,4 @@
-"""The fault matrix: every play of the lab, plain and streamed, over real sockets; what is done and what is seen."""
+"""The fault matrix: every scenario of the lab, plain and streamed, over real sockets; what is done and what is seen."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from capabilities.core.wire import Answer, Failure, Fault, Finish
-from routing_admin.core.fallback.chain import Candidate, Done, Timeouts
+from routing_admin.core.fallback.chain import Done, PlannedCandidate, Timeouts
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fallback.policy import Policy, caller_of
 from routing_admin.core.fallback.table import AFTER_CONTENT, Action
-from tests.lab import PLAYS, Lab
+from tests.lab import SCENARIOS, Lab
 from tests.routing.network_runs import QUICK, Journey, protocol
 
 ADJUSTED = (Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH)
@@ -28,11 +28,11 @@ BYTES_DIFFER = frozenset(
     }
 )
 CASES = [
-    pytest.param(name, play, stream, id=f"{name}-{play.name}-{'stream' if stream else 'plain'}")
+    pytest.param(name, scenario, stream, id=f"{name}-{scenario.name}-{'stream' if stream else 'plain'}")
     for name in ("openai", "anthropic", "gemini")
-    for play in PLAYS.values()
+    for scenario in SCENARIOS.values()
     for stream in (False, True)
-    if name in play.needs and (name == "openai" or play.name in BYTES_DIFFER)
+    if name in scenario.needs and (name == "openai" or scenario.name in BYTES_DIFFER)
 ]
 
 
@@ -48,11 +48,11 @@ TIMED = frozenset({Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.STREAM_STALL, F
 PATIENT = Timeouts(connect=10, first_content=20, between=20, total=60)
 
 
-def expected_fault(play_name: str, stream: bool) -> Fault | None:
-    play = PLAYS[play_name]
-    if play_name == COMMENTS and stream:
+def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
+    scenario = SCENARIOS[scenario_name]
+    if scenario_name == COMMENTS and stream:
         return Fault.DEADLINE
-    return play.stream if stream else play.plain
+    return scenario.stream if stream else scenario.plain
 
 
 def tries_of(fault: Fault) -> int:
@@ -63,25 +63,27 @@ def tries_of(fault: Fault) -> int:
 
 
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
-@pytest.mark.parametrize(("name", "play", "stream"), CASES)
-async def test_every_fault_has_one_outcome(lab, name, play, stream):
+@pytest.mark.parametrize(("name", "scenario", "stream"), CASES)
+async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     """The fault really happens; it has its class, its tries, its action; the caller sees what the table says."""
     lab.requests.clear()
-    fault = expected_fault(play.name, stream)
+    fault = expected_fault(scenario.name, stream)
     urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
     journey = Journey(urls, protocol(name), stream)
     timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK if fault in TIMED else PATIENT
     end = await journey.walk(
-        Candidate(0, "bad", f"fault:{play.name}"), Candidate(1, "good", "lab-model"), timeouts=timeouts
+        PlannedCandidate(0, "bad", f"fault:{scenario.name}"),
+        PlannedCandidate(1, "good", "lab-model"),
+        timeouts=timeouts,
     )
     played = lab.played_for("bad")
-    assert set(played) == {play.name}, "the fault itself was played"
+    assert set(played) == {scenario.name}, "the fault itself was played"
     if fault is None:
         assert isinstance(end, Done)
         assert [attempt.outcome for attempt in end.attempts] == ["ok"]
         assert isinstance(end.answer, Answer) or isinstance(journey.events[-1], Finish)
         return
-    if fault in AFTER_CONTENT or (fault is Fault.DEADLINE and play.name != COMMENTS):
+    if fault in AFTER_CONTENT or (fault is Fault.DEADLINE and scenario.name != COMMENTS):
         assert isinstance(end, Done)
         broken = journey.events[-1]
         assert isinstance(broken, Failure)
@@ -116,7 +118,7 @@ async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answer
     urls = {"bad": lab.broken_url(fault.value), "good": lab.url("openai", "good")}
     journey = Journey(urls, protocol("openai"), stream)
     timeouts = replace(QUICK, connect=0.3, first_content=2)
-    end = await journey.walk(Candidate(0, "bad", "m"), Candidate(1, "good", "m"), timeouts=timeouts)
+    end = await journey.walk(PlannedCandidate(0, "bad", "m"), PlannedCandidate(1, "good", "m"), timeouts=timeouts)
     assert [attempt.outcome for attempt in end.attempts] == [fault.value, "ok"]
     assert end.attempts[0].retry_attempts == tries_of(fault) - 1
     assert lab.played_for("good") == ["ok"]
@@ -124,7 +126,7 @@ async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answer
 
 def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
     """What no byte can show (no key, a refused origin, an address out of reach) is shown elsewhere."""
-    shown = {play.plain for play in PLAYS.values()} | {play.stream for play in PLAYS.values()}
+    shown = {scenario.plain for scenario in SCENARIOS.values()} | {scenario.stream for scenario in SCENARIOS.values()}
     elsewhere = {
         *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),
         *(Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR),

@@ -12,7 +12,7 @@ from routing_admin.core.fallback.chain import Call
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
 from routing_admin.core.planning.params import Params
-from routing_admin.core.planning.plan import Asked, make_plan, resolve_route
+from routing_admin.core.planning.plan import RoutingQuery, make_plan, resolve_route
 from routing_admin.core.seeds.router import LLMRequest, LLMRouter, MissingConfigurationError, configuration_from_env
 from tests.routing.scripted_runs import (
     TASKS,
@@ -70,7 +70,7 @@ def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configurati
 @given(configurations(), task_types, temperatures, token_limits)
 def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(configuration, task, temperature, tokens):
     """Temperature 0 is a value; an absent one falls to the candidate, then to the route."""
-    plan = make_plan(configuration, Asked(task, params=Params(temperature, tokens)))
+    plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
     route, _ = resolve_route(configuration, task)
     for candidate, spec in zip(plan.candidates, route.candidates, strict=True):
         for asked, own, general, effective in (
@@ -84,7 +84,7 @@ def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(confi
 @given(configurations(), task_types, st.data())
 def test_after_its_own_retries_each_failing_provider_hands_on_to_the_next(configuration, task, data):
     """429 and 5xx: every provider before the answering one is called three times, in chain order."""
-    names = [candidate.provider for candidate in make_plan(configuration, Asked(task)).candidates]
+    names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     answering = data.draw(st.integers(0, len(names) - 1))
     script = {name: [data.draw(passing)] for name in names[:answering]} | {names[answering]: ["hello"]}
     upstream = FakeUpstream(script)
@@ -113,7 +113,7 @@ def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configura
 @given(configurations(), task_types, st.data())
 def test_a_refusal_is_raised_at_once_and_nobody_after_it_is_asked(configuration, task, data):
     """400, 401 and 403 anywhere in the chain: no retry, no later candidate."""
-    names = [candidate.provider for candidate in make_plan(configuration, Asked(task)).candidates]
+    names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     refuser = data.draw(st.integers(0, len(names) - 1))
     script = {name: [503] for name in names[:refuser]} | {name: ["never"] for name in names[refuser + 1 :]}
     script[names[refuser]] = [data.draw(refusing)]
@@ -199,7 +199,7 @@ def test_whatever_fails_attempts_are_a_beginning_of_the_chain_and_tries_are_boun
     """For any scripted failures: one attempt a candidate, in order; tries ≤ retries + 1 and one per adjustment."""
     words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     upstream = FakeUpstream({provider.name: data.draw(words) for provider in configuration.providers})
-    plan = make_plan(configuration, Asked(task))
+    plan = make_plan(configuration, RoutingQuery(task))
     end = Stage().walk(plan, upstream)
     names = [candidate.provider for candidate in plan.candidates]
     assert [attempt.provider for attempt in end.attempts] == names[: len(end.attempts)]
@@ -216,11 +216,11 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
 
     from routing_admin.core.fallback.drivers import drive_async
     from routing_admin.core.fallback.errors import RouterError
-    from routing_admin.core.fallback.run import Walk
+    from routing_admin.core.fallback.run import FallbackRun
 
     words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     script = {provider.name: data.draw(words) for provider in configuration.providers}
-    plan = make_plan(configuration, Asked(task))
+    plan = make_plan(configuration, RoutingQuery(task))
     one, other, upstream, second = Stage(), Stage(), FakeUpstream(script), FakeUpstream(script)
     end = one.walk(plan, upstream)
     second.clock = other.clock
@@ -233,7 +233,7 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
 
     async def walk():
         try:
-            return await drive_async(Walk(plan, other.surroundings), call, sleep)
+            return await drive_async(FallbackRun(plan, other.surroundings), call, sleep)
         except RouterError as error:
             return error
 

@@ -19,7 +19,7 @@ from routing_admin.upstream.exchange import Head, read_body, send
 from routing_admin.upstream.transports import end_with
 from tests.lab.malformed import CHUNKS
 from tests.lab.scenarios import dump
-from tests.lab.shapes import VENDORS, Said
+from tests.lab.shapes import VENDORS, ReplyText
 from tests.lab.wire import read_request
 from tests.routing.network_runs import HELLO, protocol
 
@@ -80,7 +80,7 @@ async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
 ) -> None:
     """What came was given out; then the stream is broken, in the caller's terms, and the log's code says how."""
     go_on, events = asyncio.Event(), list[StreamEvent]()
-    said = VENDORS["openai"].frames(Said(text="half of it"), "m")
+    said = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     first = CHUNKED % b"text/event-stream" + b"".join(map(chunk, [*said.head, *said.content]))
     async with saying(first, broken, go_on=go_on) as url:
         opened = await upstream.open(request_to(url, stream=True), protocol("openai"), PATIENT)
@@ -147,7 +147,7 @@ async def test_the_words_beside_a_status_may_be_anything(upstream: Upstream, rea
     """Nobody reads them: a Chinese gateway's "OK" in GBK is no reason to lose its answer."""
     go_on = asyncio.Event()
     go_on.set()
-    body = dump(VENDORS["openai"].plain(Said(text="hi"), "m"))
+    body = dump(VENDORS["openai"].plain(ReplyText(text="hi"), "m"))
     head = b"HTTP/1.1 200 %s\r\ncontent-length: %d\r\n\r\n" % (reason, len(body))
     async with saying(head, body, go_on=go_on) as url:
         assert isinstance(await upstream.call(request_to(url), protocol("openai"), PATIENT), Answer)

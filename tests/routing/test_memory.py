@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.fallback.chain import Candidate, Plan
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate
 from routing_admin.core.fallback.errors import UpstreamRefused
 from routing_admin.core.fallback.memory import REMEMBERED_SECONDS, Memory, Refusal
-from routing_admin.core.fallback.policy import Policy, Preset
+from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from tests.routing.scripted_runs import Clock, FakeUpstream, Stage, chain
 
 NEW, OLD = "max_completion_tokens", "max_tokens"
@@ -91,7 +91,10 @@ def test_a_limit_that_is_refused_under_every_name_is_remembered_under_none() -> 
 def test_a_protocol_with_one_name_or_a_strict_route_asks_once() -> None:
     """Nothing is learnt where nothing else can be said, or nothing else may be."""
     stage = Stage()
-    for candidate, preset in ((Candidate(0, "a", "m", protocol="gemini"), Preset.SEED), (chain("a")[0], Preset.STRICT)):
+    for candidate, preset in (
+        (PlannedCandidate(0, "a", "m", protocol="gemini"), ErrorPreset.SEED),
+        (chain("a")[0], ErrorPreset.STRICT),
+    ):
         upstream = FakeUpstream({"a": [refusal_of(OLD)]})
         assert isinstance(stage.walk(Plan((candidate,), policy=Policy(preset)), upstream), UpstreamRefused)
         assert upstream.asked == ["a"]

@@ -12,7 +12,7 @@ from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
 from capabilities.core.protocols.openai.requests import OpenAI
 from capabilities.core.providers.quirks import LIMIT_NAMES
 from capabilities.core.wire import Target
-from routing_admin.core.fallback.chain import Call, Candidate, Timeouts
+from routing_admin.core.fallback.chain import Call, PlannedCandidate, Timeouts
 from routing_admin.core.planning.params import OUR_NAMES, Params, for_candidate, in_effect, without_params
 from tests.routing.scripted_runs import temperatures, token_limits
 
@@ -82,6 +82,6 @@ def test_what_a_protocol_adds_by_itself_can_be_refused_too():
 
 def test_a_candidate_gets_the_parameters_in_effect_for_it():
     """The plan has decided them; refused ones are left out."""
-    call = Call(Candidate(0, "a", "m", 0.3, 9), 1, Timeouts(), frozenset({"temperature"}))
+    call = Call(PlannedCandidate(0, "a", "m", 0.3, 9), 1, Timeouts(), frozenset({"temperature"}))
     chat = for_candidate(FULL, call)
     assert (chat.temperature, chat.max_tokens, chat.messages) == (None, 9, FULL.messages)

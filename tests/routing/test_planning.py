@@ -16,9 +16,9 @@ from routing_admin.core.configuration.specs import (
     ServiceSpec,
 )
 from routing_admin.core.fallback.chain import SkipReason, Timeouts
-from routing_admin.core.fallback.policy import Policy, Preset
+from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
-from routing_admin.core.planning.plan import Asked, NoRouteError, make_plan, policy_of, unusable_of
+from routing_admin.core.planning.plan import NoRouteError, RoutingQuery, make_plan, policy_of, unusable_of
 from routing_admin.core.planning.resolution import plan_as_json
 from tests.routing.scripted_runs import Stage
 
@@ -49,7 +49,7 @@ CONFIGURATION = Configuration(
 def test_who_cannot_be_called_is_in_the_plan_with_the_reason_and_what_to_do():
     """Missing, disabled, keyless and forbidden providers stay in the chain and say why."""
     unusable = unusable_of(CONFIGURATION, {}, OriginPolicy())
-    plan = make_plan(CONFIGURATION, Asked(), unusable=unusable)
+    plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
     assert [candidate.skip for candidate in plan.candidates] == [
         *(None, SkipReason.NO_KEY, SkipReason.DISABLED, SkipReason.ORIGIN_REFUSED, SkipReason.MISSING, None),
     ]
@@ -61,7 +61,7 @@ def test_who_cannot_be_called_is_in_the_plan_with_the_reason_and_what_to_do():
 def test_a_candidate_that_cannot_read_the_request_is_passed_by_where_the_caller_says_so():
     """The reason given becomes the attempt's sentence."""
     plan = make_plan(
-        CONFIGURATION, Asked(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
+        CONFIGURATION, RoutingQuery(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
     )
     assert (plan.candidates[0].skip, plan.candidates[0].skip_detail) == (SkipReason.CANNOT_READ, "no eyes")
     assert plan.candidates[1].skip is None
@@ -69,7 +69,7 @@ def test_a_candidate_that_cannot_read_the_request_is_passed_by_where_the_caller_
 
 def test_times_are_the_route_s_over_the_service_s_over_the_provider_s():
     """Each time on its own; what nobody names is the default."""
-    plan = make_plan(CONFIGURATION, Asked())
+    plan = make_plan(CONFIGURATION, RoutingQuery())
     assert plan.candidates[0].timeouts == Timeouts(connect=2, first_content=11, between=7, total=50)
     assert plan.timeouts == Timeouts(first_content=11)
 
@@ -79,31 +79,31 @@ def test_a_patient_candidate_has_its_own_total_where_the_route_names_none():
     slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
     quick = ProviderSpec("quick", "https://quick.example/v1", "m")
     chain = (CandidateSpec("quick"), CandidateSpec("slow"))
-    free = make_plan(Configuration((slow, quick), routes=(RouteSpec("default", chain),)), Asked())
+    free = make_plan(Configuration((slow, quick), routes=(RouteSpec("default", chain),)), RoutingQuery())
     assert free.timeouts.total == 1800
     assert [candidate.timeouts.total for candidate in free.candidates] == [600, 1800]
-    bound = make_plan(Configuration((slow, quick), routes=(RouteSpec("default", chain, deadline=60),)), Asked())
+    bound = make_plan(Configuration((slow, quick), routes=(RouteSpec("default", chain, deadline=60),)), RoutingQuery())
     assert bound.timeouts.total == 60
 
 
 def test_a_disabled_route_counts_as_not_configured():
     """Its task type goes to `default`, and `matched` says so."""
-    plan = make_plan(CONFIGURATION, Asked("closed"))
+    plan = make_plan(CONFIGURATION, RoutingQuery("closed"))
     assert (plan.task_type, plan.matched) == ("default", False)
 
 
 def test_without_a_default_route_the_sentence_says_what_to_add():
     """Nothing is guessed."""
     with pytest.raises(NoRouteError, match=r"routing\.default"):
-        make_plan(Configuration(), Asked("x"))
+        make_plan(Configuration(), RoutingQuery("x"))
 
 
 def test_a_route_s_error_policy_is_a_preset_or_a_table():
     """A preset's name; or words to actions, with `preset` and `fallbackOn` beside them."""
     one = CandidateSpec("open")
-    assert policy_of(RouteSpec("r", (one,), on_error="strict", retries=0)) == Policy(Preset.STRICT, retries=0)
+    assert policy_of(RouteSpec("r", (one,), on_error="strict", retries=0)) == Policy(ErrorPreset.STRICT, retries=0)
     table = policy_of(RouteSpec("r", (one,), on_error={"404": "next", "preset": "resilient", "fallbackOn": ["quota"]}))
-    assert table == Policy(Preset.RESILIENT, {"404": Action.NEXT}, ("quota",))
+    assert table == Policy(ErrorPreset.RESILIENT, {"404": Action.NEXT}, ("quota",))
     assert policy_of(RouteSpec("r", (one,))) == Policy()
 
 
@@ -112,7 +112,7 @@ def test_resolve_shows_the_same_chain_without_calling_anyone():
     stage = Stage()
     failure = Failure(Fault.HTTP_402)
     stage.surroundings.cooldowns.failed("keyed", "keyed-m", failure, Policy().verdict(failure))
-    shown = plan_as_json(make_plan(CONFIGURATION, Asked("none", "zh-CN")), stage.surroundings.cooldowns)
+    shown = plan_as_json(make_plan(CONFIGURATION, RoutingQuery("none", "zh-CN")), stage.surroundings.cooldowns)
     assert (shown["taskType"], shown["matched"], shown["language"]) == ("default", False, "zh")
     assert [candidate["outcome"] for candidate in shown["candidates"]] == [
         *("ready", "skipped_cooling", "skipped_disabled", "ready", "skipped_missing", "skipped_duplicate"),

@@ -19,9 +19,9 @@ from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Ro
 from capabilities.core.providers.origins import OriginPolicy, policy_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault, Finish, Target, UpstreamRequest
-from routing_admin.core.fallback.chain import Candidate, Done, Plan, Timeouts
+from routing_admin.core.fallback.chain import Done, Plan, PlannedCandidate, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
-from routing_admin.core.fallback.run import Walk
+from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import clean
@@ -200,16 +200,16 @@ async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
     assert failed.fault is Fault.TLS_ERROR
 
 
-@pytest.mark.parametrize("play", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
+@pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_second(lab, upstream, play, stream):
+async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_second(lab, upstream, scenario, stream):
     """Cancelling the task is enough, before the head, before the first content, and in mid-stream."""
-    if not stream and play != "silent":
-        play = "drip:seconds=0.05"
+    if not stream and scenario != "silent":
+        scenario = "drip:seconds=0.05"
     lab.requests.clear()
 
     async def read() -> None:
-        request = request_to(lab, f"fault:{play}", stream=stream)
+        request = request_to(lab, f"fault:{scenario}", stream=stream)
         long = Timeouts(first_content=30, between=30, total=60)
         if stream:
             async for _ in upstream.stream(request, protocol("openai"), long):
@@ -231,7 +231,7 @@ async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_sec
 async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
     """The attempt of the candidate that was called says that the caller went away."""
     stage = Stage()
-    walk: Walk[object] = Walk(Plan((Candidate(0, "up", "fault:silent"),)), stage.surroundings)
+    walk: FallbackRun[object] = FallbackRun(Plan((PlannedCandidate(0, "up", "fault:silent"),)), stage.surroundings)
 
     async def ask(call):
         return await upstream.call(request_to(lab, call.candidate.model), protocol("openai"), Timeouts())
@@ -269,11 +269,11 @@ async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, up
 async def test_keep_alive_comments_hold_a_stream_open_before_content_only(lab):
     """Twenty comments over a second outlive a first-content limit of half that; after content they do not."""
     before = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
-    end = await before.walk(Candidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
+    end = await before.walk(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
     assert isinstance(end, Done)
     assert isinstance(before.events[-1], Finish)
     after = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
-    await after.walk(Candidate(0, "up", "fault:comments_after"), timeouts=replace(QUICK, first_content=10))
+    await after.walk(PlannedCandidate(0, "up", "fault:comments_after"), timeouts=replace(QUICK, first_content=10))
     assert after.events[-1].fault is Fault.STREAM_STALL
 
 
@@ -301,7 +301,7 @@ async def test_from_failure_to_the_next_dispatch_no_time_is_lost(lab, stream):
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     journey = Journey(urls, protocol("openai"), stream)
-    end = await journey.walk(Candidate(0, "bad", "fault:http_529"), Candidate(1, "good", "lab-model"))
+    end = await journey.walk(PlannedCandidate(0, "bad", "fault:http_529"), PlannedCandidate(1, "good", "lab-model"))
     assert isinstance(end, Done)
     assert [len(attempt.tries) for attempt in end.attempts] == [1, 1]
     assert [attempt.waits for attempt in end.attempts] == [(), ()]

@@ -86,7 +86,7 @@ class Detection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _ByteFindings:
     """What the bytes were found to be: a signature's match (its type refined by the inside), text, or an opinion."""
 
     match: Match | None = None
@@ -95,7 +95,7 @@ class _Looked:
     evidence: tuple[Evidence, ...] = ()
 
 
-_FAILED = _Looked(evidence=(Evidence("bytes", "", "failed"),))
+_FAILED = _ByteFindings(evidence=(Evidence("bytes", "", "failed"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,10 @@ class BinaryDetector:
 
     def _look(
         self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
-    ) -> _Looked:
+    ) -> _ByteFindings:
         """What the bytes say, whatever the metadata says; `claimed` only chooses among types alike in their bytes."""
         if not size:
-            return _Looked(evidence=(Evidence("bytes", "", "empty"),))
+            return _ByteFindings(evidence=(Evidence("bytes", "", "empty"),))
         match = signatures.match(head)
         notes: tuple[Evidence, ...] = ()
         if match and not match.textual and _is_words(head, size):
@@ -157,14 +157,14 @@ class BinaryDetector:
         if match:
             match, notes = _inside(match, size, read_at or slices(head), claimed)
             if match.proves:
-                return _Looked(match, evidence=notes)
+                return _ByteFindings(match, evidence=notes)
         if text := self._text(head, size, read_at, declared):
             own = signatures.text_type(head)
             by_words = (Evidence("markup", own, "markup"),) if own else ()
-            return _Looked(match, text, evidence=(*notes, Evidence("text", text.encoding, "text"), *by_words))
+            return _ByteFindings(match, text, evidence=(*notes, Evidence("text", text.encoding, "text"), *by_words))
         opinion = None if match else clean_mime(opinion_of(self.sniff, head[:HEAD]))
         said = (Evidence("libmagic", opinion, "libmagic"),) if opinion else ()
-        return _Looked(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *said))
+        return _ByteFindings(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *said))
 
     def _text(self, head: bytes, size: int, read_at: ReadAt | None, declared: str | None) -> TextFound | None:
         """The encoding that holds for the whole file; for its head when there is no way to the rest."""
@@ -218,7 +218,7 @@ def _lives_in(mime: str, match: Match) -> bool:
     return mime in match.also or mime.startswith(FAMILY_TYPES.get(match.family, ("\0",)))
 
 
-def _verdict(looked: _Looked, declared: str | None, named: str | None, notes: tuple[Evidence, ...]) -> Detection:
+def _verdict(looked: _ByteFindings, declared: str | None, named: str | None, notes: tuple[Evidence, ...]) -> Detection:
     """Decision 3 as three cases: the bytes prove a binary type, they are text, they prove nothing."""
     claimed = declared or named
     if looked.match and looked.match.proves:
@@ -254,7 +254,7 @@ def _text_stands(text: TextFound, claimed: str | None, match: Match | None) -> b
 
 
 def _text(
-    looked: _Looked, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
+    looked: _ByteFindings, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
 ) -> Detection:
     """Clean text: the claimed type stands unless it is one that is never text."""
     encoding = looked.text.encoding if looked.text else "utf-8"
@@ -268,7 +268,7 @@ def _text(
 
 
 def _unproved(
-    looked: _Looked, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
+    looked: _ByteFindings, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
 ) -> Detection:
     """Bytes that prove nothing: the metadata decides, unless it said text of bytes that are none."""
     hint = looked.match.mime if looked.match else looked.opinion

@@ -16,12 +16,12 @@ from capabilities.core.delivery.obstacles import wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.slots import slot_key
-from capabilities.core.delivery.writing import Words, Written, name_of, words_for, write
+from capabilities.core.delivery.writing import TextStyle, Written, name_of, text_style_for, write
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Part, Role, TextPart
 from capabilities.core.texts.description import artifact_lead, nearest
 from capabilities.core.vocabulary import Kind
 
-__all__ = ["Adapted", "CannotRead", "PartDelivery", "Words", "adapt", "summary", "words_for"]
+__all__ = ["Adapted", "CannotRead", "PartDelivery", "TextStyle", "adapt", "summary", "text_style_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ HOISTED_LEAD: Mapping[str, str] = MappingProxyType(
 """How the user message with the files of tool results begins, so that no file is taken for the user's word."""
 
 
-def adapt(chat: ChatRequest, reader: Reader, words: Words) -> Adapted | CannotRead:
+def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | CannotRead:
     """The request as this reader gets it, or, under policy `native_only`, the file it cannot read."""
     totals = Counter(part.kind for message in chat.messages for _, part in _files(message))
     if not totals:
         return Adapted(chat)
-    written = _Room(reader, words, totals, _text_bytes(chat)).written(chat.messages)
-    walk = _Walk(words, written)
+    written = _SizeBudget(reader, words, totals, _text_bytes(chat)).written(chat.messages)
+    walk = _MessageRewriter(words, written)
     for index, message in enumerate(chat.messages):
         walk.take(index, message)
     walk.flush()
@@ -102,7 +102,7 @@ def _text_bytes(chat: ChatRequest) -> int:
 
 
 @dataclass(slots=True)
-class _Room:
+class _SizeBudget:
     """The room that the reader's limits leave, given to the newest message first.
 
     What was sent last is what the conversation is about: when the limit is reached, old files become descriptions,
@@ -110,7 +110,7 @@ class _Room:
     """
 
     reader: Reader
-    words: Words
+    words: TextStyle
     totals: Mapping[Kind, int]
     request_bytes: int
     counts: Counter[str] = field(default_factory=Counter)
@@ -139,10 +139,10 @@ class _Room:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _MessageRewriter:
     """The way through the messages in order, and what waits to be hoisted."""
 
-    words: Words
+    words: TextStyle
     written: Mapping[tuple[int, int], Written]
     messages: list[Message] = field(default_factory=list)
     deliveries: list[PartDelivery] = field(default_factory=list)

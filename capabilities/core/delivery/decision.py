@@ -22,10 +22,10 @@ from capabilities.core.vocabulary import Kind
 __all__ = [
     "ContentPolicy",
     "Delivery",
+    "DeliveryForm",
     "Outcome",
     "Position",
     "Reader",
-    "Shown",
     "can_read",
     "decide",
     "policies_of",
@@ -44,7 +44,7 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-class Shown(StrEnum):
+class DeliveryForm(StrEnum):
     """The three words people see."""
 
     AS_IS = "as_is"
@@ -52,15 +52,15 @@ class Shown(StrEnum):
     DESCRIBED = "described"
 
 
-SHOWN: Mapping[Outcome, Shown] = MappingProxyType(
+SHOWN: Mapping[Outcome, DeliveryForm] = MappingProxyType(
     {
-        Outcome.NATIVE: Shown.AS_IS,
-        Outcome.INLINED: Shown.AS_IS,
-        Outcome.HOISTED: Shown.AS_IS,
-        Outcome.CONVERTED: Shown.CONVERTED,
-        Outcome.EXTRACTED: Shown.CONVERTED,
-        Outcome.DESCRIBED: Shown.DESCRIBED,
-        Outcome.REFUSED: Shown.DESCRIBED,
+        Outcome.NATIVE: DeliveryForm.AS_IS,
+        Outcome.INLINED: DeliveryForm.AS_IS,
+        Outcome.HOISTED: DeliveryForm.AS_IS,
+        Outcome.CONVERTED: DeliveryForm.CONVERTED,
+        Outcome.EXTRACTED: DeliveryForm.CONVERTED,
+        Outcome.DESCRIBED: DeliveryForm.DESCRIBED,
+        Outcome.REFUSED: DeliveryForm.DESCRIBED,
     }
 )
 
@@ -80,7 +80,7 @@ class Delivery:
     target: ConvertTo | None = None
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> DeliveryForm:
         """The word people see."""
         return SHOWN[self.outcome]
 
@@ -121,7 +121,7 @@ def can_read(file: FilePart, reader: Reader) -> bool:
     For the names in a description: those who can take this very file, its type and size included.
     """
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AtHand()))
-    return decide(at_hand, reader).shown is not Shown.DESCRIBED
+    return decide(at_hand, reader).shown is not DeliveryForm.DESCRIBED
 
 
 @dataclass(frozen=True, slots=True)

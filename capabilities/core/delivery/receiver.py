@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, Words, adapt
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt
 from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
 from capabilities.core.delivery.slots import slots_for
 from capabilities.core.message import ChatRequest
@@ -82,7 +82,7 @@ def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
 def prepare(
     chat: ChatRequest,
     to: Receiver,
-    words: Words,
+    words: TextStyle,
     *,
     stream: bool = False,
     without_capabilities: Collection[str] = (),

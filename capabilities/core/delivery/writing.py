@@ -24,7 +24,7 @@ def nobody(_: FilePart) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TextStyle:
     """How texts for this model are worded: their language, who else could read a file, and which tools it has."""
 
     language: str | None = None
@@ -33,9 +33,11 @@ class Words:
     has_get_artifact: bool = False
 
 
-def words_for(chat: ChatRequest, language: str | None, agents_for: Callable[[FilePart], Sequence[str]]) -> Words:
+def text_style_for(
+    chat: ChatRequest, language: str | None, agents_for: Callable[[FilePart], Sequence[str]]
+) -> TextStyle:
     """The words for a request: no tool is named that the caller does not offer (decision 2)."""
-    return Words(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
+    return TextStyle(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def name_of(file: FilePart, otherwise: str = "") -> str:
     return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
 
 
-def write(file: FilePart, reader: Reader, position: Position, words: Words) -> Written:
+def write(file: FilePart, reader: Reader, position: Position, words: TextStyle) -> Written:
     """The file as this reader gets it, by the decision of `decide`."""
     delivery = decide(file, reader, position)
     try:
@@ -61,7 +63,7 @@ def write(file: FilePart, reader: Reader, position: Position, words: Words) -> W
         return _instead(file, reader, words, because(ReasonCode.UNREADABLE, problem=error.reason))
 
 
-def description(file: FilePart, reason: Reason, words: Words) -> str:
+def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
     """The text in place of a file: the attachment block, or that its bytes cannot be read (MCR-E4)."""
     if reason.code is ReasonCode.UNREADABLE:
         return failed_block(file.filename, file.artifact_id, words.language)
@@ -78,19 +80,19 @@ def description(file: FilePart, reason: Reason, words: Words) -> str:
     )
 
 
-def _instead(file: FilePart, reader: Reader, words: Words, reason: Reason) -> Written:
+def _instead(file: FilePart, reader: Reader, words: TextStyle, reason: Reason) -> Written:
     """The description, when the file did not come the way it was decided."""
     ended = Delivery(without_the_file(reader, reason), reason)
     return Written(ended, description(file, reason, words))
 
 
-def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: Words) -> Written:
+def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> Written:
     blob = file.content.blob() if file.content else None
     url = None if blob else file.url
     return Written(delivery, native=NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail))
 
 
-def _converted(file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: Words) -> Written:
+def _converted(file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle) -> Written:
     found = file.content.converted(delivery.target) if file.content and delivery.target else None
     if found is None:
         reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
@@ -104,7 +106,7 @@ def _converted(file: FilePart, delivery: Delivery, reader: Reader, position: Pos
     return Written(replace(delivery, mime_type=found.mime_type, hoist=judged.hoist), native=native)
 
 
-def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, words: Words) -> Written:
+def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, words: TextStyle) -> Written:
     found, delivery = _found(file, delivery)
     if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
@@ -139,11 +141,11 @@ def _found(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
     return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 
-def _described(file: FilePart, delivery: Delivery, _: Reader, __: Position, words: Words) -> Written:
+def _described(file: FilePart, delivery: Delivery, _: Reader, __: Position, words: TextStyle) -> Written:
     return Written(delivery, description(file, delivery.reason, words))
 
 
-Writer = Callable[[FilePart, Delivery, Reader, Position, Words], Written]
+Writer = Callable[[FilePart, Delivery, Reader, Position, TextStyle], Written]
 
 WRITERS: Mapping[Outcome, Writer] = MappingProxyType(
     {

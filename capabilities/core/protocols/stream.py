@@ -23,7 +23,7 @@ class MalformedEventError(Exception):
     """An event that is no JSON or not of its protocol's shape."""
 
 
-class Reader(Protocol):
+class EventReader(Protocol):
     """One protocol's reading of events; `finish` is set once the provider said why it stopped.
 
     `finished` turns true when nothing more is to be waited for (the count has come, or the goodbye).
@@ -43,7 +43,7 @@ class EventStream:
     or a stall, and take its `Finish` where it gives one. `bad_events` counts skipped ones.
     """
 
-    def __init__(self, reader: Reader, whole: Callable[[bytes], Answer | Failure]) -> None:
+    def __init__(self, reader: EventReader, whole: Callable[[bytes], Answer | Failure]) -> None:
         self.bad_events = 0
         self._reader = reader
         self._whole = whole

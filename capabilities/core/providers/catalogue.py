@@ -111,7 +111,7 @@ class CatalogueEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CatalogueRow:
     """One model at one host, as the extract has it."""
 
     name: str
@@ -127,9 +127,9 @@ class Catalogue:
     def __init__(self, models: Mapping[str, Any], patterns: Mapping[str, Any]) -> None:
         self._source, self._checked_on = models["source"], date.fromisoformat(models["checkedOn"])
         self._patterns = patterns
-        self._rows: dict[str, list[Row]] = {}
+        self._rows: dict[str, list[CatalogueRow]] = {}
         for name, facts in models["models"].items():
-            self._rows.setdefault(_tail(name), []).append(Row(name, *facts))
+            self._rows.setdefault(_tail(name), []).append(CatalogueRow(name, *facts))
 
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
         """What is known of a model at a provider (its name, preset or URL; None for any); None when nothing is."""
@@ -140,7 +140,7 @@ class Catalogue:
                     return self._agreed(rows, matched_by)
         return self._pattern(_tail(model))
 
-    def _agreed(self, rows: Sequence[Row], matched_by: str) -> CatalogueEntry:
+    def _agreed(self, rows: Sequence[CatalogueRow], matched_by: str) -> CatalogueEntry:
         shared = set.intersection(*(set(row.letters) for row in rows))
         return CatalogueEntry(
             Capabilities(_words(INPUTS, shared), _words(OUTPUTS, shared)),
@@ -188,7 +188,7 @@ def _tail(name: str) -> str:
     return name.rsplit("/", 1)[-1].strip().lower()
 
 
-def _choices(rows: Iterable[Row], provider: str | None) -> Iterator[tuple[str, list[Row]]]:
+def _choices(rows: Iterable[CatalogueRow], provider: str | None) -> Iterator[tuple[str, list[CatalogueRow]]]:
     found = list(rows)
     yield "provider", [row for row in found if provider and _is(row.provider, provider)]
     yield "vendor", [row for row in found if row.provider in VENDORS]

@@ -50,7 +50,7 @@ MASKED = re.compile(r".*(?:\*{3,}|•{3,}|…).*", re.DOTALL)
 HEADER_SAFE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
-class KeyForm(StrEnum):
+class KeyNotation(StrEnum):
     """What the text in a key field is."""
 
     NOT_NEEDED = "not_needed"
@@ -61,17 +61,17 @@ class KeyForm(StrEnum):
     INVALID = "invalid"
 
 
-def form_of(text: str) -> KeyForm:
+def form_of(text: str) -> KeyNotation:
     """What a key field's text is: `invalid` where no HTTP header could carry it or `${` is not a whole reference."""
     if text in ("", NOT_NEEDED):
-        return KeyForm.NOT_NEEDED
+        return KeyNotation.NOT_NEEDED
     if REFERENCE.fullmatch(text):
-        return KeyForm.REFERENCE
+        return KeyNotation.REFERENCE
     if text in PLACEHOLDERS:
-        return KeyForm.PLACEHOLDER
+        return KeyNotation.PLACEHOLDER
     if MASKED.fullmatch(text):
-        return KeyForm.MASKED
-    return KeyForm.INVALID if "${" in text or not header_safe(text) else KeyForm.LITERAL
+        return KeyNotation.MASKED
+    return KeyNotation.INVALID if "${" in text or not header_safe(text) else KeyNotation.LITERAL
 
 
 def header_safe(text: str) -> bool:

@@ -12,20 +12,20 @@ from urllib.parse import SplitResult, urlsplit
 
 from capabilities.core.providers.hosts.china import CHINA
 from capabilities.core.providers.hosts.local import LOCAL
-from capabilities.core.providers.hosts.row import Preset
+from capabilities.core.providers.hosts.row import HostPreset
 from capabilities.core.providers.hosts.worldwide import GEMINI_HOST, WORLDWIDE
 
-PRESETS: tuple[Preset, ...] = (*WORLDWIDE, *CHINA, *LOCAL)
-BY_NAME: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in PRESETS})
+PRESETS: tuple[HostPreset, ...] = (*WORLDWIDE, *CHINA, *LOCAL)
+BY_NAME: Mapping[str, HostPreset] = MappingProxyType({preset.name: preset for preset in PRESETS})
 _BY_HOST = {host: preset for preset in PRESETS for host in preset.hosts if host}
 
 
-def preset_for_host(host: str) -> Preset | None:
+def preset_for_host(host: str) -> HostPreset | None:
     """The row of a host name; None for a host that is not well known, and for every local one."""
     return _BY_HOST.get(host.strip().lower().rstrip("."))
 
 
-def preset_for_endpoint(endpoint: str) -> Preset | None:
+def preset_for_endpoint(endpoint: str) -> HostPreset | None:
     """The row of the host in a URL, where the URL also speaks that row's protocol."""
     preset = preset_for_host(_parts(endpoint).hostname or "")
     return preset if preset is not None and preset.protocol == protocol_of(endpoint) else None
@@ -66,7 +66,7 @@ def _parts(endpoint: str) -> SplitResult:
 __all__ = [
     "BY_NAME",
     "PRESETS",
-    "Preset",
+    "HostPreset",
     "preset_for_endpoint",
     "preset_for_host",
     "protocol_of",

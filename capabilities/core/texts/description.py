@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.texts.parser import ParsedDescription, parse, parse_all
-from capabilities.core.texts.phrases import Words, human_size, nearest, words, written
+from capabilities.core.texts.phrases import Phrases, human_size, nearest, words, written
 from capabilities.core.vocabulary import Kind
 
 __all__ = [
@@ -120,6 +120,6 @@ def artifact_lead(filename_or_id: str, language: str | None) -> str:
     return f"{words(language).lead}{written(filename_or_id)}):"
 
 
-def _who(say: Words, agents: Sequence[str], has_send_message: bool) -> str:
+def _who(say: Phrases, agents: Sequence[str], has_send_message: bool) -> str:
     names = ", ".join(written(agent, ",") for agent in agents if agent)
     return (say.suggested if has_send_message else say.able) + names if names else say.nobody

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from capabilities.core.texts.phrases import LANGUAGES, Words, read_back
+from capabilities.core.texts.phrases import LANGUAGES, Phrases, read_back
 
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
@@ -103,7 +103,7 @@ class _Cursor:
         return None if value is None else read_back(value)
 
 
-def _read_attachment(at: _Cursor, language: str, say: Words) -> Found | None:
+def _read_attachment(at: _Cursor, language: str, say: Phrases) -> Found | None:
     if not at.take(say.received):
         return None
     noun = at.after(say.type)
@@ -134,7 +134,7 @@ def _read_attachment(at: _Cursor, language: str, say: Words) -> Found | None:
     ), at.position
 
 
-def _read_unreadable(at: _Cursor, language: str, say: Words) -> Found | None:
+def _read_unreadable(at: _Cursor, language: str, say: Phrases) -> Found | None:
     first = at.after(say.unreadable, ")")
     type_name = at.name(say.type)
     size = at.after(say.short_size)
@@ -151,7 +151,7 @@ def _read_unreadable(at: _Cursor, language: str, say: Words) -> Found | None:
     ), at.position
 
 
-def _read_failed(at: _Cursor, language: str, say: Words) -> Found | None:
+def _read_failed(at: _Cursor, language: str, say: Phrases) -> Found | None:
     name = at.name(say.failed, "]")
     if name is None or not at.take(say.error) or not at.take(say.check):
         return None
@@ -169,7 +169,7 @@ def _truncated_pattern(language: str) -> re.Pattern[str]:
     return re.compile(f"{head}(?:{tail})?(?:({call})(?:{of})?|{whole})?")
 
 
-def _read_truncated(at: _Cursor, language: str, _: Words) -> Found | None:
+def _read_truncated(at: _Cursor, language: str, _: Phrases) -> Found | None:
     line = at.after("", "]")
     match = _truncated_pattern(language).fullmatch(line) if line else None
     if match is None:
@@ -188,7 +188,7 @@ def _read_truncated(at: _Cursor, language: str, _: Words) -> Found | None:
     ), at.position
 
 
-def _read_lead(at: _Cursor, language: str, say: Words) -> Found | None:
+def _read_lead(at: _Cursor, language: str, say: Phrases) -> Found | None:
     name = at.name(say.lead, "):")
     return None if name is None else (ParsedDescription("lead", language, filename=name), at.position)
 

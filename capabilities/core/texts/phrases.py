@@ -24,7 +24,7 @@ ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Phrases:
     """One language's words; `nouns` and `skills` are by content type (image, audio, video, file)."""
 
     received: str
@@ -62,7 +62,7 @@ class Words:
         return self.forward.format(noun=self.nouns[content_type], skill=self.skills[content_type])
 
 
-ZH = Words(
+ZH = Phrases(
     received="【收到附件】",
     type="类型: ",
     filename="文件名: ",
@@ -94,7 +94,7 @@ ZH = Words(
     unknown="未知",
 )
 
-EN = Words(
+EN = Phrases(
     received="[Attachment received]",
     type="Type: ",
     filename="Filename: ",
@@ -131,7 +131,7 @@ EN = Words(
     unknown="unknown",
 )
 
-LANGUAGES: Mapping[str, Words] = MappingProxyType({"zh": ZH, "en": EN})
+LANGUAGES: Mapping[str, Phrases] = MappingProxyType({"zh": ZH, "en": EN})
 
 
 def nearest(language: str | None) -> str:
@@ -140,7 +140,7 @@ def nearest(language: str | None) -> str:
     return primary if primary in LANGUAGES else "en"
 
 
-def words(language: str | None) -> Words:
+def words(language: str | None) -> Phrases:
     """The words of the nearest language."""
     return LANGUAGES[nearest(language)]
 

@@ -19,7 +19,7 @@ from routing_admin.core.documents.kept_fields import same_json
 from routing_admin.core.files.exporting import routing_value, services_value
 
 
-class Action(StrEnum):
+class ChangeKind(StrEnum):
     """What happened to a thing or one of its fields."""
 
     ADDED = "added"
@@ -33,7 +33,7 @@ class Change:
     """One difference. `kind` is provider, service, route, alias, agent, language or configuration; `name` the thing's;
     `field` the path inside it, empty for the whole thing. `before` and `after` are JSON values, None for none."""
 
-    action: Action
+    action: ChangeKind
     kind: str
     name: str
     field: str = ""
@@ -67,8 +67,8 @@ def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
 def _shown(configuration: Configuration) -> dict[str, Any]:
     """The configuration as JSON in which a key is only said to be there."""
     value = to_json(configuration)
-    for shown, provider in zip(value["providers"], configuration.providers, strict=True):
-        shown["key"] = _key(provider.key)
+    for format_value, provider in zip(value["providers"], configuration.providers, strict=True):
+        format_value["key"] = _key(provider.key)
     return value
 
 
@@ -85,16 +85,16 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
     new = {item[name]: item for item in after}
     for key in old:
         if key not in new:
-            yield Change(Action.REMOVED, kind, key, before=old[key])
+            yield Change(ChangeKind.REMOVED, kind, key, before=old[key])
     for key, item in new.items():
         if key not in old:
-            yield Change(Action.ADDED, kind, key, after=item)
+            yield Change(ChangeKind.ADDED, kind, key, after=item)
             continue
         for field in item:
             yield from _field_changes(kind, key, field, old[key][field], item[field])
     order_before, order_after = [key for key in old if key in new], [key for key in new if key in old]
     if order_before != order_after:
-        yield Change(Action.MOVED, kind, "", before=order_before, after=order_after)
+        yield Change(ChangeKind.MOVED, kind, "", before=order_before, after=order_after)
 
 
 def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) -> Iterator[Change]:
@@ -105,13 +105,19 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
         for key in dict.fromkeys((*before, *after)):
             where = child(field, key)
             if key not in before:
-                yield Change(Action.ADDED, kind, name, where, None, after[key])
+                yield Change(ChangeKind.ADDED, kind, name, where, None, after[key])
             elif key not in after:
-                yield Change(Action.REMOVED, kind, name, where, before[key], None)
+                yield Change(ChangeKind.REMOVED, kind, name, where, before[key], None)
             else:
                 yield from _field_changes(kind, name, where, before[key], after[key])
         return
-    action = Action.ADDED if before in (None, "", {}) else Action.REMOVED if after in (None, "", {}) else Action.CHANGED
+    action = (
+        ChangeKind.ADDED
+        if before in (None, "", {})
+        else ChangeKind.REMOVED
+        if after in (None, "", {})
+        else ChangeKind.CHANGED
+    )
     yield Change(action, kind, name, field, before, after)
 
 
@@ -119,20 +125,20 @@ def sentence(change: Change) -> str:
     """The change in plain English."""
     kind = KIND_WORDS.get(change.kind, change.kind)
     thing = f"{kind} “{change.name}”" if change.name else f"the {kind}"
-    if change.action is Action.MOVED:
+    if change.action is ChangeKind.MOVED:
         return f"The order of the {kind}s is now: {', '.join(change.after)}."
     if not change.field:
         return f"{thing[0].upper()}{thing[1:]} is {change.action.value}."
-    before, after = shown(change.field, change.before), shown(change.field, change.after)
+    before, after = format_value(change.field, change.before), format_value(change.field, change.after)
     where = f"{change.field} of {thing}"
     return {
-        Action.ADDED: f"{where} is set to {after}.",
-        Action.REMOVED: f"{where} is removed; it was {before}.",
-        Action.CHANGED: f"{where} changes from {before} to {after}.",
+        ChangeKind.ADDED: f"{where} is set to {after}.",
+        ChangeKind.REMOVED: f"{where} is removed; it was {before}.",
+        ChangeKind.CHANGED: f"{where} changes from {before} to {after}.",
     }[change.action]
 
 
-def shown(field: str, value: Any) -> str:
+def format_value(field: str, value: Any) -> str:
     """A value of a change as a person reads it; a chain as `a → b/model`."""
     if field == "candidates" and isinstance(value, list):
         return " → ".join(_candidate(item) for item in value)
@@ -152,7 +158,7 @@ def _candidate(item: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SideBySideRow:
     """One row of two texts side by side: `tag` is equal, replace, delete or insert; numbers count from 1."""
 
     tag: str
@@ -162,7 +168,7 @@ class Row:
     right: str
 
 
-def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[Row, ...]:
+def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
     """Both files of both configurations, one after the other, in rows; unchanged stretches are cut to `context`."""
     return (
         *_rows(write_document(routing_value(old)), write_document(routing_value(new)), context),
@@ -170,13 +176,13 @@ def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) ->
     )
 
 
-def _rows(before: str, after: str, context: int) -> Iterator[Row]:
+def _rows(before: str, after: str, context: int) -> Iterator[SideBySideRow]:
     left, right = before.splitlines(), after.splitlines()
     for group in difflib.SequenceMatcher(None, left, right, autojunk=False).get_grouped_opcodes(context):
         for tag, i1, i2, j1, j2 in group:
             for step in range(max(i2 - i1, j2 - j1)):
                 i, j = (i1 + step if i1 + step < i2 else None), (j1 + step if j1 + step < j2 else None)
-                yield Row(tag, *_numbered(left, i), *_numbered(right, j))
+                yield SideBySideRow(tag, *_numbered(left, i), *_numbered(right, j))
 
 
 def _numbered(lines: list[str], index: int | None) -> tuple[int | None, str]:

@@ -53,7 +53,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PlannedCandidate:
     """One (provider, model) of a chain, the primary first; `skip` is set when it is known not to be callable.
 
     `protocol` is what its provider speaks.
@@ -82,7 +82,7 @@ class Plan:
     `task_type` is the route taken; `matched` is False when it is the default instead of the one asked for.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[PlannedCandidate, ...]
     task_type: str = "default"
     matched: bool = True
     language: str = "en"
@@ -99,7 +99,7 @@ class Call:
     all but text. `limit_name` is what the limit on tokens is called in this call, None as the provider usually has it.
     """
 
-    candidate: Candidate
+    candidate: PlannedCandidate
     try_number: int
     timeouts: Timeouts
     without_params: frozenset[str] = frozenset()
@@ -189,12 +189,12 @@ class Done(Generic[T]):
     attempts: tuple[Attempt, ...]
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> PlannedCandidate:
         """Who answered."""
         return self.call.candidate
 
 
-def skipped(candidate: Candidate, reason: SkipReason, at_ms: float, detail: str = "") -> Attempt:
+def skipped(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, detail: str = "") -> Attempt:
     """The attempt of a candidate that was passed by, saying why."""
     sentence = detail or candidate.skip_detail or SKIP_SENTENCES[reason]
     cause = {SkipReason.NO_KEY: Fault.KEY_MISSING, SkipReason.ORIGIN_REFUSED: Fault.ORIGIN_REFUSED}.get(reason)

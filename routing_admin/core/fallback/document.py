@@ -14,7 +14,7 @@ from routing_admin.core.fallback.table import (
     TABLE,
     Action,
     Effect,
-    Row,
+    FaultRow,
     Scope,
 )
 
@@ -62,20 +62,20 @@ def document() -> str:
     return OPENING + "".join(_line(fault, TABLE[fault]) for fault in Fault) + ENDING
 
 
-def _line(fault: Fault, row: Row) -> str:
+def _line(fault: Fault, row: FaultRow) -> str:
     resilient = Action.NEXT if fault in RESILIENT_NEXT else row.seed
     cells = (row.meaning, f"`{fault}`", row.seed, resilient, row.strict, _cooldown(fault, row), _seen(fault, row))
     return f"| {' | '.join(cells)} | {'yes' if row.alert else ''} |\n"
 
 
-def _cooldown(fault: Fault, row: Row) -> str:
+def _cooldown(fault: Fault, row: FaultRow) -> str:
     if fault in COOLS_WHEN_PASSED_ON:
         return "at once where a route goes on"
     whole = row.scope is Scope.PROVIDER and row.effect is not Effect.NONE
     return f"{COOLDOWNS[row.effect]}{', whole provider' if whole else ''}"
 
 
-def _seen(fault: Fault, row: Row) -> str:
+def _seen(fault: Fault, row: FaultRow) -> str:
     if fault in AFTER_CONTENT:
         return f"what came, then an error event `{row.code}` as the last one"
     if row.status == OWN_STATUS:

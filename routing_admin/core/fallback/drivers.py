@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar, Union
 
 from capabilities.core.wire import Failure
 from routing_admin.core.fallback.chain import Call, Done, Reply, Step
-from routing_admin.core.fallback.run import Walk
+from routing_admin.core.fallback.run import FallbackRun
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ Outcome: TypeAlias = Union[T, Failure, Reply[T]]  # noqa: UP007  # a generic ali
 """What a driver is told by its caller: an answer, a failure, or either with what is known of it."""
 
 
-def drive(walk: Walk[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[float], object]) -> Done[T]:
+def drive(walk: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[float], object]) -> Done[T]:
     """Walk the chain synchronously; returns and raises what the walk does."""
     steps = walk.steps()
     sent: Outcome[T] | None = None
@@ -39,7 +39,7 @@ def drive(walk: Walk[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[fl
 
 
 async def drive_async(
-    walk: Walk[T], call: Callable[[Call], Awaitable[Outcome[T]]], sleep: Callable[[float], Awaitable[object]]
+    walk: FallbackRun[T], call: Callable[[Call], Awaitable[Outcome[T]]], sleep: Callable[[float], Awaitable[object]]
 ) -> Done[T]:
     """Walk the chain on the event loop; cancelling it closes the walk, which records the attempt as cancelled."""
     steps = walk.steps()

@@ -26,7 +26,7 @@ DEFAULT_RETRIES = 2
 """Further tries of one candidate after the first (decision 6)."""
 
 
-class Preset(StrEnum):
+class ErrorPreset(StrEnum):
     """One level of caution for a whole route."""
 
     SEED = "seed"
@@ -87,7 +87,7 @@ class Policy:
     `fallback_on` lists words whose faults go on to the next candidate.
     """
 
-    preset: Preset = Preset.SEED
+    preset: ErrorPreset = ErrorPreset.SEED
     on_error: Mapping[str, Action] = field(default_factory=dict)
     fallback_on: tuple[str, ...] = ()
     retries: int = DEFAULT_RETRIES
@@ -96,7 +96,7 @@ class Policy:
         """What this route does about a failure."""
         row = TABLE[failure.fault]
         action = self._action(failure)
-        moved = self.preset is Preset.RESILIENT and failure.fault in RESILIENT_NEXT
+        moved = self.preset is ErrorPreset.RESILIENT and failure.fault in RESILIENT_NEXT
         status, code = caller_of(failure)
         cools = action is Action.NEXT and failure.fault in COOLS_WHEN_PASSED_ON
         return Verdict(action, Effect.NOW if cools else row.effect, row.scope, status, code, row.alert or moved)
@@ -117,9 +117,9 @@ class Policy:
         own = self.decided(failure)
         if own is not None:
             return own
-        if self.preset is Preset.STRICT:
+        if self.preset is ErrorPreset.STRICT:
             return Action.RAISE if failure.status in SEED_RAISES else TABLE[fault].strict
-        if self.preset is Preset.RESILIENT and fault in RESILIENT_NEXT:
+        if self.preset is ErrorPreset.RESILIENT and fault in RESILIENT_NEXT:
             return Action.NEXT
         return TABLE[fault].seed
 

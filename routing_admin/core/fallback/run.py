@@ -20,9 +20,9 @@ from routing_admin.core.fallback.chain import (
     OK,
     Attempt,
     Call,
-    Candidate,
     Done,
     Plan,
+    PlannedCandidate,
     Reply,
     SkipReason,
     Step,
@@ -35,8 +35,8 @@ from routing_admin.core.fallback.chain import (
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fallback.memory import Memory
-from routing_admin.core.fallback.policy import Preset
-from routing_admin.core.fallback.table import EMPTY_PURSE, Action
+from routing_admin.core.fallback.policy import ErrorPreset
+from routing_admin.core.fallback.table import QUOTA_FAULTS, Action
 from routing_admin.core.fallback.trial import Trial, cooling_attempt
 from routing_admin.core.fallback.waits import pause, refined
 
@@ -49,7 +49,7 @@ CLOCK_SLACK = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunContext:
     """What a walk reads of the world: seconds of a monotonic clock, randomness in [0, 1), and what is remembered."""
 
     clock: Callable[[], float]
@@ -59,13 +59,13 @@ class Surroundings:
     budget: RetryBudget = field(default_factory=RetryBudget)
 
 
-class Walk(Generic[T]):
+class FallbackRun(Generic[T]):
     """One request's way along its chain; `attempts` grows as candidates are left, readable at any time.
 
     `stream` says that answers are streams: then `stream_ended` tells the cooldowns how it went, not the first content.
     """
 
-    def __init__(self, plan: Plan, surroundings: Surroundings, *, stream: bool = False) -> None:
+    def __init__(self, plan: Plan, surroundings: RunContext, *, stream: bool = False) -> None:
         self.plan = plan
         self._stream = stream
         self.attempts: list[Attempt] = []
@@ -94,7 +94,7 @@ class Walk(Generic[T]):
         raise AggregateRouterError(self.attempts)
 
     def _passed_by(
-        self, candidate: Candidate, seen: set[tuple[str, str]], last_resort: Candidate | None
+        self, candidate: PlannedCandidate, seen: set[tuple[str, str]], last_resort: PlannedCandidate | None
     ) -> Attempt | None:
         """The attempt of a candidate that is not called, saying why; None when it is to be called."""
         now = self._ms(self._world.clock())
@@ -109,37 +109,37 @@ class Walk(Generic[T]):
         cooling = self._world.cooldowns.enter(*place)
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
-    def _last_resort(self) -> Candidate | None:
+    def _last_resort(self) -> PlannedCandidate | None:
         """When all that could be called are cooling: the one that wakes first, unless it only waits for its quota."""
-        resting: list[tuple[float, Candidate]] = []
+        resting: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
                 continue
             cooling = self._world.cooldowns.look(candidate.provider, candidate.model)
             if cooling is None:
                 return None
-            if cooling.failure.fault not in EMPTY_PURSE and not cooling.probing:
+            if cooling.failure.fault not in QUOTA_FAULTS and not cooling.probing:
                 resting.append((cooling.seconds, candidate))
         return min(resting, key=lambda pair: pair[0])[1] if resting else None
 
-    def _ask(self, candidate: Candidate, retries: int) -> Generator[Step, Any, Done[T] | None]:
+    def _ask(self, candidate: PlannedCandidate, retries: int) -> Generator[Step, Any, Done[T] | None]:
         """Call one candidate until it answers or is left; None when the chain goes on."""
-        world, place = self._world, (candidate.provider, candidate.model)
-        trial = Trial.remembering(world.memory, candidate, world.clock(), retries)
+        run_context, place = self._world, (candidate.provider, candidate.model)
+        trial = Trial.remembering(run_context.memory, candidate, run_context.clock(), retries)
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:
-            world.cooldowns.released(*place)
+            run_context.cooldowns.released(*place)
             self.attempts.append(self._attempt(trial, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
             raise
         if isinstance(outcome, Failure):
             self._leave(trial, outcome)
             return None
         if self._stream:
-            world.cooldowns.released(*place)
+            run_context.cooldowns.released(*place)
         else:
-            world.cooldowns.succeeded(*place)
-        world.budget.answered(candidate.provider, trial.retried)
+            run_context.cooldowns.succeeded(*place)
+        run_context.budget.answered(candidate.provider, trial.retried)
         self.attempts.append(self._attempt(trial, OK))
         return Done(outcome, call, tuple(self.attempts))
 
@@ -153,7 +153,7 @@ class Walk(Generic[T]):
             if not isinstance(outcome, Failure):
                 return call, outcome
             failure = refined(self._own_time(outcome), self.plan.policy.preset, self._time_left())
-            if self.plan.policy.preset is not Preset.STRICT and trial.adjust(failure, self._world.memory):
+            if self.plan.policy.preset is not ErrorPreset.STRICT and trial.adjust(failure, self._world.memory):
                 continue
             waiting = self._pause(trial, failure)
             if waiting is None:
@@ -248,7 +248,7 @@ class Walk(Generic[T]):
 
 
 def stream_ended(
-    done: Done[T], failure: Failure | None, duration_ms: float, plan: Plan, surroundings: Surroundings
+    done: Done[T], failure: Failure | None, duration_ms: float, plan: Plan, surroundings: RunContext
 ) -> tuple[Attempt, ...]:
     """The attempts of a request whose stream has ended: in order, or by the caller's leaving (None), or by a failure.
 

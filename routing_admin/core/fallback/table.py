@@ -45,7 +45,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FaultRow:
     """One fault: its meaning, its action under two presets, its effect, and the caller's status and code."""
 
     meaning: str
@@ -64,93 +64,115 @@ PROVIDER = Scope.PROVIDER
 OWN_STATUS = 0
 """As the caller's status: the one the provider answered with."""
 
-GONE = "upstream_unreachable"
-LATE = "upstream_timeout"
+UNREACHABLE_CODE = "upstream_unreachable"
+TIMEOUT_CODE = "upstream_timeout"
 BAD = "bad_upstream_response"
 BUSY = "upstream_error"
 
-TABLE: Mapping[Fault, Row] = MappingProxyType(
+TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
     {
-        Fault.DNS_ERROR: Row("The provider's host name does not resolve", RETRY, RETRY, NOW, 502, GONE, PROVIDER),
-        Fault.CONNECT_REFUSED: Row("Nothing listens at the provider's address", RETRY, RETRY, NOW, 502, GONE, PROVIDER),
-        Fault.CONNECT_TIMEOUT: Row("No connection within the time for it", RETRY, RETRY, COUNT, 504, LATE, PROVIDER),
-        Fault.TLS_ERROR: Row("The encrypted connection could not be set up", RETRY, RETRY, COUNT, 502, GONE, PROVIDER),
-        Fault.TLS_CERT_ERROR: Row(
+        Fault.DNS_ERROR: FaultRow(
+            "The provider's host name does not resolve", RETRY, RETRY, NOW, 502, UNREACHABLE_CODE, PROVIDER
+        ),
+        Fault.CONNECT_REFUSED: FaultRow(
+            "Nothing listens at the provider's address", RETRY, RETRY, NOW, 502, UNREACHABLE_CODE, PROVIDER
+        ),
+        Fault.CONNECT_TIMEOUT: FaultRow(
+            "No connection within the time for it", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE, PROVIDER
+        ),
+        Fault.TLS_ERROR: FaultRow(
+            "The encrypted connection could not be set up", RETRY, RETRY, COUNT, 502, UNREACHABLE_CODE, PROVIDER
+        ),
+        Fault.TLS_CERT_ERROR: FaultRow(
             "The provider's certificate is not valid", NEXT, NEXT, NOW, 502, "tls_verify", PROVIDER, True
         ),
-        Fault.RESET_BEFORE_HEADERS: Row("The connection broke before an answer", RETRY, RETRY, COUNT, 502, GONE),
-        Fault.READ_TIMEOUT: Row("Connected, but no byte of an answer in time", NEXT, RETRY, COUNT, 504, LATE),
-        Fault.DEADLINE: Row("The total time of the request is used up", RAISE, RAISE, NONE, 504, "deadline_exceeded"),
-        Fault.TRUNCATED_BODY: Row("The answer broke off before its end", RETRY, RETRY, COUNT, 502, BAD),
-        Fault.SLOW_BODY: Row("The answer came in drips", NEXT, RETRY, COUNT, 504, LATE),
-        Fault.TOO_LARGE: Row("The answer is larger than any honest one", NEXT, NEXT, NOW, 502, "response_too_large"),
-        Fault.REDIRECT: Row(
+        Fault.RESET_BEFORE_HEADERS: FaultRow(
+            "The connection broke before an answer", RETRY, RETRY, COUNT, 502, UNREACHABLE_CODE
+        ),
+        Fault.READ_TIMEOUT: FaultRow(
+            "Connected, but no byte of an answer in time", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE
+        ),
+        Fault.DEADLINE: FaultRow(
+            "The total time of the request is used up", RAISE, RAISE, NONE, 504, "deadline_exceeded"
+        ),
+        Fault.TRUNCATED_BODY: FaultRow("The answer broke off before its end", RETRY, RETRY, COUNT, 502, BAD),
+        Fault.SLOW_BODY: FaultRow("The answer came in drips", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
+        Fault.TOO_LARGE: FaultRow(
+            "The answer is larger than any honest one", NEXT, NEXT, NOW, 502, "response_too_large"
+        ),
+        Fault.REDIRECT: FaultRow(
             "The provider sent us elsewhere; redirects are never followed",
             *(NEXT, NEXT, NOW, 502, "redirect_refused", PROVIDER, True),
         ),
-        Fault.BAD_HTTP: Row("The answer breaks the rules of HTTP itself", RETRY, RETRY, COUNT, 502, BAD),
-        Fault.BAD_CONTENT_TYPE: Row("Status 200 with a web page instead of JSON", NEXT, RETRY, NOW, 502, BAD),
-        Fault.BAD_JSON: Row("Status 200 with JSON that does not parse", RETRY, RETRY, COUNT, 502, BAD),
-        Fault.BAD_SHAPE: Row("Status 200 with JSON that is no answer", NEXT, RETRY, COUNT, 502, BAD),
-        Fault.EMPTY_CHOICES: Row("An answer without any choice", RETRY, RETRY, COUNT, 502, "empty_completion"),
-        Fault.EMPTY_CONTENT: Row("An answer that says nothing", NEXT, RETRY, COUNT, 502, "empty_completion"),
-        Fault.HTTP_400: Row("The provider calls the request wrong", RAISE, RAISE, NONE, 400, "upstream_400"),
-        Fault.CONTEXT_LENGTH: Row(
+        Fault.BAD_HTTP: FaultRow("The answer breaks the rules of HTTP itself", RETRY, RETRY, COUNT, 502, BAD),
+        Fault.BAD_CONTENT_TYPE: FaultRow("Status 200 with a web page instead of JSON", NEXT, RETRY, NOW, 502, BAD),
+        Fault.BAD_JSON: FaultRow("Status 200 with JSON that does not parse", RETRY, RETRY, COUNT, 502, BAD),
+        Fault.BAD_SHAPE: FaultRow("Status 200 with JSON that is no answer", NEXT, RETRY, COUNT, 502, BAD),
+        Fault.EMPTY_CHOICES: FaultRow("An answer without any choice", RETRY, RETRY, COUNT, 502, "empty_completion"),
+        Fault.EMPTY_CONTENT: FaultRow("An answer that says nothing", NEXT, RETRY, COUNT, 502, "empty_completion"),
+        Fault.HTTP_400: FaultRow("The provider calls the request wrong", RAISE, RAISE, NONE, 400, "upstream_400"),
+        Fault.CONTEXT_LENGTH: FaultRow(
             "The request is longer than the model can read", RAISE, RAISE, NONE, 400, "context_length_exceeded"
         ),
-        Fault.CONTENT_POLICY: Row("The provider's content policy refused", RAISE, RAISE, NONE, 400, "content_filter"),
-        Fault.UNSUPPORTED_PARAMETER: Row(
+        Fault.CONTENT_POLICY: FaultRow(
+            "The provider's content policy refused", RAISE, RAISE, NONE, 400, "content_filter"
+        ),
+        Fault.UNSUPPORTED_PARAMETER: FaultRow(
             "The model refuses a parameter; once more without it (a limit on tokens: by its other name), remembered",
             *(RAISE, RAISE, NONE, 400, "unsupported_parameter"),
         ),
-        Fault.CAPABILITY_MISMATCH: Row(
+        Fault.CAPABILITY_MISMATCH: FaultRow(
             "The model cannot read a kind of content; once more with it described",
             *(NEXT, NEXT, NONE, 502, "capability_mismatch"),
         ),
-        Fault.HTTP_401: Row("The provider refuses our key", RAISE, RAISE, NONE, 502, "upstream_auth", PROVIDER, True),
-        Fault.HTTP_402: Row(
+        Fault.HTTP_401: FaultRow(
+            "The provider refuses our key", RAISE, RAISE, NONE, 502, "upstream_auth", PROVIDER, True
+        ),
+        Fault.HTTP_402: FaultRow(
             "The provider wants to be paid", NEXT, NEXT, LONG, 502, "upstream_payment_required", PROVIDER, True
         ),
-        Fault.HTTP_403: Row(
+        Fault.HTTP_403: FaultRow(
             "The provider forbids us this", RAISE, RAISE, NONE, 502, "upstream_forbidden", PROVIDER, True
         ),
-        Fault.HTTP_404: Row(
+        Fault.HTTP_404: FaultRow(
             "The provider knows no such model or path", RAISE, RAISE, NONE, 404, "upstream_404", alert=True
         ),
-        Fault.HTTP_408: Row("The provider gave up waiting", RETRY, RETRY, COUNT, 504, LATE),
-        Fault.HTTP_409: Row("The provider reports a conflict", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_413: Row("The request is too large for the provider", RAISE, RAISE, NONE, 413, "upstream_413"),
-        Fault.HTTP_415: Row("The provider does not take this media type", RAISE, RAISE, NONE, 415, "upstream_415"),
-        Fault.HTTP_422: Row("The provider cannot process the request", RAISE, RAISE, NONE, 422, "upstream_422"),
-        Fault.HTTP_425: Row("The provider says: too early", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_429: Row("The provider limits our rate", RETRY, RETRY, COUNT, 429, "upstream_429"),
-        Fault.HTTP_429_WAIT: Row(
+        Fault.HTTP_408: FaultRow("The provider gave up waiting", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE),
+        Fault.HTTP_409: FaultRow("The provider reports a conflict", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_413: FaultRow("The request is too large for the provider", RAISE, RAISE, NONE, 413, "upstream_413"),
+        Fault.HTTP_415: FaultRow("The provider does not take this media type", RAISE, RAISE, NONE, 415, "upstream_415"),
+        Fault.HTTP_422: FaultRow("The provider cannot process the request", RAISE, RAISE, NONE, 422, "upstream_422"),
+        Fault.HTTP_425: FaultRow("The provider says: too early", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_429: FaultRow("The provider limits our rate", RETRY, RETRY, COUNT, 429, "upstream_429"),
+        Fault.HTTP_429_WAIT: FaultRow(
             "The provider limits our rate and names a long wait", NEXT, RETRY, EXACT, 429, "upstream_429"
         ),
-        Fault.HTTP_429_QUOTA: Row(
+        Fault.HTTP_429_QUOTA: FaultRow(
             "The account's quota is used up", NEXT, RETRY, LONG, 429, "upstream_429", PROVIDER, True
         ),
-        Fault.HTTP_4XX: Row("The provider refuses the request", RAISE, RAISE, NONE, OWN_STATUS, "upstream_4xx"),
-        Fault.HTTP_500: Row("The provider failed inside", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_501: Row("The provider does not have this call", NEXT, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_502: Row("The provider's gateway failed", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_503: Row("The provider is unavailable", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_504: Row("The provider's gateway timed out", RETRY, RETRY, COUNT, 504, LATE),
-        Fault.HTTP_52X: Row("The provider's edge cannot reach it", RETRY, RETRY, NOW, 502, BUSY),
-        Fault.HTTP_529: Row("The provider is overloaded", NEXT, RETRY, NOW, 502, BUSY),
-        Fault.HTTP_5XX: Row("The provider failed with another 5xx", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_OTHER: Row("A status that means nothing here", NEXT, NEXT, COUNT, 502, BAD),
-        Fault.TTFT_TIMEOUT: Row("The stream began, but no content in time", NEXT, RETRY, COUNT, 504, LATE),
-        Fault.STREAM_EMPTY: Row("The stream ended without a word", RETRY, RETRY, COUNT, 502, "empty_completion"),
-        Fault.STREAM_STALL: Row("The stream fell silent after content", RAISE, RAISE, COUNT, 502, "stream_stalled"),
-        Fault.STREAM_BROKEN: Row("The stream broke after content", RAISE, RAISE, COUNT, 502, "stream_broken"),
-        Fault.STREAM_TRUNCATED: Row(
+        Fault.HTTP_4XX: FaultRow("The provider refuses the request", RAISE, RAISE, NONE, OWN_STATUS, "upstream_4xx"),
+        Fault.HTTP_500: FaultRow("The provider failed inside", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_501: FaultRow("The provider does not have this call", NEXT, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_502: FaultRow("The provider's gateway failed", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_503: FaultRow("The provider is unavailable", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_504: FaultRow("The provider's gateway timed out", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE),
+        Fault.HTTP_52X: FaultRow("The provider's edge cannot reach it", RETRY, RETRY, NOW, 502, BUSY),
+        Fault.HTTP_529: FaultRow("The provider is overloaded", NEXT, RETRY, NOW, 502, BUSY),
+        Fault.HTTP_5XX: FaultRow("The provider failed with another 5xx", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_OTHER: FaultRow("A status that means nothing here", NEXT, NEXT, COUNT, 502, BAD),
+        Fault.TTFT_TIMEOUT: FaultRow("The stream began, but no content in time", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
+        Fault.STREAM_EMPTY: FaultRow("The stream ended without a word", RETRY, RETRY, COUNT, 502, "empty_completion"),
+        Fault.STREAM_STALL: FaultRow(
+            "The stream fell silent after content", RAISE, RAISE, COUNT, 502, "stream_stalled"
+        ),
+        Fault.STREAM_BROKEN: FaultRow("The stream broke after content", RAISE, RAISE, COUNT, 502, "stream_broken"),
+        Fault.STREAM_TRUNCATED: FaultRow(
             "The stream ended after content without saying why", RAISE, RAISE, COUNT, 502, "stream_truncated"
         ),
-        Fault.ORIGIN_REFUSED: Row(
+        Fault.ORIGIN_REFUSED: FaultRow(
             "The provider's address may not be called", NEXT, NEXT, NONE, 502, "origin_refused", PROVIDER, True
         ),
-        Fault.KEY_MISSING: Row("The provider has no key", NEXT, NEXT, NONE, 502, "upstream_auth", PROVIDER, True),
+        Fault.KEY_MISSING: FaultRow("The provider has no key", NEXT, NEXT, NONE, 502, "upstream_auth", PROVIDER, True),
     }
 )
 
@@ -167,7 +189,7 @@ TIMED_OUT = frozenset(
         *(Fault.DEADLINE, Fault.HTTP_408, Fault.HTTP_504),
     }
 )
-EMPTY_PURSE = frozenset({Fault.HTTP_402, *RATE_LIMITED})
+QUOTA_FAULTS = frozenset({Fault.HTTP_402, *RATE_LIMITED})
 """Causes of a cooldown that calling again cannot end: no last-resort try for them."""
 
 AFTER_CONTENT = frozenset({Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED})

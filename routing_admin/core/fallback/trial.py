@@ -8,7 +8,7 @@ from typing import Self
 
 from capabilities.core.providers.quirks import LIMIT_NAMES, other_limit_name
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.fallback.chain import Attempt, Call, Candidate, SkipReason, Timeouts, Try, skipped
+from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, SkipReason, Timeouts, Try, skipped
 from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import Memory
 
@@ -22,7 +22,7 @@ class Trial:
     `adjusted` are the faults after which it was asked otherwise, `renamed` whether that was by the limit's other name.
     """
 
-    candidate: Candidate
+    candidate: PlannedCandidate
     began: float
     retries: int
     without_params: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class Trial:
     stripped: tuple[str, ...] = ()
 
     @classmethod
-    def remembering(cls, memory: Memory, candidate: Candidate, began: float, retries: int) -> Self:
+    def remembering(cls, memory: Memory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
         """The beginning of a trial, with what the candidate is known not to take."""
         known = memory.refusals(candidate.provider, candidate.model)
         left_out = frozenset(each.param for each in known if each.sent_as is None)
@@ -87,7 +87,7 @@ class Trial:
         return True
 
 
-def cooling_attempt(candidate: Candidate, cooling: Cooling, at_ms: float) -> Attempt:
+def cooling_attempt(candidate: PlannedCandidate, cooling: Cooling, at_ms: float) -> Attempt:
     """The attempt of a candidate that is left alone: for how long yet, and after what."""
     cause = cooling.failure
     sentence = f"Left alone for {cooling.seconds:.0f} s more after {cause.fault.value}: {cause.message}".rstrip(": ")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.fallback.policy import Preset
+from routing_admin.core.fallback.policy import ErrorPreset
 
 SHORT_SECONDS = 5.0
 """The longest named wait that is honoured by waiting."""
@@ -35,24 +35,24 @@ def is_long(seconds: float, time_left: float) -> bool:
     return seconds > SHORT_SECONDS or seconds >= time_left
 
 
-def refined(failure: Failure, preset: Preset, time_left: float) -> Failure:
+def refined(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
     """The failure with its wait made sane, and a 429 told apart by whether the wait can be sat out."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
-    if failure.fault not in (Fault.HTTP_429, Fault.HTTP_429_WAIT) or preset is Preset.STRICT:
+    if failure.fault not in (Fault.HTTP_429, Fault.HTTP_429_WAIT) or preset is ErrorPreset.STRICT:
         return failure
     waits = seconds is not None and is_long(seconds, time_left)
     return replace(failure, fault=Fault.HTTP_429_WAIT if waits else Fault.HTTP_429)
 
 
 def pause(
-    failure: Failure, retry_number: int, preset: Preset, time_left: float, random: Callable[[], float]
+    failure: Failure, retry_number: int, preset: ErrorPreset, time_left: float, random: Callable[[], float]
 ) -> float | None:
     """Seconds to wait before retry n of the same candidate; None when going on to the next one is better."""
     seconds = named_wait(failure)
     if seconds is not None and not is_long(seconds, time_left):
         return seconds
-    if seconds is not None and preset is not Preset.STRICT:
+    if seconds is not None and preset is not ErrorPreset.STRICT:
         return None
     waiting = backoff(retry_number, random)
     return waiting if waiting < time_left else None

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import KeyForm, form_of
+from capabilities.core.providers.environment import KeyNotation, form_of
 from capabilities.core.providers.quirks import check_quirks
 from capabilities.core.worded import worded
 from routing_admin.core.documents.json_path import child, storable
@@ -201,5 +201,5 @@ def key(path: str, value: Any) -> Iterator[Problem]:
     """A key that a request can carry, or a whole `${VARIABLE}`."""
     if not isinstance(value, str):
         yield wrong_type(path, worded("a text"))
-    elif form_of(value) is KeyForm.INVALID:
+    elif form_of(value) is KeyNotation.INVALID:
         yield bad_key(path)

@@ -21,7 +21,7 @@ from routing_admin.core.documents.json_path import child, read_document
 from routing_admin.core.documents.kept_fields import merged
 from routing_admin.core.documents.problem_sentences import errors
 from routing_admin.core.files.endpoints import same_origin
-from routing_admin.core.files.key_checks import NOWHERE, Surroundings
+from routing_admin.core.files.key_checks import NOWHERE, KeyContext
 from routing_admin.core.files.keys import Fingerprint, key_from_file
 from routing_admin.core.files.llm_routing import (
     CANDIDATE_KEYS,
@@ -81,7 +81,7 @@ def import_files(
     prune: bool = False,
     fingerprint: Callable[[str], str] = sha256,
     fingerprint_at: Fingerprint | None = None,
-    around: Surroundings = NOWHERE,
+    around: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
     """Import the texts of one or more files, in either format; `prune` removes what a file does not mention."""
@@ -109,7 +109,7 @@ def import_values(
     prune: bool = False,
     fingerprint: Callable[[str], str] = sha256,
     fingerprint_at: Fingerprint | None = None,
-    around: Surroundings = NOWHERE,
+    around: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
     """The same for parsed JSON values. Routing files come first, so that services find their providers there.
@@ -137,7 +137,7 @@ def import_values(
 
 
 def problems_of(
-    value: object, *, around: Surroundings = NOWHERE, languages: Collection[str] = LANGUAGES
+    value: object, *, around: KeyContext = NOWHERE, languages: Collection[str] = LANGUAGES
 ) -> list[Problem]:
     """Every problem of one file's value, whichever format it has."""
     match format_of(value):
@@ -149,7 +149,7 @@ def problems_of(
     return [Problem("", words, "type")]
 
 
-def with_stored_keys(configuration: Configuration, around: Surroundings) -> Surroundings:
+def with_stored_keys(configuration: Configuration, around: KeyContext) -> KeyContext:
     """The surroundings in which a provider whose key is stored does not count as lacking its variable."""
     if around.env is None:
         return around

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import KeyForm, form_of, key_variable, read, readable, referenced
+from capabilities.core.providers.environment import KeyNotation, form_of, key_variable, read, readable, referenced
 from capabilities.core.worded import worded
 from routing_admin.core.documents.problem_sentences import forbidden_variable, placeholder, unset_variable
 
@@ -17,7 +17,7 @@ def never_refused(endpoint: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class KeyContext:
     """What validation may know of the machine: its variables (None: not asked), which may be read beside
     `LLM_PROVIDER_*_API_KEY`, and the sentence with which an endpoint is refused."""
 
@@ -32,11 +32,11 @@ class Surroundings:
             yield Problem(path, worded("%(path)s: %(reason)s", path=path, reason=sentence), "enum", "warning")
 
 
-NOWHERE = Surroundings()
+NOWHERE = KeyContext()
 
 
 def key_warnings(
-    path: str, text: str, around: Surroundings, provider: str | None = None, env_name: str | None = None
+    path: str, text: str, around: KeyContext, provider: str | None = None, env_name: str | None = None
 ) -> Iterator[Problem]:
     """Why the provider would have no key: a placeholder, a variable that is not allowed, or one that is not set.
 
@@ -46,7 +46,7 @@ def key_warnings(
     if provider and read(key_variable(provider, env_name), env, around.allowed):
         return
     variable = referenced(text)
-    if form_of(text) in (KeyForm.PLACEHOLDER, KeyForm.MASKED):
+    if form_of(text) in (KeyNotation.PLACEHOLDER, KeyNotation.MASKED):
         yield placeholder(path)
     elif variable and not readable(variable, around.allowed):
         yield forbidden_variable(path, variable)

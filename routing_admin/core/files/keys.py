@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from capabilities.core.providers.environment import KeyForm, form_of, overrides, read, referenced
+from capabilities.core.providers.environment import KeyNotation, form_of, overrides, read, referenced
 from routing_admin.core.configuration.specs import NO_KEY, Configuration, KeyKind, KeySpec
 
 Fingerprint = Callable[[str, str], str]
@@ -20,14 +20,14 @@ def key_from_file(
     empty field, a mask, a placeholder or a `${…}`.
     """
     form = form_of(text)
-    if form is KeyForm.LITERAL:
+    if form is KeyNotation.LITERAL:
         mark = fingerprint(text, endpoint)
         if held and held.kind is KeyKind.STORED and held.fingerprint == mark:
             return held, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text
     if held and held.kind is KeyKind.STORED:
         return held, None
-    if form is KeyForm.NOT_NEEDED:
+    if form is KeyNotation.NOT_NEEDED:
         return NO_KEY, None
     return KeySpec(KeyKind.ENV, referenced(text) or own_variable), None
 

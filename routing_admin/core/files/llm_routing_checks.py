@@ -22,7 +22,7 @@ from routing_admin.core.documents.problem_sentences import (
 )
 from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Rule, broken
-from routing_admin.core.files.key_checks import NOWHERE, Surroundings, key_warnings
+from routing_admin.core.files.key_checks import NOWHERE, KeyContext, key_warnings
 from routing_admin.core.files.llm_routing import resolve_candidate
 
 LANGUAGES = ("en", "zh")
@@ -58,7 +58,7 @@ ROUTE_RULES = (
 )
 
 
-def validate(value: object, *, languages: Collection[str] = LANGUAGES, around: Surroundings = NOWHERE) -> list[Problem]:
+def validate(value: object, *, languages: Collection[str] = LANGUAGES, around: KeyContext = NOWHERE) -> list[Problem]:
     """Every problem of a parsed `llm-routing.json`; `languages` are those that have a directive."""
     if not isinstance(value, Mapping):
         return [Problem("", worded("The file must hold an object with providers and routing."), "type")]
@@ -76,7 +76,7 @@ def _names(value: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str))
 
 
-def _providers(value: Mapping[str, Any], around: Surroundings) -> Iterator[Problem]:
+def _providers(value: Mapping[str, Any], around: KeyContext) -> Iterator[Problem]:
     yield from broken((Rule("providers", rule.listing, required=True),), value, "")
     found = value.get("providers")
     places: dict[str, str] = {}

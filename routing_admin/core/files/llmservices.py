@@ -15,7 +15,7 @@ from routing_admin.core.documents.kept_fields import leftovers, without_absent, 
 from routing_admin.core.documents.problem_sentences import errors, missing, taken, wrong_type
 from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Rule, broken
-from routing_admin.core.files.key_checks import NOWHERE, Surroundings, key_warnings
+from routing_admin.core.files.key_checks import NOWHERE, KeyContext, key_warnings
 
 SERVICE_SEED_KEYS = ("id", "name", "baseURL", "model", "apiKey", "capabilityTags", "capabilities", "description")
 SERVICE_OWN_KEYS = ("enabled", "routed", "limits", "content", "timeouts", "extraBody")
@@ -46,7 +46,7 @@ class ServiceEntry:
     key_text: str
 
 
-def validate_services(value: object, *, around: Surroundings = NOWHERE) -> list[Problem]:
+def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Problem]:
     """Every problem of a parsed `llmservices.json`, whatever JSON value it is; bad capabilities are warnings."""
     return [problem for _, told in _entries(value, around) for problem in told]
 
@@ -58,7 +58,7 @@ def load_services(value: object) -> tuple[tuple[ServiceEntry, ...], tuple[Proble
     return tuple(entries), tuple(problem for _, told in outcomes for problem in told)
 
 
-def _entries(value: object, around: Surroundings) -> Iterator[tuple[ServiceEntry | None, list[Problem]]]:
+def _entries(value: object, around: KeyContext) -> Iterator[tuple[ServiceEntry | None, list[Problem]]]:
     if not isinstance(value, Mapping):
         yield None, [Problem("", worded("The file must hold an object with the list services."), "type")]
     elif "services" not in value:
@@ -78,7 +78,7 @@ def _entry(raw: object) -> ServiceEntry | None:
     return None
 
 
-def _problems(raw: object, path: str, seen: set[str], around: Surroundings) -> Iterator[Problem]:
+def _problems(raw: object, path: str, seen: set[str], around: KeyContext) -> Iterator[Problem]:
     _, told = parse_service(raw, path)
     yield from told
     if not isinstance(raw, Mapping):

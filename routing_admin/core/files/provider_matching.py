@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from capabilities.core.providers.environment import KeyForm, form_of, key_variable, referenced
+from capabilities.core.providers.environment import KeyNotation, form_of, key_variable, referenced
 from capabilities.core.providers.presets import protocol_of
 from routing_admin.core.configuration.specs import NO_KEY, Configuration, KeyKind, ProviderSpec, ServiceSpec
 from routing_admin.core.documents.kept_fields import merged
@@ -21,30 +21,30 @@ from routing_admin.core.files.llmservices import read_service
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeyedAddress:
     """One base URL with one key: `mark` is the variable's name or the fingerprint, never the key."""
 
     base: str
-    form: KeyForm
+    form: KeyNotation
     mark: str = ""
 
 
-def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> Place:
+def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
     """Where a service of the file is; all placeholders and masks are one unknown key."""
     text, base = raw["apiKey"], base_of(raw["baseURL"])
     form = form_of(text)
-    if form is KeyForm.LITERAL:
-        return Place(base, form, fingerprint(text, raw["baseURL"]))
-    if form is KeyForm.REFERENCE:
-        return Place(base, form, referenced(text) or "")
-    return Place(base, KeyForm.PLACEHOLDER if form is KeyForm.MASKED else form)
+    if form is KeyNotation.LITERAL:
+        return KeyedAddress(base, form, fingerprint(text, raw["baseURL"]))
+    if form is KeyNotation.REFERENCE:
+        return KeyedAddress(base, form, referenced(text) or "")
+    return KeyedAddress(base, KeyNotation.PLACEHOLDER if form is KeyNotation.MASKED else form)
 
 
 def merge_services(
     current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
 ) -> tuple[Configuration, dict[str, str]]:
     """The configuration after a valid `llmservices.json`, and the keys that stood in it."""
-    groups: dict[Place, list[Mapping[str, Any]]] = {}
+    groups: dict[KeyedAddress, list[Mapping[str, Any]]] = {}
     for raw in value["services"]:
         groups.setdefault(place_of(raw, fingerprint), []).append(raw)
     names = _names(current, groups)
@@ -94,8 +94,8 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
     return ProviderSpec(name, url, raw["model"], protocol_of(url), NO_KEY, in_routing_file=False)
 
 
-def _names(current: Configuration, groups: Mapping[Place, list[Mapping[str, Any]]]) -> dict[Place, str]:
-    names: dict[Place, str] = {}
+def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
+    names: dict[KeyedAddress, str] = {}
     for find in (_with_that_key, _same_as_before, _with_any_stored_key):
         for place, entries in groups.items():
             found = None if place in names else find(current, place, entries, set(names.values()))
@@ -109,22 +109,22 @@ def _names(current: Configuration, groups: Mapping[Place, list[Mapping[str, Any]
     return {place: names[place] for place in groups}
 
 
-def _matches(provider: ProviderSpec, place: Place) -> bool:
+def _matches(provider: ProviderSpec, place: KeyedAddress) -> bool:
     """Whether the provider has exactly that base and that key."""
     if base_of(provider.endpoint) != place.base:
         return False
     key, own = provider.key, key_variable(provider.name, provider.env_name)
     return {
-        KeyForm.LITERAL: key.kind is KeyKind.STORED and key.fingerprint == place.mark,
-        KeyForm.REFERENCE: (key.kind is KeyKind.ENV and key.variable == place.mark)
+        KeyNotation.LITERAL: key.kind is KeyKind.STORED and key.fingerprint == place.mark,
+        KeyNotation.REFERENCE: (key.kind is KeyKind.ENV and key.variable == place.mark)
         or (key.kind is KeyKind.STORED and place.mark == own),
-        KeyForm.PLACEHOLDER: key.kind is KeyKind.ENV and key.variable == own,
-        KeyForm.NOT_NEEDED: key.kind is KeyKind.NONE,
+        KeyNotation.PLACEHOLDER: key.kind is KeyKind.ENV and key.variable == own,
+        KeyNotation.NOT_NEEDED: key.kind is KeyKind.NONE,
     }.get(place.form, False)
 
 
 def _with_that_key(
-    current: Configuration, place: Place, entries: list[Mapping[str, Any]], taken: set[str]
+    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], taken: set[str]
 ) -> str | None:
     before = _providers_before(current, entries)
     found = [item.name for item in current.providers if item.name not in taken and _matches(item, place)]
@@ -132,7 +132,7 @@ def _with_that_key(
 
 
 def _same_as_before(
-    current: Configuration, place: Place, entries: list[Mapping[str, Any]], taken: set[str]
+    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], taken: set[str]
 ) -> str | None:
     """The provider that one of these services had at the same base: its key has changed, or is kept."""
     for name in _providers_before(current, entries):
@@ -143,10 +143,10 @@ def _same_as_before(
 
 
 def _with_any_stored_key(
-    current: Configuration, place: Place, entries: list[Mapping[str, Any]], taken: set[str]
+    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], taken: set[str]
 ) -> str | None:
     """For an entry whose key is only a placeholder: a provider there that has a key already."""
-    if place.form is not KeyForm.PLACEHOLDER:
+    if place.form is not KeyNotation.PLACEHOLDER:
         return None
     stored = (item for item in current.providers if item.key.kind is KeyKind.STORED and item.name not in taken)
     return next((item.name for item in stored if base_of(item.endpoint) == place.base), None)

@@ -11,8 +11,8 @@ from capabilities.core.providers.environment import key_variable
 from capabilities.core.providers.origins import OriginPolicy, refusal
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, KeyKind, ProviderSpec, RouteSpec
-from routing_admin.core.fallback.chain import Candidate, Plan, SkipReason, Timeouts
-from routing_admin.core.fallback.policy import DEFAULT_RETRIES, Policy, Preset
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate, SkipReason, Timeouts
+from routing_admin.core.fallback.policy import DEFAULT_RETRIES, ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.params import Params, in_effect
@@ -34,7 +34,7 @@ class NoRouteError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RoutingQuery:
     """What a request says about its routing; None and empty where it says nothing (MMR-E5)."""
 
     task_type: str | None = None
@@ -64,11 +64,11 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
 
 def make_plan(
     configuration: Configuration,
-    asked: Asked,
+    asked: RoutingQuery,
     *,
     unusable: Mapping[str, Unusable] = MappingProxyType({}),
     cannot_read: CannotRead | None = None,
-    preset: Preset = Preset.SEED,
+    preset: ErrorPreset = ErrorPreset.SEED,
 ) -> Plan:
     """The plan for a request; nothing is called. `preset` is the level for routes that name none."""
     route, matched = resolve_route(configuration, asked.task_type)
@@ -80,12 +80,12 @@ def make_plan(
 def plan_route(
     configuration: Configuration,
     route: RouteSpec,
-    asked: Asked,
+    asked: RoutingQuery,
     *,
     matched: bool = True,
     unusable: Mapping[str, Unusable] = MappingProxyType({}),
     cannot_read: CannotRead | None = None,
-    preset: Preset = Preset.SEED,
+    preset: ErrorPreset = ErrorPreset.SEED,
 ) -> Plan:
     """The plan for a route that is decided already, be it stored or made up for one service."""
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
@@ -110,10 +110,10 @@ def _candidate(
     route: RouteSpec,
     index: int,
     spec: CandidateSpec,
-    asked: Asked,
+    asked: RoutingQuery,
     unusable: Mapping[str, Unusable],
     cannot_read: CannotRead | None,
-) -> Candidate:
+) -> PlannedCandidate:
     provider = configuration.provider(spec.provider)
     model = spec.model or (provider.default_model if provider else "")
     skip, detail = _skip(configuration, provider, model, unusable)
@@ -125,7 +125,9 @@ def _candidate(
     )
     timeouts = _candidate_timeouts(configuration, route, provider, model) if provider else None
     speaks = provider.protocol if provider else ""
-    return Candidate(index, spec.provider, model, params.temperature, params.max_tokens, skip, detail, timeouts, speaks)
+    return PlannedCandidate(
+        index, spec.provider, model, params.temperature, params.max_tokens, skip, detail, timeouts, speaks
+    )
 
 
 def _skip(
@@ -166,19 +168,19 @@ def _no_key(provider: ProviderSpec) -> str:
     return f"Provider {provider.name} has no usable API key. Set {variable}, or enter a key on the provider's page."
 
 
-def policy_of(route: RouteSpec, preset: Preset = Preset.SEED) -> Policy:
+def policy_of(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Policy:
     """The route's way with errors: its `onError` (a preset's name, or a table that may name one), its retries."""
     retries = DEFAULT_RETRIES if route.retries is None else route.retries
     if isinstance(route.on_error, str):
-        return Policy(Preset(route.on_error) if route.on_error in set(Preset) else preset, retries=retries)
+        return Policy(ErrorPreset(route.on_error) if route.on_error in set(ErrorPreset) else preset, retries=retries)
     table = dict(route.on_error)
     named = table.pop("preset", preset)
     further = table.pop("fallbackOn", ())
     actions = {word: Action(action) for word, action in table.items() if action in set(Action)}
-    return Policy(Preset(named) if named in set(Preset) else preset, actions, tuple(further), retries)
+    return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, tuple(further), retries)
 
 
-def _request_timeouts(route: RouteSpec, candidates: Iterable[Candidate]) -> Timeouts:
+def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) -> Timeouts:
     """The route's times; where it names no total, the longest that one of its candidates has for itself."""
     own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
     total = route.deadline or max([Timeouts().total, *own])

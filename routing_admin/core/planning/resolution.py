@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from routing_admin.core.fallback.chain import SKIP_SENTENCES, Candidate, Plan, SkipReason
+from routing_admin.core.fallback.chain import SKIP_SENTENCES, Plan, PlannedCandidate, SkipReason
 from routing_admin.core.fallback.cooldown import Cooldowns
 
 READY = "ready"
@@ -15,7 +15,7 @@ READY = "ready"
 class Resolved:
     """One candidate's prospect: `ready`, or the outcome it would have without being called, with its reason."""
 
-    candidate: Candidate
+    candidate: PlannedCandidate
     outcome: str
     reason: str = ""
 
@@ -41,7 +41,7 @@ def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[Resolved, ...]:
     return tuple(resolved)
 
 
-def _resolved(candidate: Candidate, seen: set[tuple[str, str]], cooldowns: Cooldowns) -> Resolved:
+def _resolved(candidate: PlannedCandidate, seen: set[tuple[str, str]], cooldowns: Cooldowns) -> Resolved:
     if candidate.skip is not None:
         return Resolved(candidate, candidate.skip.value, candidate.skip_detail or SKIP_SENTENCES[candidate.skip])
     if (candidate.provider, candidate.model) in seen:

@@ -22,10 +22,10 @@ from routing_admin.core.fallback.chain import Attempt, Call, Done, Plan
 from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.drivers import Outcome, drive
 from routing_admin.core.fallback.memory import Memory
-from routing_admin.core.fallback.run import Surroundings, Walk
+from routing_admin.core.fallback.run import FallbackRun, RunContext
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, for_candidate
-from routing_admin.core.planning.plan import DEFAULT_ROUTE, Asked, Unusable, make_plan, resolve_route
+from routing_admin.core.planning.plan import DEFAULT_ROUTE, RoutingQuery, Unusable, make_plan, resolve_route
 
 OPENAI_URL = "https://api.openai.com/v1/chat/completions"
 
@@ -46,9 +46,9 @@ class LLMRequest:
     language: str | None = None
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> RoutingQuery:
         """What it says about its routing."""
-        return Asked(self.task_type, self.language, Params(self.temperature, self.max_tokens))
+        return RoutingQuery(self.task_type, self.language, Params(self.temperature, self.max_tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
 """Asks one candidate: the call, and the request as that candidate gets it."""
 
 
-def world() -> Surroundings:
+def run_context() -> RunContext:
     """The real surroundings of this process."""
-    return Surroundings(time.monotonic, random.random, LocalCooldowns(time.monotonic), Memory(time.monotonic))
+    return RunContext(time.monotonic, random.random, LocalCooldowns(time.monotonic), Memory(time.monotonic))
 
 
 @dataclass(slots=True)
@@ -80,13 +80,13 @@ class LLMRouter:
     configuration: Configuration
     call: Caller
     unusable: Mapping[str, Unusable] = field(default_factory=dict)
-    surroundings: Surroundings = field(default_factory=world)
+    surroundings: RunContext = field(default_factory=run_context)
     sleep: Callable[[float], object] = time.sleep
 
     def send(self, request: LLMRequest) -> LLMResponse:
         """The answer; raises `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
         plan = self.resolve(request)
-        walk: Walk[Answer] = Walk(plan, self.surroundings)
+        walk: FallbackRun[Answer] = FallbackRun(plan, self.surroundings)
         done = drive(walk, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
         return _response(plan, done)
 

@@ -24,7 +24,7 @@ from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import stream_ended
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.databases.router import renew_connections
-from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway import naming
 from routing_admin.gateway.admission import actor_for, admitted, async_endpoint
@@ -33,7 +33,14 @@ from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.chat.rendering import Chunks, completion, event
 from routing_admin.gateway.errors import GatewayError, body_of, json_response, of_router
 from routing_admin.gateway.media import keeper
-from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, Telling, answer_told, fault_of, stream_told
+from routing_admin.request_log.recorder import (
+    LEFT,
+    LEFT_STATUS,
+    RequestRecorder,
+    fault_of,
+    record_answer,
+    record_stream,
+)
 from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
 from routing_admin.server.request_id import request_id_of
 from routing_admin.upstream import Stream
@@ -53,53 +60,53 @@ class Ready:
 @async_endpoint("POST")
 async def completions(request: HttpRequest) -> HttpResponseBase:
     """The answer of whichever candidate gives one."""
-    telling = Telling(request_id_of(request), "v1")
+    recorder = RequestRecorder(request_id_of(request), "v1")
     try:
-        ready = await _off_the_loop(request, telling)
+        ready = await _off_the_loop(request, recorder)
         work = _stream if ready.dispatch.job.stream else _whole
-        return await work(request, ready, telling)
+        return await work(request, ready, recorder)
     except DrainingError as error:
         raise drained(error) from None
     except asyncio.CancelledError:
-        telling.end(outcome=LEFT, status=LEFT_STATUS)
+        recorder.end(outcome=LEFT, status=LEFT_STATUS)
         raise
     except GatewayError:
         raise
     except Exception as error:
-        telling.end(**fault_of(error))
+        recorder.end(**fault_of(error))
         raise
 
 
-async def _off_the_loop(request: HttpRequest, telling: Telling) -> Ready:
+async def _off_the_loop(request: HttpRequest, recorder: RequestRecorder) -> Ready:
     """`admit` in a thread: in any one where the request allows it, else in the one that Django gave the request."""
     if not getattr(request, "in_own_threads", False):
-        return await sync_to_async(admit)(request, telling)
-    return await sync_to_async(admit_here, thread_sensitive=False)(request, telling)
+        return await sync_to_async(admit)(request, recorder)
+    return await sync_to_async(admit_here, thread_sensitive=False)(request, recorder)
 
 
-def admit_here(request: HttpRequest, telling: Telling) -> Ready:
+def admit_here(request: HttpRequest, recorder: RequestRecorder) -> Ready:
     """`admit` in a thread that outlives the request, whose database connections are renewed now and then."""
     renew_connections()
     try:
-        return admit(request, telling)
+        return admit(request, recorder)
     except DatabaseError:
         close_old_connections()
         raise
 
 
-def admit(request: HttpRequest, telling: Telling) -> Ready:
+def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
     """Everything that reads rows or looks at files, in one go: the key, the configuration, the request, the plan.
 
     Raises `GatewayError`; once the agent is known the log says so.
     """
     principal = admitted(request, "route")
-    telling.knows(agent=principal.agent, key=principal.key)
+    recorder.knows(agent=principal.agent, key=principal.key)
     try:
         state = snapshot.current()
         asked = parse(read_object(request), RowStore(principal.agent).part)
-        telling.knows(asked_model=asked.model or f"task:{asked.task_type}", stream=asked.stream)
+        recorder.knows(asked_model=asked.model or f"task:{asked.task_type}", stream=asked.stream)
         named = _named(state, asked.model, asked.task_type)
-        job = job_for(
+        job = plan_request(
             state,
             named.route,
             asked.chat,
@@ -111,9 +118,9 @@ def admit(request: HttpRequest, telling: Telling) -> Ready:
             service=named.service,
         )
     except GatewayError as error:
-        telling.end(outcome=error.code, status=error.status, error=error.message)
+        recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
-    telling.job(job, named.task_type)
+    recorder.job(job, named.task_type)
     return Ready(Dispatch(job), asked.include_usage)
 
 
@@ -133,9 +140,9 @@ def drained(error: DrainingError) -> GatewayError:
     return told
 
 
-async def _whole(request: HttpRequest, ready: Ready, telling: Telling) -> HttpResponse:
+async def _whole(request: HttpRequest, ready: Ready, recorder: RequestRecorder) -> HttpResponse:
     try:
-        done = await answer_told(ready.dispatch, telling)
+        done = await record_answer(ready.dispatch, recorder)
     except RouterError as error:
         raise of_router(error) from None
     response = json_response(completion(done.answer, done.candidate.model))
@@ -143,13 +150,13 @@ async def _whole(request: HttpRequest, ready: Ready, telling: Telling) -> HttpRe
     return response
 
 
-async def _stream(request: HttpRequest, ready: Ready, telling: Telling) -> StreamingHttpResponse:
+async def _stream(request: HttpRequest, ready: Ready, recorder: RequestRecorder) -> StreamingHttpResponse:
     try:
-        done = await stream_told(ready.dispatch, telling)
+        done = await record_stream(ready.dispatch, recorder)
     except RouterError as error:
         raise of_router(error) from None
     chunks = Chunks(done.candidate.model, ready.include_usage)
-    body = Flow(done, ready.dispatch, telling, chunks, request_id_of(request)).events()
+    body = ChatStream(done, ready.dispatch, recorder, chunks, request_id_of(request)).events()
     response = StreamingHttpResponse(body, content_type="text/event-stream", headers=STREAM_HEADERS)
     _say_route(response, request, done)
     return response
@@ -170,12 +177,12 @@ def _say_route(response: HttpResponseBase, request: HttpRequest, done: Done[Answ
 
 
 @dataclass(slots=True)
-class Flow:
+class ChatStream:
     """A stream on its way to the caller; however it ends, the upstream is closed and the log told."""
 
     done: Done[Stream]
     dispatch: Dispatch
-    telling: Telling
+    recorder: RequestRecorder
     chunks: Chunks
     request_id: str
     usage: Usage = field(default_factory=Usage)
@@ -221,19 +228,19 @@ class Flow:
         return GatewayError(status, code, message, attempts=self._attempts())
 
     def _attempts(self) -> tuple[Attempt, ...]:
-        took = self.telling.elapsed_ms() - self.done.attempts[-1].started_ms
+        took = self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
         return (*self.done.attempts[:-1], cut_short(self.done.attempts[-1], self.failure, took))
 
     def _tell(self) -> None:
-        job, took = self.dispatch.job, self.telling.elapsed_ms() - self.done.attempts[-1].started_ms
-        attempts = stream_ended(self.done, self.failure, took, job.plan, self.dispatch.world)
+        job, took = self.dispatch.job, self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
+        attempts = stream_ended(self.done, self.failure, took, job.plan, self.dispatch.run_context)
         answer = Answer("".join(self.heard))
         if self.failure is not None:
             code = caller_of(self.failure)[1]
-            self.telling.end(attempts, self.dispatch, answer, outcome=code, status=200, error=self.failure.message)
+            self.recorder.end(attempts, self.dispatch, answer, outcome=code, status=200, error=self.failure.message)
         elif self.drained:
-            self.telling.end(attempts, self.dispatch, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE)
+            self.recorder.end(attempts, self.dispatch, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE)
         elif self.finished:
-            self.telling.end(attempts, self.dispatch, answer, outcome=OK, usage=self.usage)
+            self.recorder.end(attempts, self.dispatch, answer, outcome=OK, usage=self.usage)
         else:
-            self.telling.end(attempts, self.dispatch, answer, outcome=LEFT, status=LEFT_STATUS)
+            self.recorder.end(attempts, self.dispatch, answer, outcome=LEFT, status=LEFT_STATUS)

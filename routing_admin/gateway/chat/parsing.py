@@ -35,7 +35,7 @@ LONGEST_NAME = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChatCall:
     """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming."""
 
     chat: ChatRequest
@@ -46,7 +46,7 @@ class Asked:
     include_usage: bool = False
 
 
-def parse(body: Object, find: Find) -> Asked:
+def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
     task_type, language = text_in(body, "task_type", ""), text_in(body, "language", "")
     model = text_in(body, "model", "")
@@ -57,7 +57,7 @@ def parse(body: Object, find: Find) -> Asked:
     options = an_object(body.get("stream_options") or {}, "stream_options")
     chat = chat_of(body, find)
     stream = truth_in(body, "stream") or False
-    return Asked(chat, model or "", task_type, language, stream, truth_in(options, "include_usage") or False)
+    return ChatCall(chat, model or "", task_type, language, stream, truth_in(options, "include_usage") or False)
 
 
 def chat_of(body: Object, find: Find) -> ChatRequest:

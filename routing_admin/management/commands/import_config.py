@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 
 from capabilities.errors import InvalidError
 from routing_admin import actions
-from routing_admin.actions.importing import Preview
+from routing_admin.actions.importing import ImportPreview
 from routing_admin.core.configuration.diff import sentence
 from routing_admin.management import command
 
@@ -40,7 +40,7 @@ class Command(command.Command):
         made = f"Imported as revision {applied.revision}." if applied.revision else "Nothing changed."
         self.stdout.write(made)
 
-    def tell(self, preview: Preview) -> None:
+    def tell(self, preview: ImportPreview) -> None:
         """Warnings, changes and unknown fields, a line each."""
         for problem in preview.imported.problems:
             self.stderr.write(f"warning: {command.line_of(problem)}")

@@ -16,13 +16,13 @@ from django.views.decorators.http import require_GET, require_http_methods
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.translated import listed, without_path
-from capabilities.translated import told as told_text
+from capabilities.translated import join_words, without_path
+from capabilities.translated import translate_sentence as told_text
 from capabilities.views.common import say
 from routing_admin import actions
-from routing_admin.actions.importing import Preview
+from routing_admin.actions.importing import ImportPreview
 from routing_admin.configuration import exports, snapshot
-from routing_admin.core.configuration.diff import Row, side_by_side
+from routing_admin.core.configuration.diff import SideBySideRow, side_by_side
 from routing_admin.core.documents.json_lines import line_of, lines_of
 from routing_admin.core.documents.json_path import read_document
 from routing_admin.core.files.exporting import GATEWAY, Mode
@@ -100,7 +100,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
         return redirect("config")
     large = [one.name for one in sent if one.size > LARGEST_FILE]
     if large:
-        messages.error(request, _("%(names)s: too large for this page.") % {"names": listed(large)})
+        messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
         return redirect("config")
     if request.POST.get("act") == "apply":
         return apply(request, form, sent)
@@ -149,7 +149,7 @@ def apply(request: HttpRequest, form: ImportForm, sent: list[Sent]) -> HttpRespo
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProblemLine:
     """A problem as the page shows it: which file, which line."""
 
     problem: Problem
@@ -175,8 +175,8 @@ def show(
         "message": form.cleaned_data.get("message", ""),
         "note": note if good else "",
         "accepted": good,
-        "errors": told(preview, sent, "error"),
-        "warnings": told(preview, sent, "warning"),
+        "errors": problem_lines(preview, sent, "error"),
+        "warnings": problem_lines(preview, sent, "warning"),
         "kept": kept(preview, sent),
         "changes": words.all_said(preview.changes),
         "rows": masked(preview) if good else (),
@@ -199,14 +199,14 @@ def _lines(sent: list[Sent]) -> list[tuple[Sent, dict[str, int]]]:
     return [(one, lines_of(one.text)) for one in sent if read_document(one.content).value is not None]
 
 
-def told(preview: Preview, sent: list[Sent], severity: str) -> list[Told]:
+def problem_lines(preview: ImportPreview, sent: list[Sent], severity: str) -> list[ProblemLine]:
     """The problems of one severity with their places."""
     found = [one for one in preview.imported.problems if one.severity == severity]
     placed = _lines(sent)
-    return [Told(problem, *_place(problem.field, placed, sent)) for problem in found]
+    return [ProblemLine(problem, *_place(problem.field, placed, sent)) for problem in found]
 
 
-def kept(preview: Preview, sent: list[Sent]) -> list[tuple[str, int | None]]:
+def kept(preview: ImportPreview, sent: list[Sent]) -> list[tuple[str, int | None]]:
     """The unknown fields that are kept, with their lines."""
     placed = _lines(sent)
     return [(path, _place(path, placed, sent)[1]) for path in preview.imported.kept_unknown]
@@ -222,6 +222,6 @@ def _place(path: str, placed: list[tuple[Sent, dict[str, int]]], sent: list[Sent
     return (unread.name if unread and not path else "", None)
 
 
-def masked(preview: Preview) -> list[Row]:
+def masked(preview: ImportPreview) -> list[SideBySideRow]:
     """Both texts side by side; what looks like a key is masked, wherever it stands."""
     return [words.masked(row) for row in side_by_side(preview.before, preview.imported.configuration)]

@@ -20,11 +20,11 @@ from artifacts.models import Artifact
 from capabilities.core.providers.origins import EMBEDDED
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
-from capabilities.translated import told
+from capabilities.translated import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
 from routing_admin.core.fallback.chain import OK
-from routing_admin.core.planning.plan import Asked, plan_route
+from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.dispatch.plan import unusable_of
 from routing_admin.dispatch.send import surroundings
 from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
@@ -148,9 +148,13 @@ def standings_of(state: Snapshot) -> tuple[Standing, ...]:
     found = []
     for route in state.configuration.routes:
         if route.enabled:
-            plan = plan_route(state.configuration, route, Asked(route.task_type), unusable=unusable)
+            plan = plan_route(state.configuration, route, RoutingQuery(route.task_type), unusable=unusable)
             ready = [each for each in plan.candidates if each.skip is None]
-            reasons = tuple(dict.fromkeys(told(each.skip_detail) or each.name for each in plan.candidates if each.skip))
+            reasons = tuple(
+                dict.fromkeys(
+                    translate_sentence(each.skip_detail) or each.name for each in plan.candidates if each.skip
+                )
+            )
             echo_only = all(_is_embedded(state, each.provider) for each in ready)
             found.append(Standing(route.task_type, len(ready), reasons, echo_only))
     return tuple(found)
@@ -168,7 +172,7 @@ def tiles_of(state: Snapshot, known: Mapping[str, Health]) -> tuple[Tile, ...]:
     for spec in state.configuration.providers:
         cooling = cooldowns.look(spec.name, spec.default_model)
         seconds = round(cooling.seconds) if cooling else None
-        reason = told(state.keys[spec.name].reason)
+        reason = translate_sentence(state.keys[spec.name].reason)
         label = spec.display_name or spec.name
         tiles.append(Tile(spec.name, label, known.get(spec.name, Health()), reason, seconds, spec.enabled))
     return tuple(tiles)

@@ -24,7 +24,7 @@ from capabilities.translated import refusal_text
 from capabilities.views.common import say
 from routing_admin import actions
 from routing_admin.actions.history import configuration_at
-from routing_admin.core.configuration.diff import Row, diff, side_by_side
+from routing_admin.core.configuration.diff import SideBySideRow, diff, side_by_side
 from routing_admin.models import AuditEvent, Revision
 from routing_admin.views.history import phrases as words
 
@@ -38,13 +38,13 @@ ICONS: Mapping[str, str] = {"person": "user", "agent": "agent", "command": "tool
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class RevisionLine:
     """A line of the list: a revision, or several edits of the matrix; its first changes, how many more there are."""
 
     revision: Revision
     icon: str
     message: Any
-    changes: list[words.Said]
+    changes: list[words.ChangeLine]
     more: int
     earlier: tuple[Revision, ...] = ()
 
@@ -73,7 +73,7 @@ def history(request: HttpRequest) -> HttpResponse:
     page, older, newer = keyset(found, "number", before, after)
     newest = Revision.objects.values_list("number", flat=True).first()
     context = {
-        "listed": [listed(*group) for group in grouped(page)],
+        "listed": [revision_line(*group) for group in grouped(page)],
         "newest": newest,
         "older": f"?before={page[-1].number}" if older else "",
         "newer": f"?after={page[0].number}" if newer else "",
@@ -107,12 +107,12 @@ def _belong(newest: Revision, one: Revision) -> bool:
     return same and one.message == CELLS and newest.created_at - one.created_at <= TOGETHER
 
 
-def listed(revision: Revision, *earlier: Revision) -> Listed:
+def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
     """A revision as the list shows it, with the earlier ones of its group."""
     stored = [change for one in (revision, *earlier) for change in one.changes]
     changes = words.all_said(words.stored_changes(stored[:SHORT]))
     icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
-    return Listed(revision, icon, message, changes, max(0, len(stored) - SHORT), earlier)
+    return RevisionLine(revision, icon, message, changes, max(0, len(stored) - SHORT), earlier)
 
 
 @require_GET
@@ -136,7 +136,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
     return render(request, "history/revision.html", context)
 
 
-def rows_between(left: int, right: int) -> list[Row]:
+def rows_between(left: int, right: int) -> list[SideBySideRow]:
     """Both files of two revisions side by side, what looks like a key masked."""
     return [words.masked(row) for row in side_by_side(configuration_at(left), configuration_at(right))]
 
@@ -198,7 +198,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     page, older, newer = keyset(rows, "id", number_in(request, "before"), number_in(request, "after"))
     kept = {name: value for name, value in asked.items() if value}
     context = {
-        "events": [shown(event) for event in page],
+        "events": [audit_line(event) for event in page],
         "asked": asked,
         "filtered": bool(kept),
         "acts": sorted(words.ACTS.items()),
@@ -209,7 +209,7 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class AuditLine:
     """An act as the log shows it."""
 
     event: AuditEvent
@@ -218,10 +218,10 @@ class Shown:
     details: str
 
 
-def shown(event: AuditEvent) -> Shown:
+def audit_line(event: AuditEvent) -> AuditLine:
     """The act in words; its details as JSON, what looks like a key masked."""
     details = redact(json.dumps(event.details, ensure_ascii=False)) if event.details else ""
-    return Shown(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details)
+    return AuditLine(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details)
 
 
 def link(kept: Mapping[str, str], **place: int) -> str:

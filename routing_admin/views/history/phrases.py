@@ -13,16 +13,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.providers.redaction import redact
-from capabilities.translated import listed
-from routing_admin.core.configuration.diff import Action, Change, Row
+from capabilities.translated import join_words
+from routing_admin.core.configuration.diff import Change, ChangeKind, SideBySideRow
 
 Text = str | Promise
 
-BADGES: Mapping[Action, tuple[str, str, Text]] = {
-    Action.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
-    Action.CHANGED: ("acc", "refresh", pgettext_lazy("change", "Changed")),
-    Action.REMOVED: ("bad", "bin", pgettext_lazy("change", "Removed")),
-    Action.MOVED: ("acc", "list", pgettext_lazy("change", "Order")),
+BADGES: Mapping[ChangeKind, tuple[str, str, Text]] = {
+    ChangeKind.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
+    ChangeKind.CHANGED: ("acc", "refresh", pgettext_lazy("change", "Changed")),
+    ChangeKind.REMOVED: ("bad", "bin", pgettext_lazy("change", "Removed")),
+    ChangeKind.MOVED: ("acc", "list", pgettext_lazy("change", "Order")),
 }
 KINDS: Mapping[str, Text] = {
     "provider": gettext_lazy("provider"),
@@ -94,7 +94,7 @@ ACTS: Mapping[str, Text] = {
 LONGEST = 200
 
 
-def masked(row: Row) -> Row:
+def masked(row: SideBySideRow) -> SideBySideRow:
     """A row of two exported texts with what looks like a key masked, wherever it strayed; key fields hold none."""
     return replace(row, left=_masked(row.left), right=_masked(row.right))
 
@@ -104,7 +104,7 @@ def _masked(line: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChangeLine:
     """One change as a list item: badge, the kind and name of the thing, what is so now, what was."""
 
     tone: str
@@ -122,33 +122,33 @@ def act_text(code: str) -> Text:
     return ACTS.get(code, code)
 
 
-def said(change: Change) -> Said:
+def said(change: Change) -> ChangeLine:
     """The change in the reader's language; texts that look like keys are masked."""
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)
-    if change.action is Action.MOVED:
-        return Said(tone, icon, label, ORDERS.get(change.kind, change.kind), "", listed(change.after))
+    if change.action is ChangeKind.MOVED:
+        return ChangeLine(tone, icon, label, ORDERS.get(change.kind, change.kind), "", join_words(change.after))
     if not change.field:
         thing = change.after if change.after is not None else change.before
-        return Said(tone, icon, label, kind, change.name, redact(_summary(change.kind, thing)))
+        return ChangeLine(tone, icon, label, kind, change.name, redact(_summary(change.kind, thing)))
     after = value_text(change.field, change.after)
     was = (
         ""
         if change.before in (None, "", {})
         else _("was: %(value)s") % {"value": value_text(change.field, change.before)}
     )
-    tone, icon, label = BADGES[Action.CHANGED]
-    return Said(tone, icon, label, kind, change.name, redact(after), redact(was), change.field)
+    tone, icon, label = BADGES[ChangeKind.CHANGED]
+    return ChangeLine(tone, icon, label, kind, change.name, redact(after), redact(was), change.field)
 
 
-def all_said(changes: Iterable[Change]) -> list[Said]:
+def all_said(changes: Iterable[Change]) -> list[ChangeLine]:
     """Every change."""
     return [said(change) for change in changes]
 
 
 def stored_changes(values: Iterable[Mapping[str, Any]]) -> list[Change]:
     """The changes as a revision keeps them."""
-    return [Change(**{**value, "action": Action(value["action"])}) for value in values]
+    return [Change(**{**value, "action": ChangeKind(value["action"])}) for value in values]
 
 
 def _summary(kind: str, thing: Any) -> str:
@@ -186,7 +186,7 @@ def value_text(field: str, value: Any) -> str:
     if value in (None, "", {}, []):
         return _("nothing")
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return listed(value)
+        return join_words(value)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 

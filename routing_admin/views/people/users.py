@@ -23,7 +23,7 @@ from routing_admin.forms.people import InviteForm, RoleForm
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class UserRow:
     """A user as the list shows one; `state` is active, invited or deactivated."""
 
     user: User
@@ -31,13 +31,13 @@ class Listed:
     state: str
 
 
-def listed(user: User) -> Listed:
+def user_row(user: User) -> UserRow:
     """A user's line."""
     active = "invited" if people.is_invited(user) else "active"
-    return Listed(user, user.is_staff, active if user.is_active else "deactivated")
+    return UserRow(user, user.is_staff, active if user.is_active else "deactivated")
 
 
-def sentence(lines: list[Listed]) -> str:
+def sentence(lines: list[UserRow]) -> str:
     """What is so, in one sentence."""
     active = [line for line in lines if line.state == "active"]
     administrators = sum(line.is_administrator for line in active)
@@ -74,7 +74,7 @@ def listing(
     request: HttpRequest, form: InviteForm, link: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     """The page of all users."""
-    lines = [listed(user) for user in User.objects.order_by("-is_active", "-is_staff", "username")]
+    lines = [user_row(user) for user in User.objects.order_by("-is_active", "-is_staff", "username")]
     page = {"lines": lines, "sentence": sentence(lines), "form": form, "link": link}
     return render(request, "users/users.html", page, status=status)
 
@@ -153,7 +153,7 @@ def single(
     """The page of one user."""
     role = people.role_of(found)
     shown = {
-        "line": listed(found),
+        "line": user_row(found),
         "form": form or RoleForm(initial={"role": role, "was": role}),
         "role": role,
         "stays": allowed(people.check_can_step_down, found),

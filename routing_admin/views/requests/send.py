@@ -17,10 +17,10 @@ from capabilities.access import administrators_only
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.dispatch.plan import Job, job_for
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.recorder import Telling, answer_told_sync
+from routing_admin.request_log.recorder import RequestRecorder, record_answer_sync
 from routing_admin.server.request_id import request_id_of
 
 SURFACE = "page"
@@ -42,23 +42,23 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     return render(request, template, context)
 
 
-def job_of(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> Job:
+def job_of(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
     """The previewed request for that one service: no directive is added, so what was shown is what is sent."""
     chat = request_for(stored(row))
     route = RouteSpec(service.id, (CandidateSpec(service.provider, service.model),))
-    return replace(job_for(state, route, chat, language=language, service=service), chat=chat)
+    return replace(plan_request(state, route, chat, language=language, service=service), chat=chat)
 
 
-def sent(job: Job, request_id: str) -> dict[str, Any]:
+def sent(job: PlannedRequest, request_id: str) -> dict[str, Any]:
     """What came of it; the log has it before the page shows it."""
-    telling, dispatch = Telling(request_id, SURFACE), Dispatch(job)
-    telling.knows(asked_model=job.route.task_type)
-    telling.job(job, "")
+    recorder, dispatch = RequestRecorder(request_id, SURFACE), Dispatch(job)
+    recorder.knows(asked_model=job.route.task_type)
+    recorder.job(job, "")
     try:
-        done = answer_told_sync(dispatch, telling)
+        done = record_answer_sync(dispatch, recorder)
     except RouterError as error:
         said: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
         said = {"answer": done.answer, "usage": done.answer.usage}
     journal.flush()
-    return {**said, "request_id": request_id, "ms": telling.elapsed_ms()}
+    return {**said, "request_id": request_id, "ms": recorder.elapsed_ms()}

@@ -14,7 +14,7 @@ from django.http import QueryDict
 
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
 from routing_admin.core.documents.kept_fields import plain_number
-from routing_admin.core.fallback.policy import Preset, word_problem
+from routing_admin.core.fallback.policy import ErrorPreset, word_problem
 from routing_admin.core.fallback.table import Action
 from routing_admin.forms.routes import CandidateForm, RouteForm
 
@@ -23,7 +23,7 @@ OWN = ("preset", "fallbackOn")
 
 
 @dataclass(slots=True)
-class Card:
+class CandidateDraft:
     """One candidate of a draft: its stable name on the page, its form, and who it is."""
 
     id: str
@@ -42,7 +42,7 @@ class Draft:
     """The route's form, its cards in order, its own word per error class, and the version it began from."""
 
     form: RouteForm
-    cards: list[Card]
+    cards: list[CandidateDraft]
     on_error: dict[str, str] = field(default_factory=dict)
     version: int | None = None
     problems: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Draft:
             candidates=tuple(self._candidates(base)),
             enabled=found.get("enabled", base.enabled),
             **{name: found.get(name, getattr(base, name)) for name in NUMBERS},
-            on_error=self._policy(base, found.get("preset", Preset.SEED.value)),
+            on_error=self._policy(base, found.get("preset", ErrorPreset.SEED.value)),
             content=_content(base, found.get("policy", "")),
         )
 
@@ -84,7 +84,7 @@ class Draft:
             return base.on_error
         listed = _listed(base)
         kept = {"fallbackOn": listed} if listed else {}
-        named = {} if preset == Preset.SEED else {"preset": preset}
+        named = {} if preset == ErrorPreset.SEED else {"preset": preset}
         if not self.on_error and not kept:
             return preset if named else {}
         return {**named, **self.on_error, **kept}
@@ -110,7 +110,7 @@ def _content(base: RouteSpec, policy: str) -> Mapping[str, Any]:
 def preset_of(route: RouteSpec) -> str:
     """The preset a route names, `seed` where it names none."""
     named = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
-    return str(named) if named in set(Preset) else Preset.SEED.value
+    return str(named) if named in set(ErrorPreset) else ErrorPreset.SEED.value
 
 
 def words_of(route: RouteSpec) -> dict[str, str]:
@@ -158,9 +158,9 @@ def draft_in(data: QueryDict, version: int | None = None) -> Draft:
     )
 
 
-def _card(data: QueryDict, card: str) -> Card:
+def _card(data: QueryDict, card: str) -> CandidateDraft:
     form = CandidateForm(data, prefix=f"c-{card}")
-    return Card(card, form, _text(data, f"c-{card}-provider"), _text(data, f"c-{card}-model") or None)
+    return CandidateDraft(card, form, _text(data, f"c-{card}-provider"), _text(data, f"c-{card}-model") or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
 from routing_admin.configuration.rows.writing import route_fields
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.diff import Row, side_by_side
+from routing_admin.core.configuration.diff import SideBySideRow, side_by_side
 from routing_admin.core.configuration.route_changes import name_of, route_changes
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.policy import Policy
@@ -33,7 +33,16 @@ from routing_admin.dispatch.plan import unusable_of
 from routing_admin.models import TaskRoute
 from routing_admin.views.routes import errors
 from routing_admin.views.routes import phrases as words
-from routing_admin.views.routes.draft import NUMBERS, Card, Draft, Press, draft_in, draft_of, press_in, pressed
+from routing_admin.views.routes.draft import (
+    NUMBERS,
+    CandidateDraft,
+    Draft,
+    Press,
+    draft_in,
+    draft_of,
+    press_in,
+    pressed,
+)
 from routing_admin.views.routes.listing import why_not_deleted
 from routing_admin.views.simulate import pages
 
@@ -54,10 +63,10 @@ HOPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CardView:
     """A card as the page shows it: its findings, and the loss that begins at it."""
 
-    card: Card
+    card: CandidateDraft
     checked: Checked
     badges: list[dict[str, Any]]
     loss: str
@@ -71,11 +80,11 @@ class Conflict:
 
     saved: str
     yours: str
-    differences: tuple[Row, ...]
+    differences: tuple[SideBySideRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EditorPage:
     """What the editor was asked with: the route as it is stored, its row, the draft, the button pressed."""
 
     state: Snapshot
@@ -108,18 +117,18 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     state = snapshot.current()
     if request.method == "GET":
         draft = draft_of(base, row.version if row else None)
-        return show(request, Page(state, row, base, draft, Press("open"), QueryDict()))
+        return show(request, EditorPage(state, row, base, draft, Press("open"), QueryDict()))
     press = press_in(request.POST)
     data = pressed(request.POST, press, state.configuration)
     if row is not None:
         data["task_type"] = row.task_type
     editor = can_edit(request.user)  # a viewer's page has no fields to send: what is simulated is what is stored
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
-    page = Page(state, row, base, draft, press, data)
+    page = EditorPage(state, row, base, draft, press, data)
     return save(request, page) if press.verb == "save" else show(request, page)
 
 
-def save(request: HttpRequest, page: Page) -> HttpResponse:
+def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
     """Writes the draft as one revision; 422 with every problem, 409 with both versions."""
     if not can_edit(request.user):
         raise PermissionDenied
@@ -141,7 +150,7 @@ def save(request: HttpRequest, page: Page) -> HttpResponse:
     return redirect("route", spec.task_type)
 
 
-def ready(page: Page) -> bool:
+def ready(page: EditorPage) -> bool:
     """Whether the draft can be saved; otherwise every reason stands in it."""
     draft = page.draft
     good = draft.valid()
@@ -154,7 +163,7 @@ def ready(page: Page) -> bool:
     return good and not draft.problems
 
 
-def show_conflict(request: HttpRequest, page: Page, sentence: str) -> HttpResponse:
+def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> HttpResponse:
     """Both versions; saving again writes this one over the other."""
     page.draft.problems.append(sentence)
     fresh = TaskRoute.objects.filter(task_type=page.base.task_type).prefetch_related("candidates__provider").first()
@@ -180,14 +189,16 @@ def with_route(configuration: Configuration, spec: RouteSpec) -> Configuration:
     return replace(configuration, routes=routes)
 
 
-def show(request: HttpRequest, page: Page, *, status: int = 200, conflict: Conflict | None = None) -> HttpResponse:
+def show(
+    request: HttpRequest, page: EditorPage, *, status: int = 200, conflict: Conflict | None = None
+) -> HttpResponse:
     """The page, or for htmx the editor alone, from which it takes what changed."""
     template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
     panel = simulated(request, page)
     return render(request, template, {**context(page), "conflict": conflict, "panel": panel}, status=status)
 
 
-def simulated(request: HttpRequest, page: Page) -> pages.Panel:
+def simulated(request: HttpRequest, page: EditorPage) -> pages.Panel:
     """The panel beside the chain; its walk when Simulate or Send was pressed, on the draft."""
     editor = can_edit(request.user)
     panel = pages.panel_in(page.data, page.state.configuration, may_attach=editor)
@@ -199,7 +210,7 @@ def simulated(request: HttpRequest, page: Page) -> pages.Panel:
     return panel
 
 
-def context(page: Page) -> dict[str, Any]:
+def context(page: EditorPage) -> dict[str, Any]:
     """Everything the editor shows of a draft."""
     draft, state = page.draft, page.state
     if draft.form.is_bound and page.press.verb == "open":
@@ -214,7 +225,7 @@ def context(page: Page) -> dict[str, Any]:
         "row": page.row,
         "draft": draft,
         "spec": spec,
-        "shown": list(shown(draft, found.candidates)),
+        "shown": list(card_views(draft, found.candidates)),
         "guaranteed": found.guaranteed,
         "hops": hops(policy),
         "changes": [words.change_text(each) for each in route_changes(page.base if page.row else None, spec)],
@@ -232,12 +243,12 @@ def context(page: Page) -> dict[str, Any]:
     }
 
 
-def shown(draft: Draft, checked: tuple[Checked, ...]) -> list[Shown]:
+def card_views(draft: Draft, checked: tuple[Checked, ...]) -> list[CardView]:
     """Cards and findings, side by side."""
     last = len(draft.cards) - 1
     pairs = enumerate(zip(draft.cards, checked, strict=True))
     return [
-        Shown(card, one, words.badges(one), words.loss(one.loses), at == 0, at == last) for at, (card, one) in pairs
+        CardView(card, one, words.badges(one), words.loss(one.loses), at == 0, at == last) for at, (card, one) in pairs
     ]
 
 
@@ -268,7 +279,7 @@ def picks(configuration: Configuration) -> list[tuple[str, list[tuple[str, str]]
     ]
 
 
-def focus(page: Page) -> str:
+def focus(page: EditorPage) -> str:
     """The card whose button takes the focus after one was removed: the one that took its place."""
     if page.press.verb != "remove" or not page.draft.cards:
         return ""

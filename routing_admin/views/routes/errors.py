@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from capabilities.core.protocols.errors import failure_inside, failure_of
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.configuration.specs import RouteSpec
-from routing_admin.core.fallback.policy import GROUPS, Explanation, Policy, Preset, Verdict, explain
+from routing_admin.core.fallback.policy import GROUPS, ErrorPreset, Explanation, Policy, Verdict, explain
 from routing_admin.core.fallback.table import RESILIENT_NEXT, Action, Effect
 from routing_admin.core.planning.plan import policy_of
 from routing_admin.request_log.fault_phrases import MEANINGS
@@ -102,7 +102,7 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     return [
         PolicyRow(
             *(word, label, said(verdict, policy), verdict.action, policy.on_error.get(word, "")),
-            moved=policy.preset is Preset.RESILIENT and failures[0].fault in RESILIENT_NEXT,
+            moved=policy.preset is ErrorPreset.RESILIENT and failures[0].fault in RESILIENT_NEXT,
             short=word in SHORT or word in policy.on_error,
         )
         for word, label, failures in [*ROWS, *further]

@@ -45,7 +45,7 @@ class ListedCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedRoute:
+class RouteRow:
     """A row of the list."""
 
     task_type: str
@@ -61,10 +61,10 @@ class ListedRoute:
         return any(each.tone != "off" for each in self.chain)
 
 
-def listed(state: Snapshot, route: RouteSpec) -> ListedRoute:
+def route_row(state: Snapshot, route: RouteSpec) -> RouteRow:
     """The row of one route, its chain linted against the configuration in use."""
     found = lint(state.configuration, route, unusable_of(state))
-    return ListedRoute(
+    return RouteRow(
         route.task_type,
         route.enabled,
         route.task_type == DEFAULT_ROUTE,
@@ -99,7 +99,7 @@ def _warnings(found: ChainLint) -> Iterator[tuple[str, str, str]]:
             yield "warn", "say", text % {"place": place, "kinds": kinds}
 
 
-def sentence(rows: list[ListedRoute]) -> str:
+def sentence(rows: list[RouteRow]) -> str:
     """What is so: how many of the routes can answer."""
     able = sum(1 for row in rows if row.answerable)
     if able == len(rows):
@@ -130,7 +130,7 @@ def spoken(configuration: Configuration) -> Spoken:
 
 def context(state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
     """What the list shows, all of it from memory."""
-    rows = [listed(state, route) for route in state.configuration.routes]
+    rows = [route_row(state, route) for route in state.configuration.routes]
     return {
         "rows": rows,
         "sentence": sentence(rows),
@@ -177,7 +177,7 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
         return redirect("routes")
     state = snapshot.current()
     spec = state.configuration.route(task_type)
-    return render(request, "routes/list.html#row", {"row": listed(state, spec)} if spec else {})
+    return render(request, "routes/list.html#row", {"row": route_row(state, spec)} if spec else {})
 
 
 @require_POST

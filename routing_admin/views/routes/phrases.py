@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.translated import listed, told
+from capabilities.translated import join_words, translate_sentence
 from routing_admin.core.configuration.route_changes import Did, RouteChange
 from routing_admin.core.planning.lint import Checked, Finding
 
@@ -54,7 +54,7 @@ FIELDS: Mapping[str, Text] = {
 
 def joined(words: Sequence[Text]) -> str:
     """A list as a sentence holds it."""
-    return listed(words)
+    return join_words(words)
 
 
 def loss(capabilities: Sequence[str]) -> str:
@@ -76,7 +76,7 @@ def badges(checked: Checked) -> list[dict[str, Any]]:
 def hint(checked: Checked, finding: Finding) -> Text:
     """One more sentence on a finding; empty where its label says everything."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
-        return told(checked.detail)
+        return translate_sentence(checked.detail)
     return HINTS.get(finding, "")
 
 

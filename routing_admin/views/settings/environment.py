@@ -19,7 +19,7 @@ KEPT = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SettingRow:
     """A setting as the page shows it.
 
     `source` is environment, dotenv, generated or default; `value` is empty for a secret, which is only `is_set`.
@@ -36,9 +36,9 @@ class Shown:
         return self.source in ("default", "generated")
 
 
-def values_in_force() -> list[Shown]:
+def values_in_force() -> list[SettingRow]:
     """Every setting, in the order of the list in routing_admin/environment.py."""
-    return shown(os.environ, written_in(BASE_DIR / ".env"), settings.DATA_DIR)
+    return setting_rows(os.environ, written_in(BASE_DIR / ".env"), settings.DATA_DIR)
 
 
 def written_in(path: Path) -> dict[str, str]:
@@ -50,9 +50,9 @@ def written_in(path: Path) -> dict[str, str]:
     return {name: value.strip("'\"") for name, value in ASSIGNMENT.findall(text)}
 
 
-def shown(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[Shown]:
+def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[SettingRow]:
     """The settings as this environment, this file and this data directory give them."""
-    found: list[Shown] = []
+    found: list[SettingRow] = []
     for setting in SETTINGS:
         names = variables(setting, environment)
         if names:
@@ -68,26 +68,26 @@ def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
     return sorted(name for name, value in environment.items() if value and pattern.fullmatch(name))
 
 
-def given(setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]) -> Shown:
+def given(setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]) -> SettingRow:
     """A setting that somebody set; a secret one shows at most the names of its variables."""
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]
     if setting.secret:
         value = ", ".join(names) if "{NAME}" in setting.name else ""
-    return Shown(setting, without_password(value), source, is_set=True)
+    return SettingRow(setting, without_password(value), source, is_set=True)
 
 
-def unset(setting: Setting, data_dir: Path) -> Shown:
+def unset(setting: Setting, data_dir: Path) -> SettingRow:
     """A setting nobody set: what holds instead."""
     if setting.name in KEPT:
-        return Shown(setting, "", "generated", is_set=(data_dir / KEPT[setting.name]).exists())
+        return SettingRow(setting, "", "generated", is_set=(data_dir / KEPT[setting.name]).exists())
     in_force = {
         "ROUTING_ADMIN_DATA_DIR": str(data_dir),
         "ROUTING_ADMIN_PUBLIC_URL": settings.PUBLIC_URL,
         "LLM_ENDPOINT": OPENAI_URL,
     }
     value = in_force.get(setting.name, setting.default)
-    return Shown(setting, "" if setting.secret else value, "default", is_set=False)
+    return SettingRow(setting, "" if setting.secret else value, "default", is_set=False)
 
 
 def without_password(value: str) -> str:

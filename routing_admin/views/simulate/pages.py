@@ -15,7 +15,7 @@ from artifacts.models import Artifact
 from artifacts.queries import attachable
 from artifacts.storage.content import part_of
 from capabilities.access import actor_of, can_edit
-from capabilities.core.delivery.decision import SHOWN, Shown
+from capabilities.core.delivery.decision import SHOWN, DeliveryForm
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.ports import Act, ports
 from routing_admin.configuration import snapshot
@@ -26,13 +26,13 @@ from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.core.planning.plan import DEFAULT_ROUTE
-from routing_admin.dispatch.plan import job_for
+from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, WORDS, Simulated, simulate
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import logged_sentences, search
 from routing_admin.request_log.recorded_bodies import question_of
-from routing_admin.request_log.recorder import Telling, answer_told_sync
+from routing_admin.request_log.recorder import RequestRecorder, record_answer_sync
 from routing_admin.server.request_id import request_id_of
 from routing_admin.views.simulate import phrases as words
 from routing_admin.views.simulate.phrases import OUTCOMES, StopView
@@ -174,7 +174,7 @@ def stop_view(
 ) -> StopView:
     """One candidate without its payload."""
     tone, icon = words.tone_of(outcome, last=last)
-    described = any(SHOWN[one.delivery.outcome] is Shown.DESCRIBED for one in deliveries)
+    described = any(SHOWN[one.delivery.outcome] is DeliveryForm.DESCRIBED for one in deliveries)
     return StopView(
         place=at + 1,
         name=name,
@@ -201,15 +201,15 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
-    job = job_for(state, route, chat_of(panel), language=panel.language or None)
+    job = plan_request(state, route, chat_of(panel), language=panel.language or None)
     dispatch = Dispatch(job)
-    telling = Telling(request_id_of(request), "page")
-    telling.knows(asked_model=f"task:{route.task_type}")
-    telling.job(job, route.task_type)
+    recorder = RequestRecorder(request_id_of(request), "page")
+    recorder.knows(asked_model=f"task:{route.task_type}")
+    recorder.job(job, route.task_type)
     with ports.ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
         pass
     try:
-        done = answer_told_sync(dispatch, telling)
+        done = record_answer_sync(dispatch, recorder)
     except RouterError as error:
         said = _("Nobody answers: the caller gets %(status)s %(code)s") % {"status": error.status, "code": error.code}
         panel.walked = _sent(request, said, "bad", error.attempts, dispatch, str(logged_sentences.said(error.message)))

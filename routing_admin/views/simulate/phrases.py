@@ -11,14 +11,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.adaptation import PartDelivery
-from capabilities.core.delivery.decision import SHOWN, Shown
+from capabilities.core.delivery.decision import SHOWN, DeliveryForm
 from capabilities.core.message import ChatRequest, TextPart
 from capabilities.core.vocabulary import Kind
-from capabilities.translated import listed
+from capabilities.translated import join_words
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
 from routing_admin.dispatch.simulation import NOT_REACHED, WORDS
 from routing_admin.request_log.fault_phrases import MEANINGS
-from routing_admin.request_log.logged_sentences import Said
+from routing_admin.request_log.logged_sentences import LoggedSentence
 
 Text = str | Promise
 
@@ -65,10 +65,10 @@ FILES: Mapping[Kind, Text] = {
     Kind.DOCUMENT: gettext_lazy("a document"),
     Kind.OTHER: gettext_lazy("a file"),
 }
-WAYS: Mapping[Shown, str] = {
-    Shown.AS_IS: gettext_lazy("%(file)s as it is"),  # type: ignore[dict-item]
-    Shown.CONVERTED: gettext_lazy("%(file)s converted"),  # type: ignore[dict-item]
-    Shown.DESCRIBED: gettext_lazy("%(file)s described"),  # type: ignore[dict-item]
+WAYS: Mapping[DeliveryForm, str] = {
+    DeliveryForm.AS_IS: gettext_lazy("%(file)s as it is"),  # type: ignore[dict-item]
+    DeliveryForm.CONVERTED: gettext_lazy("%(file)s converted"),  # type: ignore[dict-item]
+    DeliveryForm.DESCRIBED: gettext_lazy("%(file)s described"),  # type: ignore[dict-item]
 }
 
 
@@ -82,7 +82,7 @@ class StopView:
     icon: str
     code: str
     said: list[str]
-    reason: Said
+    reason: LoggedSentence
     received: str
     described: bool
     payload: Any
@@ -114,10 +114,10 @@ def details(outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDeli
     if outcome in MEANINGS_BY_CODE:
         said.append(str(MEANINGS_BY_CODE[outcome]))
     if attempt and attempt.waits:
-        waits = listed(f"{seconds:.1f} s" for seconds in attempt.waits)
+        waits = join_words(f"{seconds:.1f} s" for seconds in attempt.waits)
         said.append(_("waits %(times)s") % {"times": waits})
     if attempt and attempt.dropped_params:
-        said.append(_("without %(names)s") % {"names": listed(attempt.dropped_params)})
+        said.append(_("without %(names)s") % {"names": join_words(attempt.dropped_params)})
     return said
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capabilities.core.providers.hosts.row import Preset, row
+from capabilities.core.providers.hosts.row import HostPreset, row
 
-CHINA: tuple[Preset, ...] = (
+CHINA: tuple[HostPreset, ...] = (
     row(
         "deepseek",
         "DeepSeek",

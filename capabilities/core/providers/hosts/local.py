@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capabilities.core.providers.hosts.row import Preset, row
+from capabilities.core.providers.hosts.row import HostPreset, row
 
-LOCAL: tuple[Preset, ...] = (
+LOCAL: tuple[HostPreset, ...] = (
     row(
         "ollama",
         "Ollama",

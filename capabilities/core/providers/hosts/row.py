@@ -15,7 +15,7 @@ CHECKED = "2026-11-20"
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class HostPreset:
     """One host: `hosts` are the names it answers to, `slots` the template of its limits, `key_url` where keys are made.
 
     `needs_key` is False for servers that run without one. `models` are examples for a placeholder, nothing more.
@@ -36,10 +36,10 @@ class Preset:
     checked_on: str = CHECKED
 
 
-def row(name: str, en: str, zh: str, base_url: str, **more: Any) -> Preset:
+def row(name: str, en: str, zh: str, base_url: str, **more: Any) -> HostPreset:
     """A host's row; `also` are further names of it. Local servers (`needs_key=False`) answer to no host name."""
     host = urlsplit(base_url).hostname or ""
     hosts = (host, *more.pop("also", ())) if more.get("needs_key", True) else tuple(more.pop("also", ()))
     quirks = MappingProxyType(dict(more.pop("quirks", {})))
     more.setdefault("slots", name)
-    return Preset(name, en, zh, base_url, quirks=quirks, hosts=hosts, **more)
+    return HostPreset(name, en, zh, base_url, quirks=quirks, hosts=hosts, **more)

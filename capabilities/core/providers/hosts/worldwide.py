@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from capabilities.core.providers.hosts.row import Preset, row
+from capabilities.core.providers.hosts.row import HostPreset, row
 
 GEMINI_HOST = "generativelanguage.googleapis.com"
 
-WORLDWIDE: tuple[Preset, ...] = (
+WORLDWIDE: tuple[HostPreset, ...] = (
     row(
         "openai",
         "OpenAI",
