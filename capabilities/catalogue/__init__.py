@@ -1,1 +1,1 @@
-"""Data: what known models read and write, for `capabilities/core/providers/catalogue.py`. How it is made: `build.py`."""
+"""Data: what known models read and write, for `core/providers/catalogue.py`. How it is made: `build.py`."""

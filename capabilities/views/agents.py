@@ -19,7 +19,7 @@ from capabilities.forms.agents import AgentForm, KeyForm
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 from capabilities.ports import ports
-from capabilities.queries import agents
+from capabilities.queries.agents import AgentLine, agent_lines, guarantee, profile_of, readings, snippets
 from capabilities.translated import join_words
 from capabilities.views.common import UNPROCESSABLE, differences, into_form, narrowed, refuse, say, take_version
 
@@ -29,12 +29,12 @@ PLACES = {"serviceId": "service", "taskType": "task_type"}
 def agents(request: HttpRequest) -> HttpResponse:
     """Every living agent with what it reads and whom it hands over to."""
     q = request.GET.get("q", "").strip()
-    lines = agents.agent_lines(q)
+    lines = agent_lines(q)
     template = "capabilities/agents.html#rows" if narrowed(request) else "capabilities/agents.html"
     return render(request, template, {"lines": lines, "q": q, "sentence": sentence(lines)})
 
 
-def sentence(lines: list[agents.AgentLine]) -> str:
+def sentence(lines: list[AgentLine]) -> str:
     """What is so, in one sentence."""
     if not lines:
         return _("No agent yet.")
@@ -102,8 +102,8 @@ def agent_page(
 ) -> HttpResponse:
     """The page of an agent; `issued` in `more` is the key shown this once."""
     directory = ports.installed.agents()
-    profile = agents.profile_of(row, directory)
-    found = agents.readings(profile, directory)
+    profile = profile_of(row, directory)
+    found = readings(profile, directory)
     context = {
         "row": row,
         "form": form or AgentForm(instance=row),
@@ -113,10 +113,10 @@ def agent_page(
         "readings": found,
         "handed": [(each.name, each.others) for each in found if not each.itself and each.others],
         "nobody": [each.name for each in found if not each.itself and not each.others],
-        "guarantee": agents.guarantee(row.task_type) if row.task_type else None,
+        "guarantee": guarantee(row.task_type) if row.task_type else None,
         "keys": keys_of(row),
         "now": timezone.now(),
-        "snippets": agents.snippets(row),
+        "snippets": snippets(row),
         "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
         "cannot_delete": allowed(actions.check_can_delete_agent, row),
         **more,

@@ -17,16 +17,16 @@ from capabilities.core.message import ChatRequest, FilePart, Message, Role, Text
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Done
-from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.fallback.errors import RouterError, retry_headers
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
+from routing_admin.dispatch.recorded import record_answer, record_plan
 from routing_admin.dispatch.send import Dispatch, surroundings
-from routing_admin.gateway.errors import retry_headers
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.recorder import RequestRecorder, record_answer
+from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.request_id import request_id_of
 
@@ -58,9 +58,9 @@ async def send(request: HttpRequest) -> HttpResponse:
 
     A caller that goes away ends the walk.
     """
-    recorder, job = await sync_to_async(decided)(request)
+    recorder, planned = await sync_to_async(decided)(request)
     try:
-        return answer(answered(job, await record_answer(Dispatch(job), recorder)))
+        return answer(answered(planned, await record_answer(Dispatch(planned), recorder)))
     except (RouterError, DrainingError) as error:
         attempts = [attempt.as_json() for attempt in getattr(error, "attempts", ())]
         told = {"error": error.code, "message": error.message, "requestId": request_id_of(request)}
@@ -76,16 +76,16 @@ def decided(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     body = read_as(request, SendIn)
     recorder = RequestRecorder(request_id_of(request), "api")
     recorder.knows(agent=principal.agent, key=principal.key, asked_model=f"task:{body.taskType or 'default'}")
-    job = job_of(body, principal.agent)
-    recorder.job(job, job.plan.task_type)
-    return recorder, job
+    planned = planned_request(body, principal.agent)
+    record_plan(recorder, planned, planned.plan.task_type)
+    return recorder, planned
 
 
 @router.post("/llm/resolve", auth=route, tags=["llm"], openapi_extra=takes(ResolveIn))
 def resolve(request: HttpRequest) -> HttpResponse:
     """The same decision without calling anyone: the route taken, the directive, and every candidate's prospect."""
-    job = job_of(read_as(request, ResolveIn), principal_of(request).agent)
-    return answer(plan_as_json(job.plan, surroundings().cooldowns))
+    planned = planned_request(read_as(request, ResolveIn), principal_of(request).agent)
+    return answer(plan_as_json(planned.plan, surroundings().cooldowns))
 
 
 @router.get("/requests/{request_id}", auth=route, tags=["llm"])
@@ -98,7 +98,7 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     return answer(timeline(row))
 
 
-def job_of(body: ResolveIn, agent: str) -> PlannedRequest:
+def planned_request(body: ResolveIn, agent: str) -> PlannedRequest:
     """The decided request. Raises `CallError`: 404 for an artifact that never was, 503 without a route."""
     state = snapshot.current()
     try:
@@ -124,15 +124,15 @@ def attached(given: AttachmentIn, rows: RowStore) -> FilePart:
     return found
 
 
-def answered(job: PlannedRequest, done: Done[Answer]) -> dict[str, Any]:
+def answered(planned: PlannedRequest, done: Done[Answer]) -> dict[str, Any]:
     """The answer of `/llm/send` (CONTRACT §4)."""
     usage = done.answer.usage
     return {
         "content": done.answer.text,
         "provider": done.candidate.provider,
         "model": done.candidate.model,
-        "taskType": job.plan.task_type,
-        "language": job.plan.language,
+        "taskType": planned.plan.task_type,
+        "language": planned.plan.language,
         "usage": {
             "promptTokens": usage.prompt_tokens,
             "completionTokens": usage.completion_tokens,

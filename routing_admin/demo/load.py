@@ -14,8 +14,8 @@ from capabilities.ports import SYSTEM, Act, Actor, ports
 from routing_admin import actions
 from routing_admin.configuration import rows
 from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
+from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.files.importing import import_files
-from routing_admin.core.seeds.router import configuration_from_env
 from routing_admin.demo.leaving import without
 from routing_admin.models import Installation
 

@@ -24,10 +24,11 @@ from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.run import RunContext
 from routing_admin.core.planning.plan import resolve_route
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
+from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.recorder import RequestRecorder, record_answer_sync
+from routing_admin.request_log.recorder import RequestRecorder
 
 TASK_TYPE, AGENT, DOWN = "design", "text-agent", "echo-vision"
 QUESTION = "Which colours does this picture have?"
@@ -60,17 +61,17 @@ def record_demo_request() -> str | None:
         return None
     file = part_of(Artifact.objects.living().filter(kind="image").first() or _picture())
     chat = ChatRequest((Message(Role.USER, (TextPart(QUESTION), file)),))
-    job = plan_request(state, resolve_route(state.configuration, TASK_TYPE)[0], chat, agent=AGENT)
-    return _walked(job)
+    planned = plan_request(state, resolve_route(state.configuration, TASK_TYPE)[0], chat, agent=AGENT)
+    return _walked(planned)
 
 
-def _walked(job: PlannedRequest) -> str:
+def _walked(planned: PlannedRequest) -> str:
     request_id = "demo_" + secrets.token_hex(8)
     recorder = RequestRecorder(request_id, "demo")
     recorder.knows(agent=AGENT, asked_model=f"task:{TASK_TYPE}")
-    recorder.job(job, TASK_TYPE)
+    record_plan(recorder, planned, TASK_TYPE)
     run_context = RunContext(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic), Memory(time.monotonic))
-    dispatch = Dispatch(job, OneDown(DOWN), run_context)
+    dispatch = Dispatch(planned, OneDown(DOWN), run_context)
     with suppress(RouterError):  # the log says that nobody answered
         record_answer_sync(dispatch, recorder)
     journal.flush()

@@ -81,13 +81,13 @@ def plan_request(
     """
     asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens))
     known = unusable_of(state) if unusable is None else unusable
-    planned = partial(plan_route, state.configuration, route, asked, matched=matched, unusable=known)
-    plan = planned()
+    plan_with = partial(plan_route, state.configuration, route, asked, matched=matched, unusable=known)
+    plan = plan_with()
     words = text_style_for(chat, plan.language, lambda file: readers_of(state, file, agent))
-    job = PlannedRequest(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
-    if not job.has_files:
-        return job
-    return replace(job, plan=planned(cannot_read=lambda provider, model: _cannot_read(job, provider, model)))
+    planned = PlannedRequest(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
+    if not planned.has_files:
+        return planned
+    return replace(planned, plan=plan_with(cannot_read=lambda provider, model: _cannot_read(planned, provider, model)))
 
 
 def unusable_of(state: Snapshot) -> dict[str, Unusable]:
@@ -99,13 +99,15 @@ def unusable_of(state: Snapshot) -> dict[str, Unusable]:
     }
 
 
-def _cannot_read(job: PlannedRequest, provider: str, model: str) -> str | None:
+def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | None:
     """Why a model that takes files natively or not at all is passed by; None where it is not (policy `native_only`)."""
-    index = next(at for at, each in enumerate(job.plan.candidates) if (each.provider, each.model) == (provider, model))
-    if job.plan.candidates[index].skip is not None:
+    index = next(
+        at for at, each in enumerate(planned.plan.candidates) if (each.provider, each.model) == (provider, model)
+    )
+    if planned.plan.candidates[index].skip is not None:
         return None
-    reader = job.receiver(index).reader
+    reader = planned.receiver(index).reader
     if ContentPolicy.NATIVE_ONLY not in reader.policies:
         return None
-    adapted = adapt(job.chat, reader, job.words)
+    adapted = adapt(planned.chat, reader, planned.words)
     return adapted.reason.sentence() if isinstance(adapted, CannotRead) else None

@@ -14,20 +14,20 @@ from routing_admin.core.fallback.chain import Call
 from routing_admin.dispatch.plan import Keep, PlannedRequest
 
 
-def prepared_for(job: PlannedRequest, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
     """The request as this candidate gets it; media that it gets as words is stored first, so that they name it."""
     making = partial(
         prepare,
         to=naming_limit(to, call.limit_name),
-        words=job.words,
-        stream=job.stream,
+        words=planned.words,
+        stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )
     prepared = making(chat)
-    if isinstance(prepared, CannotRead) or job.keep is None:
+    if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
     nameless = [each for each in prepared.deliveries if _needs_name(each)]
-    return making(_kept(chat, nameless, job.keep)) if nameless else prepared
+    return making(_kept(chat, nameless, planned.keep)) if nameless else prepared
 
 
 def _needs_name(went: PartDelivery) -> bool:

@@ -20,12 +20,11 @@ from capabilities.core.message import ChatRequest, UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.fallback.chain import Attempt, Call, Done, Reply, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
-from routing_admin.core.fallback.run import FallbackRun, RunContext
+from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
 from routing_admin.core.planning.params import for_candidate, left_out
-from routing_admin.core.seeds.router import run_context
 from routing_admin.databases.sqlite import in_line
 from routing_admin.dispatch.plan import PlannedRequest
-from routing_admin.dispatch.prepare import checked, prepared_for
+from routing_admin.dispatch.prepare import checked, prepare_for
 from routing_admin.dispatch.transport import NetworkTransport, Transport
 from routing_admin.upstream import Stream, run_sync
 
@@ -36,15 +35,15 @@ Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
 @lru_cache(maxsize=1)
 def surroundings() -> RunContext:
     """The clock, the randomness, the cooldowns and the memory of this process."""
-    return run_context()
+    return process_context()
 
 
 @dataclass(slots=True)
 class Dispatch:
     """A job while it is done; `prepared` says what each candidate was sent, by its place in the chain."""
 
-    job: PlannedRequest
-    way: Transport = field(default_factory=NetworkTransport)
+    planned: PlannedRequest
+    transport: Transport = field(default_factory=NetworkTransport)
     run_context: RunContext = field(default_factory=surroundings)
     prepared: dict[int, Prepared] = field(default_factory=dict)
     walk: FallbackRun[Answer] | FallbackRun[Stream] | None = None
@@ -56,13 +55,13 @@ class Dispatch:
 
     async def answer(self) -> Done[Answer]:
         """The whole answer. Raises `RouterError` with every attempt."""
-        walk: FallbackRun[Answer] = FallbackRun(self.job.plan, self.run_context)
-        return await self._drive(walk, self.way.call)
+        walk: FallbackRun[Answer] = FallbackRun(self.planned.plan, self.run_context)
+        return await self._drive(walk, self.transport.call)
 
     async def open(self) -> Done[Stream]:
         """The stream, at its first content. Raises `RouterError` with every attempt."""
-        walk: FallbackRun[Stream] = FallbackRun(self.job.plan, self.run_context, stream=True)
-        return await self._drive(walk, self.way.open)
+        walk: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
+        return await self._drive(walk, self.transport.open)
 
     def answer_sync(self) -> Done[Answer]:
         """`answer` for a thread without an event loop."""
@@ -72,7 +71,7 @@ class Dispatch:
         self.walk = walk
 
         async def ask(call: Call) -> Reply[T]:
-            chat = for_candidate(self.job.chat, call)
+            chat = for_candidate(self.planned.chat, call)
             try:
                 return await self._try(call, chat, send)
             except UnreadableError:  # the bytes went away after the plan was made: the model is told so instead
@@ -82,21 +81,21 @@ class Dispatch:
 
     async def _try(self, call: Call, chat: ChatRequest, send: Send[T]) -> Reply[T]:
         """One call of one candidate."""
-        to = self.job.receiver(call.candidate.index)
+        to = self.planned.receiver(call.candidate.index)
         prepared = await self._prepared(chat, to, call)
         if isinstance(prepared, CannotRead):
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
-        outcome = await send(prepared, to, call.timeouts, self.job.proxy(call.candidate.provider))
-        dropped = prepared.request.dropped_params + left_out(self.job.chat, call)
+        outcome = await send(prepared, to, call.timeouts, self.planned.proxy(call.candidate.provider))
+        dropped = prepared.request.dropped_params + left_out(self.planned.chat, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
     async def _prepared(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
         """Prepared here, or in a thread when files may be read or stored."""
-        work = partial(prepared_for, self.job, chat, to, call)
-        if not self.job.has_files:
+        work = partial(prepare_for, self.planned, chat, to, call)
+        if not self.planned.has_files:
             return work()
-        return await (sync_to_async(in_line(work))() if self.job.keep else asyncio.to_thread(work))
+        return await (sync_to_async(in_line(work))() if self.planned.keep else asyncio.to_thread(work))
 
 
 __all__ = ["Dispatch", "surroundings"]

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, summary
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer, Failure, Fault
-from capabilities.core.worded import worded
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.chain import OK, Attempt, Call, Done, PlannedCandidate, Reply, Timeouts, cut_short
@@ -24,61 +22,14 @@ from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import FallbackRun, RunContext
+from routing_admin.core.fallback.scripts import SCRIPTED, Script
 from routing_admin.core.fallback.trial import Trial
 from routing_admin.core.planning.params import for_candidate, left_out
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.prepare import prepared_for
+from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.dispatch.send import surroundings
 
 NOT_REACHED = "not_reached"
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptedOutcome:
-    """One scripted outcome: what comes back (None: an answer) after so many seconds; `cut` breaks a stream later."""
-
-    failure: Failure | None = None
-    seconds: float = 0.8
-    cut: Failure | None = None
-
-
-def _status(status: int, fault: Fault, message: str, seconds: float = 0.2, **more: Any) -> ScriptedOutcome:
-    return ScriptedOutcome(Failure(fault, message, status, **more), seconds)
-
-
-WORDS: Mapping[str, ScriptedOutcome] = MappingProxyType(
-    {
-        "200": ScriptedOutcome(),
-        "400": _status(400, Fault.HTTP_400, worded("the request is not valid")),
-        "context": _status(400, Fault.CONTEXT_LENGTH, worded("the request is longer than the model's context")),
-        "parameter": _status(
-            400, Fault.UNSUPPORTED_PARAMETER, worded("temperature is not supported"), param="temperature"
-        ),
-        "cannot_read": _status(400, Fault.CAPABILITY_MISMATCH, worded("this model takes no images"), param="vision"),
-        "401": _status(401, Fault.HTTP_401, worded("the key is not valid")),
-        "402": _status(402, Fault.HTTP_402, worded("the balance is used up")),
-        "403": _status(403, Fault.HTTP_403, worded("not allowed")),
-        "404": _status(404, Fault.HTTP_404, worded("there is no such model")),
-        "413": _status(413, Fault.HTTP_413, worded("the request is too large")),
-        "429": _status(429, Fault.HTTP_429, worded("too many requests")),
-        "429_wait": _status(429, Fault.HTTP_429, worded("too many requests; come back in a minute"), retry_after=60.0),
-        "quota": _status(429, Fault.HTTP_429_QUOTA, worded("the quota is used up")),
-        "500": _status(500, Fault.HTTP_500, worded("an error inside")),
-        "503": _status(503, Fault.HTTP_503, worded("unavailable")),
-        "529": _status(529, Fault.HTTP_529, worded("overloaded")),
-        "timeout": ScriptedOutcome(Failure(Fault.READ_TIMEOUT, worded("no answer in time")), 120.0),
-        "refused": ScriptedOutcome(Failure(Fault.CONNECT_REFUSED, worded("nothing listens there")), 0.01),
-        "html": _status(200, Fault.BAD_CONTENT_TYPE, worded("an HTML page instead of an answer")),
-        "empty": _status(200, Fault.EMPTY_CONTENT, worded("an answer without a word")),
-        "cut": ScriptedOutcome(
-            seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, worded("the stream ended without saying why"))
-        ),
-    }
-)
-"""Every outcome a simulation can be told to have, by the word its page uses."""
-
-Script = Mapping[int, Sequence[str]]
-"""By place in the chain, the words of its tries in order; the last is repeated, none means `200`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +60,7 @@ class Stop:
 class Simulated:
     """The whole: every candidate of the chain, and what the caller gets. `status` and `code` as CONTRACT §6 says."""
 
-    job: PlannedRequest
+    planned: PlannedRequest
     stops: tuple[Stop, ...]
     status: int
     code: str
@@ -138,7 +89,7 @@ class _Clock:
 class _Play:
     """The walk with its script."""
 
-    job: PlannedRequest
+    planned: PlannedRequest
     script: Script
     memory: Memory
     clock: _Clock
@@ -153,16 +104,16 @@ class _Play:
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[index] = prepared
         words = self.script.get(index) or ("200",)
-        word = WORDS[words[min(call.try_number, len(words)) - 1]]
+        word = SCRIPTED[words[min(call.try_number, len(words)) - 1]]
         self.clock.sleep(min(word.seconds, call.timeouts.first_content))
-        self.cut = word.cut if self.job.stream else None
+        self.cut = word.cut if self.planned.stream else None
         outcome = word.failure or Answer(f"{call.candidate.name} answers here.")
-        dropped = prepared.request.dropped_params + left_out(self.job.chat, call)
+        dropped = prepared.request.dropped_params + left_out(self.planned.chat, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:
         """The candidate's request, by the function that dispatches."""
-        return prepared_for(self.job, for_candidate(self.job.chat, call), self.job.receiver(index), call)
+        return prepare_for(self.planned, for_candidate(self.planned.chat, call), self.planned.receiver(index), call)
 
 
 def simulate(
@@ -177,30 +128,30 @@ def simulate(
     assume_usable: bool = False,
     memory: Memory | None = None,
 ) -> Simulated:
-    """The course of a request along a route. Raises `KeyError` for a word that is not in `WORDS`.
+    """The course of a request along a route. Raises `KeyError` for a word that is not in `SCRIPTED`.
 
     `assume_usable` passes over missing keys and forbidden origins, so that a chain can be tried before keys are there.
     `memory` is what is known of refusals before it, by default what this process has learnt; it learns nothing here.
     """
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
-    job = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
+    planned = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
     known = (surroundings().memory if memory is None else memory).copied(clock)
-    play = _Play(job, _checked(script or {}), known, clock)
+    play = _Play(planned, _checked(script or {}), known, clock)
     run_context = RunContext(clock, lambda: 0.5, LocalCooldowns(clock), known)
-    walk: FallbackRun[Answer] = FallbackRun(job.plan, run_context, stream=stream)
+    walk: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
         done = drive(walk, play.call, play.clock.sleep)
     except RouterError as error:
         stops = _stops(play, error.attempts)
-        return Simulated(job, stops, error.status, error.code, error.message, None, play.clock.now * 1000)
+        return Simulated(planned, stops, error.status, error.code, error.message, None, play.clock.now * 1000)
     return _answered(play, done)
 
 
 def _checked(script: Script) -> Script:
     for words in script.values():
         for word in words:
-            WORDS[word]
+            SCRIPTED[word]
     return script
 
 
@@ -208,16 +159,16 @@ def _answered(play: _Play, done: Done[Answer]) -> Simulated:
     took = play.clock.now * 1000
     if play.cut is None:
         stops = _stops(play, done.attempts)
-        return Simulated(play.job, stops, 200, OK, done.answer.text, done.candidate, took)
+        return Simulated(play.planned, stops, 200, OK, done.answer.text, done.candidate, took)
     attempts = (*done.attempts[:-1], cut_short(done.attempts[-1], play.cut, done.attempts[-1].duration_ms))
     code = caller_of(play.cut)[1]
-    return Simulated(play.job, _stops(play, attempts), 200, code, play.cut.message, done.candidate, took)
+    return Simulated(play.planned, _stops(play, attempts), 200, code, play.cut.message, done.candidate, took)
 
 
 def _stops(play: _Play, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:
     return tuple(
         _stop(play, candidate, attempts[at] if at < len(attempts) else None)
-        for at, candidate in enumerate(play.job.plan.candidates)
+        for at, candidate in enumerate(play.planned.plan.candidates)
     )
 
 
@@ -225,12 +176,12 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
     """The candidate with its payload, prepared now where it was not called."""
     outcome = attempt.outcome if attempt else NOT_REACHED
     reason = (attempt.error if attempt else None) or candidate.skip_detail
-    if play.job.state.configuration.provider(candidate.provider) is None:
+    if play.planned.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
     unasked = Trial.remembering(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, unasked.call(Timeouts()))
-    to = play.job.receiver(index)
+    to = play.planned.receiver(index)
     if isinstance(prepared, CannotRead):
         why = reason or prepared.reason.sentence()
         return Stop(candidate, outcome, attempt, None, (prepared.delivery,), to.protocol.name, reason=why)

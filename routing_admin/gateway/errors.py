@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,7 @@ import orjson
 from django.http import HttpResponse
 
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.core.fallback.errors import RouterError
-from routing_admin.server.draining import DrainingError
+from routing_admin.core.fallback.errors import RouterError, retry_headers
 
 TYPES: Mapping[int, str] = {
     401: "authentication_error",
@@ -91,14 +89,6 @@ def response_of(error: GatewayError, request_id: str) -> HttpResponse:
     if error.status == 401:
         response.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
     return response
-
-
-def retry_headers(error: GatewayError | RouterError | DrainingError) -> dict[str, str]:
-    """Whether a client should try again by itself, and after how many whole seconds where that is known."""
-    told = {"x-should-retry": "true" if error.should_retry else "false"}
-    if error.status in (429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
-        told["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
-    return told
 
 
 def json_response(value: Any, status: int = 200) -> HttpResponse:

@@ -19,7 +19,7 @@ from capabilities.translated import read_again, translate_sentence
 from routing_admin.configuration.snapshot import KEY_SENTENCES
 from routing_admin.core.fallback.chain import SKIP_SENTENCES
 from routing_admin.core.fallback.errors import EXHAUSTED, OUT_OF_TIME, REFUSED
-from routing_admin.dispatch.simulation import WORDS
+from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.upstream.faults import SENTENCES as FAULTS
 
 PROTOCOLS = (
@@ -75,8 +75,8 @@ TEMPLATES = tuple(
         origins.UNUSABLE,
         *origins.REASONS,
         *DELIVERY.values(),
-        *(word.failure.message for word in WORDS.values() if word.failure),
-        *(word.cut.message for word in WORDS.values() if word.cut),
+        *(word.failure.message for word in SCRIPTED.values() if word.failure),
+        *(word.cut.message for word in SCRIPTED.values() if word.cut),
     )
 )
 """Everything of ours that a log can hold; a `Worded` template compares as its text."""

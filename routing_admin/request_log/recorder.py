@@ -1,29 +1,23 @@
-"""From a request's course to its entry in the journal, whoever sent it."""
+"""What becomes known of a request on its way, until its end is told to the journal, once."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
+from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.message import ChatRequest
 from capabilities.core.providers.redaction import redact
 from capabilities.core.wire import Answer
-from routing_admin.core.fallback.chain import Attempt, Done
-from routing_admin.core.fallback.errors import RouterError
-from routing_admin.dispatch.plan import PlannedRequest
-from routing_admin.dispatch.send import Dispatch
+from routing_admin.core.fallback.chain import Attempt, Plan
 from routing_admin.request_log.journal import Journal, RequestFacts, entry_of
 from routing_admin.request_log.journal import journal as this_process
 from routing_admin.request_log.recorded_bodies import body_of
-from routing_admin.server.draining import DrainingError, draining
-from routing_admin.upstream import Stream, run_sync
-
-T = TypeVar("T")
 
 BROKEN = "internal_error"
 UNAVAILABLE = "unavailable"
@@ -34,29 +28,25 @@ LEFT_STATUS = 499
 
 
 class RequestRecorder:
-    """One request as it will stand in the log; `end` tells it, once."""
+    """One request as it will stand in the log; `end` writes it, once."""
 
     def __init__(self, request_id: str, surface: str, journal: Journal = this_process) -> None:
         self._seen = RequestFacts(request_id, timezone.now(), surface)
         self._began = time.monotonic()
         self._journal = journal
-        self._told = False
-        self._job: PlannedRequest | None = None
+        self._ended = False
+        self._words: ChatRequest | None = None
 
     def knows(self, **facts: Any) -> None:
         """Further facts, by the names of `RequestFacts`."""
         self._seen = replace(self._seen, **facts)
 
-    def job(self, job: PlannedRequest, task_type: str) -> None:
-        """What was decided about it."""
-        self._job = job
-        self.knows(
-            task_type=task_type,
-            matched=job.plan.matched,
-            language=job.plan.language,
-            stream=job.stream,
-            revision=job.state.revision,
-        )
+    def decided(
+        self, plan: Plan, *, task_type: str, stream: bool, revision: int | None, words: ChatRequest | None
+    ) -> None:
+        """What was decided about it; `words` is the request where its words are recorded, else None."""
+        self._words = words
+        self.knows(task_type=task_type, matched=plan.matched, language=plan.language, stream=stream, revision=revision)
 
     def first_content(self) -> None:
         """The first content is there, now."""
@@ -69,57 +59,19 @@ class RequestRecorder:
     def end(
         self,
         attempts: Sequence[Attempt] = (),
-        dispatch: Dispatch | None = None,
+        prepared: Mapping[int, Prepared] | None = None,
         answer: Answer | None = None,
         **facts: Any,
     ) -> None:
-        """Queues the entry; the first end is the one that counts. The words go in only where they are recorded."""
-        if self._told:
+        """Queues the entry; only the first end counts. `prepared` is what each candidate was sent, by its place."""
+        if self._ended:
             return
-        self._told = True
+        self._ended = True
         facts = {**facts, "error": redact(facts.get("error", ""))}
-        if self._job is not None and self._job.state.record_bodies:
-            facts["body"] = body_of(self._job.chat, answer)
+        if self._words is not None:
+            facts["body"] = body_of(self._words, answer)
         self.knows(duration_ms=self.elapsed_ms(), **facts)
-        self._journal.record(entry_of(self._seen, attempts, dispatch.prepared if dispatch else None))
-
-
-async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Answer]:
-    """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; told too."""
-    done = await _recorded(dispatch.answer(), dispatch, recorder)
-    recorder.end(done.attempts, dispatch, done.answer, usage=done.answer.usage)
-    return done
-
-
-async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Stream]:
-    """The stream at its first content; its end is the caller's to tell. Raises `RouterError`, which is told."""
-    done = await _recorded(dispatch.open(), dispatch, recorder)
-    recorder.first_content()
-    return done
-
-
-def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Answer]:
-    """`record_answer` for a thread without an event loop."""
-    return run_sync(record_answer(dispatch, recorder))
-
-
-async def _recorded(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
-    """What a walk gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
-    try:
-        async with draining.limit():
-            return await work
-    except RouterError as error:
-        recorder.end(error.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
-        raise
-    except DrainingError as error:
-        recorder.end(dispatch.attempts, dispatch, outcome=error.code, status=error.status, error=error.message)
-        raise
-    except asyncio.CancelledError:
-        recorder.end(dispatch.attempts, dispatch, outcome=LEFT, status=LEFT_STATUS)
-        raise
-    except Exception as error:
-        recorder.end(dispatch.attempts, dispatch, **fault_of(error))
-        raise
+        self._journal.record(entry_of(self._seen, attempts, prepared))
 
 
 def fault_of(error: Exception) -> dict[str, Any]:

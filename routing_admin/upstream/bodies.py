@@ -72,7 +72,7 @@ class Plain:
         self._unpack = _unpacker(encoding)
 
     def feed(self, block: bytes) -> bytes:
-        """The plain bytes of this block; raises `AnswerTooLargeError` beyond the bound, `BadEncodingError` when broken."""
+        """This block's plain bytes; raises `AnswerTooLargeError` beyond the bound, `BadEncodingError` when broken."""
         if self._unpack is None:
             plain = block
         else:

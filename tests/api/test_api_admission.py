@@ -15,7 +15,7 @@ from capabilities.actions import revoke_key
 from capabilities.api.calls import Needs, depth_over
 from capabilities.models import AgentKey
 from capabilities.ports import SYSTEM
-from routing_admin.agents_api.routing import agents_api
+from routing_admin.agents_api.assembly import agents_api
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.bench_data_plane`: calls per second through `/v1`, beside the same calls straight to the upstream.
+"""`python -m tests.bench.bench_data_plane`: calls per second through `/v1`, and straight to the upstream.
 
 A server of its own with the fault lab as its provider, keys, adaptation and journal on; so many callers keep one
 connection each. Ratios of one run mean something, numbers of different machines or moments do not.

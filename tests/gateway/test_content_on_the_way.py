@@ -83,11 +83,11 @@ def test_what_is_previewed_is_what_is_sent(key, name):
     assert set(shown) == {service.id for service in state.configuration.services}
     for service in state.configuration.services:
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
-        job = plan_request(state, route, request_for(stored(row)), unusable={})
-        way = Script()
-        dispatch = Dispatch(job, way)
+        planned = plan_request(state, route, request_for(stored(row)), unusable={})
+        transport = Script()
+        dispatch = Dispatch(planned, transport)
         dispatch.answer_sync()
-        messages = way.given[0]["messages"]
+        messages = transport.given[0]["messages"]
         assert messages[0]["role"] == "system"
         assert messages[1:] == shown[service.id].payload["messages"]
         assert dispatch.prepared[0].deliveries[0].delivery.outcome is shown[service.id].outcome
@@ -97,11 +97,11 @@ def test_a_model_that_cannot_read_what_it_was_said_to_gets_the_description_in_th
     """The same candidate once more with the picture described; another candidate would still get the picture."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
-    way = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
-    done = Dispatch(plan_request(state, route, request_for(stored(row))), way).answer_sync()
-    assert "<" in json.dumps(way.given[0])
-    assert f"{len(PNG)} bytes" in json.dumps(way.given[0])
-    assert row.ref in json.dumps(way.given[1])
+    transport = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
+    done = Dispatch(plan_request(state, route, request_for(stored(row))), transport).answer_sync()
+    assert "<" in json.dumps(transport.given[0])
+    assert f"{len(PNG)} bytes" in json.dumps(transport.given[0])
+    assert row.ref in json.dumps(transport.given[1])
     assert done.attempts[0].adaptation == "image=described"
 
 
@@ -110,11 +110,11 @@ def test_a_candidate_that_would_only_get_words_is_skipped_where_the_route_says_n
     state, row = snapshot.current(), artifact("dot.png")
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
-    way = Script()
-    done = Dispatch(plan_request(state, route, request_for(stored(row))), way).answer_sync()
+    transport = Script()
+    done = Dispatch(plan_request(state, route, request_for(stored(row))), transport).answer_sync()
     assert [one.outcome for one in done.attempts] == ["skipped_cannot_read", "ok"]
     assert "vision" in (done.attempts[0].error or "")
-    assert [given["model"] for given in way.given] == ["echo-vision"]
+    assert [given["model"] for given in transport.given] == ["echo-vision"]
 
 
 def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
@@ -136,10 +136,10 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
     text, vision = CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision")
     payloads = {}
     for chain in ((text, vision), (vision, text)):
-        way = Script([Failure(Fault.HTTP_529, "overloaded", 529)])
+        transport = Script([Failure(Fault.HTTP_529, "overloaded", 529)])
         route = RouteSpec("draft", chain)
-        Dispatch(plan_request(state, route, chat), way).answer_sync()
-        for given in way.given:
+        Dispatch(plan_request(state, route, chat), transport).answer_sync()
+        for given in transport.given:
             payloads.setdefault(given["model"], []).append(given)
         surroundings.cache_clear()
     assert all(one == other for one, other in payloads.values())

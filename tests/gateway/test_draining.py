@@ -15,12 +15,13 @@ from capabilities.core.wire import Delta, StreamEvent
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.recorded import record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.gateway.chat.chat import ChatStream
 from routing_admin.gateway.chat.rendering import Chunks
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.recorder import RequestRecorder, record_stream
+from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.draining import Draining, DrainingError, draining
 from routing_admin.upstream import Stream
 from tests.gateway.plane import install, logged
@@ -90,10 +91,10 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
     state = await sync_to_async(snapshot.current)()
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))
     chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
-    job = await sync_to_async(plan_request)(state, route, chat, stream=True)
+    planned = await sync_to_async(plan_request)(state, route, chat, stream=True)
     recorder = RequestRecorder("drained-one", "v1", journal)
-    recorder.job(job, "draft")
-    dispatch = Dispatch(job, Endless())
+    record_plan(recorder, planned, "draft")
+    dispatch = Dispatch(planned, Endless())
     done = await record_stream(dispatch, recorder)
     flow = ChatStream(done, dispatch, recorder, Chunks("echo-text"), "drained-one").events()
     assert key

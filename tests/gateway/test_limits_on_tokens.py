@@ -100,10 +100,10 @@ def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
     """A refusal comes before the stream, which then runs under the other name."""
     plane.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
-    job = plan_request(snapshot.current(), route, HELLO, stream=True)
+    planned = plan_request(snapshot.current(), route, HELLO, stream=True)
 
     async def words() -> str:
-        done = await Dispatch(job, run_context=plane.stage.surroundings).open()
+        done = await Dispatch(planned, run_context=plane.stage.surroundings).open()
         return "".join([event.text async for event in done.answer if isinstance(event, Delta)])
 
     assert run_sync(words()) == "You said: hello"

@@ -11,9 +11,10 @@ from capabilities.models import Provider
 from capabilities.ports import ports
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.simulation import NOT_REACHED, WORDS, simulate
+from routing_admin.dispatch.simulation import NOT_REACHED, simulate
 from routing_admin.gateway.media import inline
 from routing_admin.upstream import configured_upstream, run_sync
 from tests.gateway.plane import PNG, install
@@ -52,7 +53,7 @@ def test_a_draft_chain_is_walked_by_the_clock_alone(state):
     assert f"<{len(PNG)} bytes>" in repr(found.stops[1].payload)
 
 
-@pytest.mark.parametrize("word", sorted(WORDS))
+@pytest.mark.parametrize("word", sorted(SCRIPTED))
 def test_every_word_has_an_end_that_the_caller_sees(state, word):
     """Whatever is scripted, the simulation ends as the plane would: an answer, or a status and a code."""
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
@@ -81,9 +82,9 @@ def test_what_is_simulated_is_what_is_sent(state):
     for service in state.configuration.services:
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
         shown = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
-        way = Recorder()
-        Dispatch(plan_request(state, route, LOOK, unusable={}), way).answer_sync()
-        assert way.given == [shown]
+        transport = Recorder()
+        Dispatch(plan_request(state, route, LOOK, unusable={}), transport).answer_sync()
+        assert transport.given == [shown]
 
 
 def test_an_unknown_word_is_refused_before_anything_happens(state):

@@ -26,7 +26,7 @@ Script = Mapping[str, "str | int | Iterable[str | int]"]
 class Received:
     """One request as it arrived, what was played, and how it ended; times are `time.monotonic()` seconds.
 
-    `closed_at` is when the caller closed its socket during the scenario (None if it did not), `sent` the bytes that went
+    `closed_at` is when the caller closed its socket meanwhile (None if it did not), `sent` the bytes that went
     out, `done` whether the scenario is over.
     """
 

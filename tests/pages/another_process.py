@@ -19,7 +19,7 @@ import django
 django.setup()
 from capabilities.ports import Actor
 from routing_admin.actions import save_route
-from routing_admin.core.configuration import CandidateSpec
+from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import TaskRoute
 print("ready", flush=True)
 for line in sys.stdin:

@@ -27,9 +27,9 @@ from routing_admin.actions import import_configuration
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.planning.params import for_candidate
-from routing_admin.dispatch.prepare import prepared_for
+from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.models import RequestLog
-from routing_admin.views.requests.send import job_of
+from routing_admin.views.requests.send import planned_request
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"
@@ -303,9 +303,9 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
     row, state = stored(), snapshot.current()
     spec = state.configuration.service(service_of(service))
     assert spec is not None
-    job = job_of(state, row, spec, "en")
-    call = Call(job.plan.candidates[0], 1, job.plan.timeouts)
-    prepared = prepared_for(job, for_candidate(job.chat, call), job.receiver(0), call)
+    planned = planned_request(state, row, spec, "en")
+    call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
+    prepared = prepare_for(planned, for_candidate(planned.chat, call), planned.receiver(0), call)
     shown = next(each for each in preview(row, language="en").deliveries if each.service_id == spec.id)
     assert isinstance(prepared, Prepared)
     assert (shown.payload, shown.bytes) == (prepared.request.elided(), prepared.request.content_length)

@@ -248,7 +248,7 @@ def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
 
 
 @pages
-@pytest.mark.parametrize("word", sorted(logged_sentences.WORDS))
+@pytest.mark.parametrize("word", sorted(logged_sentences.SCRIPTED))
 def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
     """Whatever a candidate is told to do."""
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]

@@ -18,7 +18,7 @@ from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
-from routing_admin.request_log.search import KEYS, PAGE, parse
+from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
 from routing_admin.request_log.story import meaning, steps, story, tracks, translated
 from routing_admin.views.requests.pages import content_of
 
@@ -29,7 +29,7 @@ VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).
 @given(st.dictionaries(st.sampled_from(["task", "provider", "model", "agent"]), VALUES))
 def test_a_search_written_down_is_read_back_as_it_was(said: dict[str, str]) -> None:
     """parse(written(search)) = search, whatever the values hold."""
-    search = search.Search(tuple(said.items()))
+    search = Search(tuple(said.items()))
     assert parse(search.written(), NOW) == search
 
 
@@ -151,7 +151,7 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(client: Client) -> No
     search, seen, before = parse(""), [], ""
     pages = []
     while True:
-        found = search.find(search, before)
+        found = find(search, before)
         pages.append(found)
         seen += [row.pk for row in found.rows]
         if not found.older:
@@ -159,10 +159,10 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(client: Client) -> No
         before = found.older
     assert seen == everything
     assert [len(page.rows) for page in pages] == [PAGE, PAGE, 20]
-    back = search.find(search, after=pages[1].newer)
+    back = find(search, after=pages[1].newer)
     assert [row.pk for row in back.rows] == everything[:PAGE]
     assert not back.newer
-    assert search.find(search, before="nonsense").rows == pages[0].rows
+    assert find(search, before="nonsense").rows == pages[0].rows
 
 
 def test_the_list_asks_as_often_for_thirty_as_for_three(client: Client, django_assert_num_queries: Any) -> None:

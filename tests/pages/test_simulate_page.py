@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from artifacts.actions import delete_artifacts, store_bytes
 from capabilities.ports import SYSTEM
+from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.demo import load as demo
-from routing_admin.dispatch.simulation import WORDS
 from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision, TaskRoute
 from routing_admin.request_log.journal import journal
 from routing_admin.views.simulate.pages import word_of
@@ -57,7 +57,7 @@ def walk(client: Client, data: dict[str, Any], address: str = PAGE) -> Any:
 
 def test_every_outcome_can_be_chosen() -> None:
     """The page's choice is the simulation's vocabulary, word for word."""
-    assert set(OUTCOMES) == set(WORDS)
+    assert set(OUTCOMES) == set(SCRIPTED)
 
 
 def test_the_walk_goes_on_where_the_policy_says_so(admin_client: Client) -> None:

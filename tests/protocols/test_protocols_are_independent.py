@@ -13,33 +13,36 @@ from capabilities.core.wire import Failure, Fault, Finish, Target
 from tests.protocols.test_echo_provider import CHAT
 
 FOLDER = Path(protocols.__file__).parent
+PACKAGE = protocols.__name__
 VENDORS = ("openai", "anthropic", "gemini", "echo")
+SHARED = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
 
 
 def imported(path: Path) -> set[str]:
-    """The modules of the folder that a file imports."""
+    """The rooms and modules of the folder that a file imports, by their first name below it."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("capabilities.core.protocols"):
-            found.add((node.module or "").rpartition(".")[2])
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{PACKAGE}."):
+            found.add((node.module or "").removeprefix(f"{PACKAGE}.").partition(".")[0])
+        elif isinstance(node, ast.ImportFrom) and node.module == PACKAGE:
             found |= {alias.name for alias in node.names}
     return found
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_protocol_knows_no_other(vendor: str) -> None:
-    """Neither a vendor's module, nor its replies, nor what they share imports another vendor's."""
-    others = {name for other in VENDORS if other != vendor for name in (other, f"{other}_reply")}
-    for path in FOLDER.glob(f"{vendor}*.py"):
-        assert not imported(path) & others
+    """No file of a vendor's folder imports another vendor's."""
+    files = sorted((FOLDER / vendor).glob("*.py"))
+    assert len(files) > 1
+    for path in files:
+        assert imported(path) <= {vendor} | SHARED, path.name
 
 
 def test_what_they_share_knows_none_of_them() -> None:
     """Shared pieces stand below the vendors."""
-    own = {name for vendor in VENDORS for name in (vendor, f"{vendor}_reply")}
-    for path in FOLDER.glob("*.py"):
-        if path.stem not in own and path.stem != "__init__":
-            assert not imported(path) & own, path.stem
+    assert "stream" in SHARED
+    for name in SHARED:
+        assert not imported(FOLDER / f"{name}.py") & set(VENDORS), name
 
 
 @pytest.mark.parametrize("name", list(PROTOCOLS))

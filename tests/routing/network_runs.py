@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Answer, Failure, StreamEvent, Target, UpstreamRequest, WireProtocol
 from routing_admin.core.fallback.chain import Call, Done, Plan, PlannedCandidate, Timeouts
@@ -16,15 +16,13 @@ from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.upstream import Stream, Upstream
 from tests.routing.scripted_runs import RealClock, Stage
 
-CLASSES = {"openai": "OpenAI", "anthropic": "Anthropic", "gemini": "Gemini", "echo": "Echo"}
 QUICK = Timeouts(connect=1, first_content=0.5, between=0.6, total=5)
 HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),), temperature=0.5)
 
 
 def protocol(name: str) -> WireProtocol:
     """The protocol of that name."""
-    made: WireProtocol = getattr(import_module(f"capabilities.core.protocols.{name}"), CLASSES[name])()
-    return made
+    return PROTOCOLS[name]
 
 
 @dataclass

@@ -10,10 +10,11 @@ from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
 from routing_admin.core.planning.params import Params
 from routing_admin.core.planning.plan import RoutingQuery, make_plan, resolve_route
-from routing_admin.core.seeds.router import LLMRequest, LLMRouter, MissingConfigurationError, configuration_from_env
+from routing_admin.core.seeds.router import LLMRequest, LLMRouter
 from tests.routing.scripted_runs import (
     TASKS,
     FakeUpstream,

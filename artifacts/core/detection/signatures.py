@@ -2,7 +2,7 @@
 
 A row proves its type when its fixed bytes stand there and the structure behind them is valid (decision 3);
 with the fixed bytes alone, or in a row without a structure, it only hints. `family` names the container whose inside
-decides (artifacts/core/detection/containers.py), `also` the types that begin with the very same bytes, `textual` the formats that
+decides (`containers.py`), `also` the types that begin with the very same bytes, `textual` the formats that
 may be clean text throughout: for all others clean text behind the fixed bytes means that the bytes are words.
 """
 

@@ -1,6 +1,6 @@
 """The configuration as rows: reading all of them into one value, and making the rows say what a value says.
 
-Together with `core/configuration/as_json.py` this is idea 7 of the architecture: rows and JSON are two forms of one value.
+Together with `core/configuration/as_json.py`: rows and JSON are two forms of one value.
 """
 
 from routing_admin.configuration.rows.reading import read

@@ -1,4 +1,4 @@
-"""What differs between two configurations: as values, in sentences, and as two texts side by side.
+"""What differs between two configurations: as values and in sentences.
 
 A change names the thing and the field, so that a page can say it in another language; no key is ever in it, only
 whether there is one and which variable names it.
@@ -6,7 +6,6 @@ whether there is one and which variable names it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +15,6 @@ from routing_admin.core.configuration.as_json import to_json
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
 from routing_admin.core.documents.json_path import child, write_document
 from routing_admin.core.documents.kept_fields import same_json
-from routing_admin.core.files.exporting import routing_value, services_value
 
 
 class ChangeKind(StrEnum):
@@ -155,35 +153,3 @@ def _candidate(item: Mapping[str, Any]) -> str:
     name = item["provider"] if item["model"] is None else f"{item['provider']}/{item['model']}"
     own = {key: item[key] for key in ("temperature", "max_tokens", "extra_body") if item[key] not in (None, {})}
     return f"{name} ({', '.join(f'{key} {value}' for key, value in own.items())})" if own else name
-
-
-@dataclass(frozen=True, slots=True)
-class SideBySideRow:
-    """One row of two texts side by side: `tag` is equal, replace, delete or insert; numbers count from 1."""
-
-    tag: str
-    left_number: int | None
-    left: str
-    right_number: int | None
-    right: str
-
-
-def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Both files of both configurations, one after the other, in rows; unchanged stretches are cut to `context`."""
-    return (
-        *_rows(write_document(routing_value(old)), write_document(routing_value(new)), context),
-        *_rows(write_document(services_value(old)), write_document(services_value(new)), context),
-    )
-
-
-def _rows(before: str, after: str, context: int) -> Iterator[SideBySideRow]:
-    left, right = before.splitlines(), after.splitlines()
-    for group in difflib.SequenceMatcher(None, left, right, autojunk=False).get_grouped_opcodes(context):
-        for tag, i1, i2, j1, j2 in group:
-            for step in range(max(i2 - i1, j2 - j1)):
-                i, j = (i1 + step if i1 + step < i2 else None), (j1 + step if j1 + step < j2 else None)
-                yield SideBySideRow(tag, *_numbered(left, i), *_numbered(right, j))
-
-
-def _numbered(lines: list[str], index: int | None) -> tuple[int | None, str]:
-    return (None, "") if index is None else (index + 1, lines[index])

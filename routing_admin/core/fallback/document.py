@@ -20,7 +20,7 @@ from routing_admin.core.fallback.table import (
 
 OPENING = f"""# Faults: what can come back instead of an answer, and the one outcome each has
 
-Written from `routing_admin/core/fallback/table.py` by `python -m routing_admin.core.fallback.document > docs/faults.md`.
+Written from `routing_admin/core/fallback/table.py`: `python -m routing_admin.core.fallback.document > docs/faults.md`.
 
 A route's preset decides (`seed` is the default), and its `onError` decides otherwise, by a fault's code, a status such
 as `404`, or a group: {", ".join(f"`{group}`" for group in GROUPS)}.

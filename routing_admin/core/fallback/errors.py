@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import worded
@@ -25,6 +25,22 @@ UNCALLED = frozenset({SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLIC
 """Skips that say nothing of a provider's state and so do not colour the status of an exhausted chain."""
 
 
+class Retriable(Protocol):
+    """An error that says whether the same call can be sent again; as the caller is told."""
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+
+    @property
+    def should_retry(self) -> bool:
+        """Whether a client may send the same call again by itself."""
+
+    @property
+    def retry_after(self) -> float | None:
+        """After how many seconds; None where that is not known."""
+
+
 class RouterError(Exception):
     """A request that no provider answered; `status` and `code` are the caller's, `retry_after` in seconds."""
 
@@ -36,12 +52,6 @@ class RouterError(Exception):
         self.code = code
         self.retry_after = shortest_wait(self.attempts)
         self.should_retry = False
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers of the caller's error: whether to retry by itself, and in how many whole seconds where known."""
-        waiting = {} if self.retry_after is None else {"retry-after": str(max(1, math.ceil(self.retry_after)))}
-        return {"x-should-retry": "true" if self.should_retry else "false", **waiting}
 
     def as_json(self) -> dict[str, Any]:
         """The error as `/api/v1` writes it (CONTRACT §4); the request's id is the caller's to add."""
@@ -100,3 +110,11 @@ def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
     last = attempts[-1]
     said = failure.message or failure.fault.value
     return worded(REFUSED, name=f"{last.provider}/{last.model}", said=said)
+
+
+def retry_headers(error: Retriable) -> dict[str, str]:
+    """Whether a client should try again by itself, and after how many whole seconds where that is known."""
+    headers = {"x-should-retry": "true" if error.should_retry else "false"}
+    if error.status in (429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    return headers

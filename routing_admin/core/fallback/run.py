@@ -8,6 +8,8 @@ whatever happens to it later, no other candidate is asked.
 from __future__ import annotations
 
 import logging
+import random
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -32,7 +34,7 @@ from routing_admin.core.fallback.chain import (
     cut_short,
     skipped,
 )
-from routing_admin.core.fallback.cooldown import Cooldowns
+from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import ErrorPreset
@@ -57,6 +59,11 @@ class RunContext:
     cooldowns: Cooldowns
     memory: Memory
     budget: RetryBudget = field(default_factory=RetryBudget)
+
+
+def process_context() -> RunContext:
+    """The context of a real process: its clock, its randomness, nothing remembered yet."""
+    return RunContext(time.monotonic, random.random, LocalCooldowns(time.monotonic), Memory(time.monotonic))
 
 
 class FallbackRun(Generic[T]):

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
-from capabilities.core.providers.presets import protocol_of
 from capabilities.core.wire import Answer, Failure
 from routing_admin.core.configuration.specs import (
-    CandidateSpec,
     Configuration,
-    KeyKind,
-    KeySpec,
-    ProviderSpec,
-    RouteSpec,
 )
 from routing_admin.core.fallback.chain import Attempt, Call, Done, Plan
-from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.drivers import Outcome, drive
-from routing_admin.core.fallback.memory import Memory
-from routing_admin.core.fallback.run import FallbackRun, RunContext
+from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
+from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, for_candidate
 from routing_admin.core.planning.plan import DEFAULT_ROUTE, RoutingQuery, Unusable, make_plan, resolve_route
-
-OPENAI_URL = "https://api.openai.com/v1/chat/completions"
-
-
-class MissingConfigurationError(Exception):
-    """Neither a configuration nor a provider in the environment (MMR-E2); says which variable to set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +54,6 @@ Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
 """Asks one candidate: the call, and the request as that candidate gets it."""
 
 
-def run_context() -> RunContext:
-    """The real surroundings of this process."""
-    return RunContext(time.monotonic, random.random, LocalCooldowns(time.monotonic), Memory(time.monotonic))
-
-
 @dataclass(slots=True)
 class LLMRouter:
     """Sends requests along their routes; `unusable` names providers that cannot be called, and why."""
@@ -80,7 +61,7 @@ class LLMRouter:
     configuration: Configuration
     call: Caller
     unusable: Mapping[str, Unusable] = field(default_factory=dict)
-    surroundings: RunContext = field(default_factory=run_context)
+    surroundings: RunContext = field(default_factory=process_context)
     sleep: Callable[[float], object] = time.sleep
 
     def send(self, request: LLMRequest) -> LLMResponse:
@@ -110,28 +91,6 @@ class LLMRouter:
         return cls(configuration_from_env(env), call)
 
 
-def configuration_from_env(env: Mapping[str, str]) -> Configuration:
-    """One provider and the route `default` from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT, LLM_MODEL.
-
-    The key stays in the environment: the configuration names its variable. Raises `MissingConfigurationError`
-    without `LLM_API_KEY`.
-    """
-    if not env.get("LLM_API_KEY"):
-        raise MissingConfigurationError(
-            "No routing configuration was found and LLM_API_KEY is not set. "
-            "Set LLM_ROUTING_CONFIG to a llm-routing.json, or LLM_API_KEY (and LLM_PROVIDER, LLM_ENDPOINT, LLM_MODEL)."
-        )
-    name, endpoint = env.get("LLM_PROVIDER") or "openai", env.get("LLM_ENDPOINT") or OPENAI_URL
-    provider = ProviderSpec(
-        name,
-        endpoint,
-        env.get("LLM_MODEL") or "gpt-4",
-        protocol_of(endpoint),
-        key=KeySpec(KeyKind.ENV, variable="LLM_API_KEY"),
-    )
-    return Configuration((provider,), routes=(RouteSpec(DEFAULT_ROUTE, (CandidateSpec(name),)),))
-
-
 def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
     """The canonical request for one candidate: directive, prompts, and the parameters in effect for it."""
     system = (Message(Role.SYSTEM, (TextPart(request.system_prompt),)),) if request.system_prompt else ()
@@ -146,4 +105,4 @@ def _response(plan: Plan, done: Done[Answer]) -> LLMResponse:
     )
 
 
-__all__ = ["Failure", "LLMRequest", "LLMResponse", "LLMRouter", "MissingConfigurationError"]
+__all__ = ["Failure", "LLMRequest", "LLMResponse", "LLMRouter"]

@@ -25,6 +25,7 @@ from routing_admin.core.fallback.run import stream_ended
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.databases.router import renew_connections
 from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway import naming
 from routing_admin.gateway.admission import actor_for, admitted, async_endpoint
@@ -33,14 +34,7 @@ from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.chat.rendering import Chunks, completion, event
 from routing_admin.gateway.errors import GatewayError, body_of, json_response, of_router
 from routing_admin.gateway.media import keeper
-from routing_admin.request_log.recorder import (
-    LEFT,
-    LEFT_STATUS,
-    RequestRecorder,
-    fault_of,
-    record_answer,
-    record_stream,
-)
+from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, fault_of
 from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
 from routing_admin.server.request_id import request_id_of
 from routing_admin.upstream import Stream
@@ -63,7 +57,7 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
     recorder = RequestRecorder(request_id_of(request), "v1")
     try:
         ready = await _off_the_loop(request, recorder)
-        work = _stream if ready.dispatch.job.stream else _whole
+        work = _stream if ready.dispatch.planned.stream else _whole
         return await work(request, ready, recorder)
     except DrainingError as error:
         raise drained(error) from None
@@ -106,7 +100,7 @@ def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
         asked = parse(read_object(request), RowStore(principal.agent).part)
         recorder.knows(asked_model=asked.model or f"task:{asked.task_type}", stream=asked.stream)
         named = _named(state, asked.model, asked.task_type)
-        job = plan_request(
+        planned = plan_request(
             state,
             named.route,
             asked.chat,
@@ -120,8 +114,8 @@ def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
     except GatewayError as error:
         recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
-    recorder.job(job, named.task_type)
-    return Ready(Dispatch(job), asked.include_usage)
+    record_plan(recorder, planned, named.task_type)
+    return Ready(Dispatch(planned), asked.include_usage)
 
 
 def _named(state: snapshot.Snapshot, model: str, task_type: str | None) -> naming.Named:
@@ -212,7 +206,7 @@ class ChatStream:
 
     def _event(self, each: StreamEvent) -> bytes:
         if isinstance(each, Delta):
-            if self.dispatch.job.state.record_bodies:
+            if self.dispatch.planned.state.record_bodies:
                 self.heard.append(each.text)
             return self.chunks.delta(each)
         self.finished = True
@@ -232,15 +226,19 @@ class ChatStream:
         return (*self.done.attempts[:-1], cut_short(self.done.attempts[-1], self.failure, took))
 
     def _tell(self) -> None:
-        job, took = self.dispatch.job, self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
-        attempts = stream_ended(self.done, self.failure, took, job.plan, self.dispatch.run_context)
+        planned, took = self.dispatch.planned, self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
+        attempts = stream_ended(self.done, self.failure, took, planned.plan, self.dispatch.run_context)
         answer = Answer("".join(self.heard))
         if self.failure is not None:
             code = caller_of(self.failure)[1]
-            self.recorder.end(attempts, self.dispatch, answer, outcome=code, status=200, error=self.failure.message)
+            self.recorder.end(
+                attempts, self.dispatch.prepared, answer, outcome=code, status=200, error=self.failure.message
+            )
         elif self.drained:
-            self.recorder.end(attempts, self.dispatch, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE)
+            self.recorder.end(
+                attempts, self.dispatch.prepared, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE
+            )
         elif self.finished:
-            self.recorder.end(attempts, self.dispatch, answer, outcome=OK, usage=self.usage)
+            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=OK, usage=self.usage)
         else:
-            self.recorder.end(attempts, self.dispatch, answer, outcome=LEFT, status=LEFT_STATUS)
+            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=LEFT, status=LEFT_STATUS)

@@ -22,11 +22,11 @@ from capabilities.views.common import say
 from routing_admin import actions
 from routing_admin.actions.importing import ImportPreview
 from routing_admin.configuration import exports, snapshot
-from routing_admin.core.configuration.diff import SideBySideRow, side_by_side
 from routing_admin.core.documents.json_lines import line_of, lines_of
 from routing_admin.core.documents.json_path import read_document
 from routing_admin.core.files.exporting import GATEWAY, Mode
 from routing_admin.core.files.importing import FileFormat, format_of
+from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
 from routing_admin.forms.configuration import LARGEST_FILE, MERGE, REPLACE, ImportForm, Sent, sent_file
 from routing_admin.views.history import phrases as words
 

@@ -24,7 +24,8 @@ from capabilities.translated import refusal_text
 from capabilities.views.common import say
 from routing_admin import actions
 from routing_admin.actions.history import configuration_at
-from routing_admin.core.configuration.diff import SideBySideRow, diff, side_by_side
+from routing_admin.core.configuration.diff import diff
+from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
 from routing_admin.models import AuditEvent, Revision
 from routing_admin.views.history import phrases as words
 

@@ -14,7 +14,8 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.providers.redaction import redact
 from capabilities.translated import join_words
-from routing_admin.core.configuration.diff import Change, ChangeKind, SideBySideRow
+from routing_admin.core.configuration.diff import Change, ChangeKind
+from routing_admin.core.files.side_by_side import SideBySideRow
 
 Text = str | Promise
 

@@ -16,8 +16,8 @@ from capabilities.access import can_edit
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.models import Installation, RequestLog
-from routing_admin.request_log import logged_sentences, search
-from routing_admin.request_log.search import Search
+from routing_admin.request_log import logged_sentences
+from routing_admin.request_log.search import KEYS, Search, find, parse, with_id
 from routing_admin.request_log.story import chips, meaning, steps, story, tracks
 
 QUICK = (
@@ -42,8 +42,8 @@ BADGE_ORDER = (
 @require_GET
 def requests(request: HttpRequest) -> HttpResponse:
     """The newest requests that match what the address says."""
-    search = search.parse(request.GET.get("q", ""))
-    found = search.find(search, request.GET.get("before", ""), request.GET.get("after", ""))
+    search = parse(request.GET.get("q", ""))
+    found = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
     rows = [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found.rows]
     typed = request.GET.get("q", "")
     context = {
@@ -54,7 +54,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "quick": [_filter(search, *one) for one in QUICK],
         "older": _address(typed, before=found.older) if found.older else "",
         "newer": _address(typed, after=found.newer) if found.newer else "",
-        "keys": search.KEYS,
+        "keys": KEYS,
         "example": EXAMPLE,
     }
     return render(request, "requests/requests.html", context)
@@ -115,7 +115,7 @@ def _kind(slot: str) -> str:
 @require_GET
 def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     """What happened to one request, why, and what to click."""
-    row = search.with_id(pk, body=can_edit(request.user))
+    row = with_id(pk, body=can_edit(request.user))
     if row is None:
         raise Http404
     walked = steps(list(row.attempts.order_by("position")))

@@ -18,9 +18,10 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
+from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.recorder import RequestRecorder, record_answer_sync
+from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.request_id import request_id_of
 
 SURFACE = "page"
@@ -36,24 +37,26 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     service = state.configuration.service(request.POST.get("service", ""))
     if service is None:
         raise Http404
-    job = job_of(state, row, service, request.POST.get("language") or None)
-    context = {"row": row, "service": service, **sent(job, request_id_of(request))}
+    planned = planned_request(state, row, service, request.POST.get("language") or None)
+    context = {"row": row, "service": service, **sent(planned, request_id_of(request))}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
 
 
-def job_of(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
+def planned_request(
+    state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None
+) -> PlannedRequest:
     """The previewed request for that one service: no directive is added, so what was shown is what is sent."""
     chat = request_for(stored(row))
     route = RouteSpec(service.id, (CandidateSpec(service.provider, service.model),))
     return replace(plan_request(state, route, chat, language=language, service=service), chat=chat)
 
 
-def sent(job: PlannedRequest, request_id: str) -> dict[str, Any]:
+def sent(planned: PlannedRequest, request_id: str) -> dict[str, Any]:
     """What came of it; the log has it before the page shows it."""
-    recorder, dispatch = RequestRecorder(request_id, SURFACE), Dispatch(job)
-    recorder.knows(asked_model=job.route.task_type)
-    recorder.job(job, "")
+    recorder, dispatch = RequestRecorder(request_id, SURFACE), Dispatch(planned)
+    recorder.knows(asked_model=planned.route.task_type)
+    record_plan(recorder, planned, "")
     try:
         done = record_answer_sync(dispatch, recorder)
     except RouterError as error:

@@ -22,11 +22,11 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
 from routing_admin.configuration.rows.writing import route_fields
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.diff import SideBySideRow, side_by_side
 from routing_admin.core.configuration.route_changes import name_of, route_changes
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import Action
+from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
 from routing_admin.core.planning.lint import Checked, lint
 from routing_admin.core.planning.plan import policy_of
 from routing_admin.dispatch.plan import unusable_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from routing_admin.core.seeds.router import OPENAI_URL
+from routing_admin.core.files.environment_provider import OPENAI_URL
 from routing_admin.environment import BASE_DIR, SETTINGS, Setting
 
 ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*$", re.MULTILINE)

@@ -24,15 +24,17 @@ from routing_admin.core.configuration.route_changes import name_of
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.core.planning.plan import DEFAULT_ROUTE
 from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.simulation import NOT_REACHED, WORDS, Simulated, simulate
+from routing_admin.dispatch.simulation import NOT_REACHED, Simulated, simulate
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import logged_sentences, search
 from routing_admin.request_log.recorded_bodies import question_of
-from routing_admin.request_log.recorder import RequestRecorder, record_answer_sync
+from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.request_id import request_id_of
 from routing_admin.views.simulate import phrases as words
 from routing_admin.views.simulate.phrases import OUTCOMES, StopView
@@ -106,7 +108,7 @@ def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool)
 def with_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]]) -> Panel:
     """The panel with an outcome for each (card, name) of a chain: what was chosen before, else an answer."""
     chosen = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in places]
-    panel.outcomes = [(card, name, word if word in WORDS else "200") for card, name, word in chosen]
+    panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in chosen]
     return panel
 
 
@@ -142,7 +144,9 @@ def walked(found: Simulated) -> Walked:
     """A simulated walk as the page shows it."""
     last = max((at for at, stop in enumerate(found.stops) if stop.attempt), default=-1)
     stops = [
-        stop_view(at, stop.candidate.name, stop.outcome, stop.attempt, stop.deliveries, found.job.chat, last=at == last)
+        stop_view(
+            at, stop.candidate.name, stop.outcome, stop.attempt, stop.deliveries, found.planned.chat, last=at == last
+        )
         for at, stop in enumerate(found.stops)
     ]
     full = [
@@ -201,11 +205,11 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
-    job = plan_request(state, route, chat_of(panel), language=panel.language or None)
-    dispatch = Dispatch(job)
+    planned = plan_request(state, route, chat_of(panel), language=panel.language or None)
+    dispatch = Dispatch(planned)
     recorder = RequestRecorder(request_id_of(request), "page")
     recorder.knows(asked_model=f"task:{route.task_type}")
-    recorder.job(job, route.task_type)
+    record_plan(recorder, planned, route.task_type)
     with ports.ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
         pass
     try:
@@ -229,7 +233,7 @@ def _sent(
         prepared = dispatch.prepared.get(at)
         deliveries = prepared.deliveries if prepared else ()
         view = stop_view(
-            at, name, attempt.outcome, attempt, deliveries, dispatch.job.chat, last=at == len(attempts) - 1
+            at, name, attempt.outcome, attempt, deliveries, dispatch.planned.chat, last=at == len(attempts) - 1
         )
         if prepared:
             size = prepared.request.content_length
@@ -292,9 +296,9 @@ def replayed(data: QueryDict, logged: RequestLog | None, route: RouteSpec) -> Qu
 
 def word_of(one: AttemptLog) -> str:
     """The scripted outcome nearest to what became of an attempt: by its fault, else by its status, else an answer."""
-    by_fault = {word.failure.fault.value: key for key, word in reversed(list(WORDS.items())) if word.failure}
+    by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}
     if one.outcome in by_fault:
         return by_fault[one.outcome]
-    if one.status is not None and str(one.status) in WORDS:
+    if one.status is not None and str(one.status) in SCRIPTED:
         return str(one.status)
     return "200" if one.outcome == OK or one.outcome in words.SKIPPED else "503"

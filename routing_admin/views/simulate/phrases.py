@@ -16,7 +16,8 @@ from capabilities.core.message import ChatRequest, TextPart
 from capabilities.core.vocabulary import Kind
 from capabilities.translated import join_words
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
-from routing_admin.dispatch.simulation import NOT_REACHED, WORDS
+from routing_admin.core.fallback.scripts import SCRIPTED
+from routing_admin.dispatch.simulation import NOT_REACHED
 from routing_admin.request_log.fault_phrases import MEANINGS
 from routing_admin.request_log.logged_sentences import LoggedSentence
 
@@ -140,4 +141,4 @@ def received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
 
 def complete() -> bool:
     """Whether every word of the simulation can be chosen."""
-    return set(OUTCOMES) == set(WORDS)
+    return set(OUTCOMES) == set(SCRIPTED)

@@ -1,14 +1,12 @@
-"""The addresses of the dashboard, of the request log, and of trying a file on a model."""
+"""Addresses of the request log, and of sending a file to a model."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, path
 
-from routing_admin.views.dashboard import page
 from routing_admin.views.requests import pages, send
 
-urlpatterns: list[URLPattern | URLResolver] = [
-    path("", page.dashboard, name="dashboard"),
+urlpatterns: list[URLPattern] = [
     path("requests/", pages.requests, name="requests"),
     path("requests/<str:pk>/", pages.request_detail, name="request"),
     path("artifacts/<str:pk>/send/", send.artifact_send, name="artifact_send"),

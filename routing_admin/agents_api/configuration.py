@@ -1,4 +1,4 @@
-"""The agents' API, put together from the apps' routers, and its calls about routes and configuration (CONTRACT §4)."""
+"""The agents' API: routes, providers, and the configuration out and in (CONTRACT §4)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
-from ninja import NinjaAPI, Router
-from ninja.openapi.schema import OpenAPISchema
+from ninja import Router
 from ninja.params.functions import Query
 
-from artifacts.api.endpoints import router as artifacts_router
 from artifacts.storage.uploads import received_files
-from capabilities.api.calls import CallError, agent_actor, answer, json_of, needs, read_body
-from capabilities.api.endpoints import router as capabilities_router
-from capabilities.api.schemas import ErrorOut
+from capabilities.api.calls import CallError, agent_actor, answer, needs, read_body
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from routing_admin.actions import import_configuration, preview_import
 from routing_admin.actions.importing import ImportPreview
-from routing_admin.agents_api.errors import details_of, with_our_errors
-from routing_admin.agents_api.llm import router as llm_router
+from routing_admin.agents_api.errors import details_of
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.diff import sentence
@@ -193,33 +188,3 @@ def revision_in(tag: str) -> int | None:
     if not word.isdigit():
         raise CallError(400, "invalid_request", "If-Match names a revision, as the ETag of GET /config does.")
     return int(word)
-
-
-class AgentsApi(NinjaAPI):
-    """The API, whose description says of every call how a refusal looks."""
-
-    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """The OpenAPI document."""
-        document = super().get_openapi_schema(**options)
-        refused = {"description": "Refused, or failed", **json_of(ErrorOut)}
-        for item in document["paths"].values():
-            for operation in item.values():
-                operation["responses"]["default"] = refused
-        return document
-
-
-def agents_api() -> NinjaAPI:
-    """The API of all apps; docs at /api/v1/docs."""
-    api = AgentsApi(
-        title="Agents' API",
-        version="1",
-        description="What agents ask: services, agents, artifacts, messages, routes. Errors all have one shape.",
-        urls_namespace="agents-api",
-        auth=needs("route"),
-    )
-    for each in (capabilities_router, artifacts_router, router, llm_router):
-        api.add_router("", each)
-    return api
-
-
-urls = with_our_errors(agents_api())

@@ -1,0 +1,68 @@
+"""A request sent and its course written down, whoever asked: the answer, or the error with every attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from capabilities.core.wire import Answer
+from routing_admin.core.fallback.chain import Done
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.dispatch.plan import PlannedRequest
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, fault_of
+from routing_admin.server.draining import DrainingError, draining
+from routing_admin.upstream import Stream, run_sync
+
+T = TypeVar("T")
+
+
+def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: str) -> None:
+    """Tells the log what was decided; the words of the request only where they are recorded."""
+    recorder.decided(
+        planned.plan,
+        task_type=task_type,
+        stream=planned.stream,
+        revision=planned.state.revision,
+        words=planned.chat if planned.state.record_bodies else None,
+    )
+
+
+async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Answer]:
+    """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; recorded too."""
+    done = await _recorded(dispatch.answer(), dispatch, recorder)
+    recorder.end(done.attempts, dispatch.prepared, done.answer, usage=done.answer.usage)
+    return done
+
+
+async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Stream]:
+    """The stream at its first content; its end is the caller's to record. Raises `RouterError`, which is recorded."""
+    done = await _recorded(dispatch.open(), dispatch, recorder)
+    recorder.first_content()
+    return done
+
+
+def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Answer]:
+    """`record_answer` for a thread without an event loop."""
+    return run_sync(record_answer(dispatch, recorder))
+
+
+async def _recorded(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
+    """What a run gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
+    sent = dispatch.prepared
+    try:
+        async with draining.limit():
+            return await work
+    except RouterError as error:
+        recorder.end(error.attempts, sent, outcome=error.code, status=error.status, error=error.message)
+        raise
+    except DrainingError as error:
+        recorder.end(dispatch.attempts, sent, outcome=error.code, status=error.status, error=error.message)
+        raise
+    except asyncio.CancelledError:
+        recorder.end(dispatch.attempts, sent, outcome=LEFT, status=LEFT_STATUS)
+        raise
+    except Exception as error:
+        recorder.end(dispatch.attempts, sent, **fault_of(error))
+        raise

@@ -1,0 +1,23 @@
+"""Addresses of signing in, of links and of users."""
+
+from __future__ import annotations
+
+from django.contrib.auth import views as auth
+from django.urls import URLPattern, path
+
+from routing_admin.views.people import language, link, password, signin, users
+
+urlpatterns: list[URLPattern] = [
+    path("login/", signin.SignIn.as_view(), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("join/<str:uid>/<str:token>/", link.join, name="join"),
+    path("password/", password.password_change, name="password_change"),
+    path("language/", language.set_language, name="set_language"),
+    path("users/", users.users, name="users"),
+    path("users/invite/", users.user_invite, name="user_invite"),
+    path("users/<int:pk>/", users.user, name="user"),
+    path("users/<int:pk>/role/", users.user_role, name="user_role"),
+    path("users/<int:pk>/active/", users.user_active, name="user_active"),
+    path("users/<int:pk>/link/", users.user_link, name="user_link"),
+    path("users/<int:pk>/withdraw/", users.user_withdraw, name="user_withdraw"),
+]
