@@ -1,0 +1,33 @@
+"""Kinds of import contract that import-linter lacks."""
+
+from __future__ import annotations
+
+import sys
+
+from grimp import ImportGraph
+from importlinter import Contract, ContractCheck, fields, output
+
+
+class StandardLibraryOnly(Contract):
+    """Some packages import the standard library and one another, and nothing else, third parties and our own alike."""
+
+    type_name = "standard_library_only"
+    cores = fields.ListField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        """Every import that leads out of the cores, by importer."""
+        cores: list[str] = list(self.cores)  # type: ignore[call-overload]
+        own = {module for core in cores for module in {core, *graph.find_descendants(core)}}
+        foreign = sorted(
+            (importer, imported)
+            for importer in own
+            for imported in graph.find_modules_directly_imported_by(importer)
+            if imported not in own and imported.partition(".")[0] not in sys.stdlib_module_names
+        )
+        return ContractCheck(kept=not foreign, metadata={"foreign": foreign})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        """One line per import."""
+        foreign: list[tuple[str, str]] = check.metadata["foreign"]
+        for importer, imported in foreign:
+            output.print_error(f"- {importer} -> {imported}", bold=True)
