@@ -1,0 +1,97 @@
+"""`python -m tests.upgrade.look FOLDER`: what an upgraded installation still gives, as JSON on standard output."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.upgrade.make import PASSWORD, begin, command
+
+ADMIN = "admin"
+
+
+def look(folder: Path) -> dict[str, Any]:
+    """Every promise of an upgrade, asked as a person or an agent would."""
+    begin(folder)
+    expected = json.loads((folder / "expected.json").read_text())
+    from django.test import Client
+
+    browser, agent = Client(), Client()
+    signed_in = browser.login(username=ADMIN, password=PASSWORD)
+    headers = {"authorization": f"Bearer {expected['agentKey']}"}
+    revisions = range(1, expected["revisions"] + 1)
+    found = {
+        "signedIn": signed_in,
+        "revisions": [browser.get(f"/history/{number}/").status_code for number in revisions],
+        "audit": browser.get("/history/audit/").status_code,
+        "requests": {one: page_of(browser, one) for one in expected["requests"]},
+        "timelines": {
+            one: agent.get(f"/api/v1/requests/{one}", headers=headers).json().get("status")
+            for one in expected["requests"]
+        },
+        "artifacts": {
+            ref: hashlib.sha256(bytes_of(agent.get(f"/api/v1/artifacts/{ref}/raw", headers=headers))).hexdigest()
+            for ref in expected["artifacts"]
+        },
+        "models": agent.get("/v1/models", headers=headers).status_code,
+        "configuration": json.loads(command("export_config", "llm-routing")),
+        "providerKey": provider_key(),
+        "doctor": doctor(),
+    }
+    return {**found, "undone": undo(browser, expected["revisions"]), "restored": restore(browser)}
+
+
+def page_of(browser: Any, request_id: str) -> dict[str, Any]:
+    """Whether a request's page comes, and whether its recorded words stand on it for an administrator."""
+    answer = browser.get(f"/requests/{request_id}/")
+    text = answer.content.decode()
+    if answer.status_code == 200 and "?body" in text:
+        text += browser.get(f"/requests/{request_id}/?body=1").content.decode()
+    return {"status": answer.status_code, "text": text}
+
+
+def bytes_of(answer: Any) -> bytes:
+    """The body of an answer, streamed or not."""
+    return b"".join(answer.streaming_content) if answer.streaming else bytes(answer.content)
+
+
+def provider_key() -> str:
+    """The stored key as a call would carry it."""
+    from routing_admin.configuration import snapshot
+
+    return snapshot.current().keys["keyed"].value or ""
+
+
+def doctor() -> str:
+    """What `manage.py doctor` found wrong; empty where all is well."""
+    from django.core.management import call_command
+
+    problems = io.StringIO()
+    try:
+        call_command("doctor", stdout=io.StringIO(), stderr=problems)
+    except SystemExit:
+        problems.write("\n(exit status 1)")
+    return problems.getvalue()
+
+
+def undo(browser: Any, newest: int) -> list[str]:
+    """The aliases that are left when the newest revision, which added one, is taken back from its toast."""
+    from routing_admin.configuration import snapshot
+
+    browser.post(f"/undo/{newest}/")
+    return [alias.name for alias in snapshot.current().configuration.aliases]
+
+
+def restore(browser: Any) -> float:
+    """The temperature of the route after the oldest revision that has it is restored from its page."""
+    browser.post("/history/2/restore/")
+    routing = json.loads(command("export_config", "llm-routing"))["routing"]
+    return float(routing["through-keyed"]["temperature"])
+
+
+if __name__ == "__main__":
+    print(json.dumps(look(Path(sys.argv[1]))))

@@ -1,0 +1,77 @@
+"""Installations of earlier versions: what they hold is there, readable and usable after the program was replaced.
+
+`installations/*.tar.gz` were made by `tests/upgrade/make.py` at the version they are named after; every one is
+upgraded anew by each run of the tests, so that no migration lands that loses something.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+INSTALLATIONS = sorted((HERE / "installations").glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module", params=INSTALLATIONS, ids=lambda path: path.name)
+def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the installation was, and what this version of the program finds in it."""
+    folder = tmp_path_factory.mktemp("upgrade")
+    with tarfile.open(request.param) as archive:
+        archive.extractall(folder, filter="data")
+    for name in ("keys", "secret_key"):
+        (folder / name).chmod(0o600)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.upgrade.look", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return {"was": json.loads((folder / "expected.json").read_text()), "is": json.loads(ran.stdout.splitlines()[-1])}
+
+
+def test_there_is_an_installation_of_the_version_before_the_rooms() -> None:
+    """The upgrade is proven on real files, not on rows that a test wrote."""
+    assert [path.name for path in INSTALLATIONS][:1] == ["before-the-rooms.tar.gz"]
+
+
+def test_the_administrator_signs_in_and_the_doctor_finds_nothing(upgraded: dict[str, Any]) -> None:
+    """The password holds, and databases, history, keys and every artifact's bytes are whole."""
+    assert upgraded["is"]["signedIn"]
+    assert upgraded["is"]["doctor"] == ""
+
+
+def test_the_configuration_and_every_revision_are_there(upgraded: dict[str, Any]) -> None:
+    """The export is the one of before, every revision has its page, and the audit log, too."""
+    assert upgraded["is"]["configuration"] == upgraded["was"]["configuration"]
+    assert set(upgraded["is"]["revisions"]) == {200}
+    assert len(upgraded["is"]["revisions"]) == upgraded["was"]["revisions"]
+    assert upgraded["is"]["audit"] == 200
+
+
+def test_an_old_change_is_undone_and_an_old_revision_restored(upgraded: dict[str, Any]) -> None:
+    """Going back works with what the old program wrote: revision 5 added an alias, revision 2 had temperature 0."""
+    assert upgraded["is"]["undone"] == []
+    assert upgraded["was"]["configuration"]["routing"]["through-keyed"]["temperature"] == 1
+    assert upgraded["is"]["restored"] == 0
+
+
+def test_every_request_is_in_the_log_with_its_words(upgraded: dict[str, Any]) -> None:
+    """Its page comes, its status stands, and what was recorded of its words can be read."""
+    was, now = upgraded["was"]["requests"], upgraded["is"]
+    assert now["timelines"] == was
+    assert {one: page["status"] for one, page in now["requests"].items()} == dict.fromkeys(was, 200)
+    assert "这是什么" in now["requests"]["req_upgrade_1"]["text"]
+    assert "keyed/m" in now["requests"]["req_upgrade_2"]["text"]
+
+
+def test_keys_and_files_are_as_they_were(upgraded: dict[str, Any]) -> None:
+    """The agent's key opens the door, the provider's key is readable, every artifact's bytes are the same."""
+    assert upgraded["is"]["models"] == 200
+    assert upgraded["is"]["providerKey"] == upgraded["was"]["providerKey"]
+    assert upgraded["is"]["artifacts"] == upgraded["was"]["artifacts"]
