@@ -1,0 +1,115 @@
+"""`python -m tests.bench.bench_passages`: how many files one act passes through, and how often it moves between them.
+
+A move is a call from one file of ours into another; what Django and libraries do in between is not counted. Few files
+and few moves are what a person follows who reads how something is done.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tests.bench.bench_pages import administrator, begin
+from tests.bench.table import show
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = tuple(f"{ROOT / app}/" for app in ("capabilities", "artifacts", "routing_admin"))
+
+
+class Passage:
+    """The files an act passes through; `moves` counts calls from one of them into another."""
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+        self.moves = 0
+
+    def watch(self, act: Callable[[], Any]) -> Any:
+        """What the act returns, every call in any thread noted meanwhile."""
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+        try:
+            return act()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
+
+    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
+        here = _ours(frame)
+        if event != "call" or not here:
+            return
+        self.files.add(here)
+        above = frame.f_back
+        while above is not None and not _ours(above):
+            above = above.f_back
+        self.moves += above is not None and _ours(above) != here
+
+
+def _ours(frame: FrameType) -> str:
+    name = frame.f_code.co_filename
+    return name if name.startswith(OURS) else ""
+
+
+def acts() -> dict[str, Callable[[], Any]]:
+    """What is measured: an act's name, and how it is done."""
+    from django.core.files.uploadedfile import SimpleUploadedFile
+    from django.test import Client
+
+    from tests.gateway.plane import key_of, post, said
+
+    key, person = key_of("text-agent"), administrator()
+    file = (ROOT / "routing_admin/demo/llm-routing.json").read_text()
+    fields = _fields(person.get("/routes/planning/").content.decode())
+
+    def upload() -> Any:
+        words = SimpleUploadedFile("notes.txt", b"A few words.\n", "text/plain")
+        return Client().post("/api/v1/artifacts", {"file": words}, headers={"authorization": f"Bearer {key}"})
+
+    return {
+        "a text chat": lambda: post(key, said("Plan my day")),
+        "an upload": upload,
+        "an import preview": lambda: person.post("/config/import/", {"text": [file], "mode": "merge"}),
+        "a route save": lambda: person.post("/routes/planning/", {**fields, "retries": "1", "act": "save"}),
+    }
+
+
+def _fields(page: str) -> dict[str, list[str]]:
+    """Every field of the page with its values, as a browser would send them."""
+    found: dict[str, list[str]] = {}
+    for tag in re.findall(r"<input\b[^>]*>", page):
+        if not re.search(r'type="(checkbox|radio)"', tag) or " checked" in tag:
+            _note_field(found, tag, tag)
+    for tag, inside in re.findall(r"(<select\b[^>]*>)(.*?)</select>", page, re.DOTALL):
+        options = re.findall(r"<option\b[^>]*>", inside)
+        _note_field(found, tag, next((each for each in options if " selected" in each), options[0]))
+    return found
+
+
+def _note_field(found: dict[str, list[str]], tag: str, holder: str) -> None:
+    name, value = re.search(r'\bname="([^"]+)"', tag), re.search(r'\bvalue="([^"]*)"', holder)
+    if name:
+        found.setdefault(name[1], []).append(html.unescape(value[1]) if value else "")
+
+
+def main() -> None:
+    """Does each act once to warm up and once watched; prints the table."""
+    with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
+        begin(Path(folder))
+        rows = []
+        for name, act in acts().items():
+            if name != "a route save":
+                act()
+            passage = Passage()
+            status = passage.watch(act).status_code
+            rows.append((name, status, len(passage.files), passage.moves))
+        show("Files of ours that an act passes through", ("act", "status", "files", "moves"), rows)
+
+
+if __name__ == "__main__":
+    main()
