@@ -6,6 +6,7 @@ from typing import Protocol
 
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.protocols.echo import embedded
+from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.providers.origins import EMBEDDED
 from capabilities.core.wire import Answer, Failure
 from routing_admin.core.fallback.chain import Timeouts
@@ -35,5 +36,5 @@ class NetworkTransport:
         """A stream that has its first content."""
         if to.target.endpoint.startswith(EMBEDDED):
             outcome = embedded.answer(prepared.chat, to.target.model)
-            return outcome if isinstance(outcome, Failure) else Stream(embedded.stream_of(outcome))
+            return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
         return await configured_upstream().open(prepared.request, to.protocol, timeouts, proxy)

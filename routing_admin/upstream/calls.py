@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols.echo import embedded
+from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.providers.origins import EMBEDDED, OriginPolicy, policy_of, refusal
 from capabilities.core.wire import Answer, Failure, Fault, StreamEvent, Target, UpstreamRequest, WireProtocol
 from routing_admin.core.fallback.chain import Reply, Timeouts
@@ -63,7 +64,7 @@ class Upstream:
     ) -> Reply[Stream]:
         """`ask`, streamed: the stream once its first content is there, or the failure before it."""
         if _is_embedded(target):
-            return Reply(_streamed(embedded.answer(chat, target.model), embedded.stream_of))
+            return Reply(_streamed(embedded.answer(chat, target.model), stream_of))
         request = protocol.encode(chat, target, stream=True)
         return Reply(await self.open(request, protocol, timeouts, proxy), dropped_params=request.dropped_params)
 

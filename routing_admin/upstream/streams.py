@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
-from capabilities.core.protocols.stream import EXPLAINS_SILENCE
+from capabilities.core.protocols.finish import EXPLAINS_SILENCE
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent, ToolCallDelta
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT

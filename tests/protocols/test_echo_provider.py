@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.echo.embedded import MODELS, Echo, answer, events
+from capabilities.core.protocols.echo.embedded import MODELS, answer
+from capabilities.core.protocols.echo.requests import Echo
+from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target
 from tests.protocols.exchange import gathered
@@ -51,7 +53,7 @@ def test_every_part_of_a_request_is_told() -> None:
 
 def test_echo_503_always_fails() -> None:
     """It is there to show a fallback, plain and streamed."""
-    (event,) = events(CHAT, "echo-503")
+    (event,) = stream_of(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure
     assert isinstance(failure, Failure)
@@ -63,7 +65,7 @@ def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[M
     """For any messages, pieces join to the whole, and `reply` is what `decode` and `decoder` read."""
     chat, wire = ChatRequest(tuple(messages)), Echo()
     whole = answer(chat, "echo-text")
-    seen = events(chat, "echo-text")
+    seen = stream_of(answer(chat, "echo-text"))
     assert gathered(seen) == whole
     assert isinstance(seen[-1], Finish)
     assert all(isinstance(event, Delta) and event.text for event in seen[:-1])

@@ -38,6 +38,13 @@ def test_a_protocol_knows_no_other(vendor: str) -> None:
         assert imported(path) <= {vendor} | SHARED, path.name
 
 
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_protocol_has_its_modules(vendor: str) -> None:
+    """Requests, whole answers and streamed ones stand apart; reasons to stop are a table (echo has none)."""
+    modules = {path.stem for path in (FOLDER / vendor).glob("*.py")}
+    assert modules == {"__init__", "requests", "replies", "stream", "embedded" if vendor == "echo" else "finish"}
+
+
 def test_what_they_share_knows_none_of_them() -> None:
     """Shared pieces stand below the vendors."""
     assert "stream" in SHARED

@@ -1,4 +1,4 @@
-"""What the bytes look like: one module per vendor's protocol, independent of one another."""
+"""What the bytes look like: one folder per vendor's protocol, independent of one another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from capabilities.core.protocols.anthropic.requests import Anthropic
-from capabilities.core.protocols.echo.embedded import Echo
+from capabilities.core.protocols.echo.requests import Echo
 from capabilities.core.protocols.gemini.requests import Gemini
 from capabilities.core.protocols.openai.requests import OpenAI
 from capabilities.core.wire import WireProtocol

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.protocols.arguments import text_of
-from capabilities.core.protocols.stream import filled
+from capabilities.core.protocols.fields import filled
 from capabilities.core.wire import ToolCallDelta
 
 

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from capabilities.core.protocols.finish import EXPLAINS_SILENCE
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
-from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, ToolCallDelta, Usage
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, ToolCallDelta
 
 BAD_EVENTS = 3
 """So many malformed events break a stream; fewer are skipped."""
-EXPLAINS_SILENCE = frozenset({"length", "content_filter"})
-"""Reasons to stop that make an answer of no words an answer; to announce tool calls and make none is no reason."""
 BODY_BYTES = 64 * 1024 * 1024
 """The most that is collected of a body that is no event stream."""
 
@@ -160,32 +159,3 @@ def json_event(event: SseEvent) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise MalformedEventError("no object")
     return value
-
-
-def count(value: Any, *path: str) -> int | None:
-    """The whole number at that path of an object; None where there is none."""
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def filled(value: Any) -> str | None:
-    """The text where it is one and says something; None otherwise."""
-    return value if isinstance(value, str) and value else None
-
-
-def total_of(*numbers: int | None) -> int | None:
-    """The sum of the counts that are known; None when none is."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
-
-
-def merged_usage(earlier: Usage, later: Usage) -> Usage:
-    """The later count where it says something, else the earlier one."""
-
-    def pick(name: str) -> int | None:
-        new: int | None = getattr(later, name)
-        old: int | None = getattr(earlier, name)
-        return old if new is None else new
-
-    return Usage(*(pick(name) for name in Usage.__slots__))

@@ -10,6 +10,7 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool
 from capabilities.core.protocols.anthropic import replies
+from capabilities.core.protocols.anthropic.stream import BlockReader
 from capabilities.core.protocols.arguments import object_of
 from capabilities.core.protocols.media import bare, natives_of, placeholder, words_of
 from capabilities.core.protocols.payload import headers_for, merged, without
@@ -58,7 +59,7 @@ class Anthropic:
 
     def decoder(self) -> StreamDecoder:
         """A fresh decoder for one streamed response with status 200."""
-        return EventStream(replies.BlockReader(), lambda body: self.decode(200, {}, body))
+        return EventStream(BlockReader(), lambda body: self.decode(200, {}, body))
 
 
 def _parameters(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What Gemini answers: whole and streamed candidates."""
+"""What Gemini answers as a whole."""
 
 from __future__ import annotations
 
@@ -8,28 +8,11 @@ from typing import Any
 
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.sse import SseEvent
-from capabilities.core.protocols.stream import (
-    EXPLAINS_SILENCE,
-    MalformedEventError,
-    count,
-    filled,
-    json_event,
-    merged_usage,
-    total_of,
-)
+from capabilities.core.protocols.fields import count, filled, total_of
+from capabilities.core.protocols.finish import EXPLAINS_SILENCE
+from capabilities.core.protocols.gemini.finish import BROKEN_CALLS, finish_of
 from capabilities.core.providers.redaction import brief
-from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, ToolCallDelta, Usage
-
-FINISHES = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    **dict.fromkeys(
-        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"),
-        "content_filter",
-    ),
-}
-BROKEN_CALLS = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
+from capabilities.core.wire import Answer, Failure, Fault, Usage
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
@@ -49,7 +32,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _answer(value: dict[str, Any]) -> Answer | Failure:
-    if blocked := _blocked(value):
+    if blocked := blocked_prompt(value):
         return blocked
     if "candidates" not in value and "usageMetadata" not in value:
         return bad_shape("the answer has no candidates")
@@ -61,9 +44,9 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     candidate = candidates[0]
     if candidate.get("finishReason") in BROKEN_CALLS:
         return broken_call(candidate)
-    parts = _parts(candidate)
-    text, thoughts = _words(parts, thought=False), _words(parts, thought=True)
-    calls = tuple(_call(part, index, value) for index, part in enumerate(_with_calls(parts)))
+    parts = parts_of(candidate)
+    text, thoughts = words_of(parts, thought=False), words_of(parts, thought=True)
+    calls = tuple(call_of(part, index, value) for index, part in enumerate(with_calls(parts)))
     finish = finish_of(candidate.get("finishReason"), has_calls=bool(calls))
     if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
         return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
@@ -72,7 +55,7 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     return Answer(text, calls, thoughts or None, None, finish, usage, model, identity)
 
 
-def _blocked(value: Mapping[str, Any]) -> Failure | None:
+def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
     """A prompt that was refused: no candidate, and the reason beside it."""
     feedback = value.get("promptFeedback")
     reason = feedback.get("blockReason") if isinstance(feedback, Mapping) else None
@@ -88,30 +71,26 @@ def broken_call(candidate: Mapping[str, Any]) -> Failure:
     return Failure(Fault.BAD_JSON, message, 200, str(candidate.get("finishReason")))
 
 
-def finish_of(reason: Any, *, has_calls: bool) -> str:
-    """The reason in OpenAI's words."""
-    word = str(reason or "STOP")
-    known = FINISHES.get(word, "content_filter" if word.startswith("IMAGE_") else "stop")
-    return "tool_calls" if has_calls and known == "stop" else known
-
-
-def _parts(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
+def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a candidate that are objects."""
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, Mapping) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
-def _words(parts: list[dict[str, Any]], *, thought: bool) -> str:
+def words_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
+    """The texts of the parts that are thoughts, or of those that are not."""
     texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts that call a function by its name."""
     calls = (part.get("functionCall") for part in parts)
     return [part for part, call in zip(parts, calls, strict=True) if isinstance(call, dict) and call.get("name")]
 
 
-def _call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
+def call_of(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     """A function call; without an id of its own it gets one that differs from answer to answer."""
     call = part["functionCall"]
     identity = filled(call.get("id")) or f"call_{filled(value.get('responseId')) or 'gemini'}_{index}"
@@ -125,46 +104,3 @@ def usage_of(value: Any) -> Usage:
     completion = total_of(count(value, "candidatesTokenCount"), thoughts)
     prompt, total = count(value, "promptTokenCount"), count(value, "totalTokenCount")
     return Usage(prompt, completion, total, count(value, "cachedContentTokenCount"), thoughts)
-
-
-class PartReader:
-    """Reads chunks; each one repeats the count so far, and the one with a reason to stop is the last."""
-
-    def __init__(self) -> None:
-        self.finish: Finish | None = None
-        self.finished = False
-        self._usage = Usage()
-        self._calls = 0
-
-    def read(self, event: SseEvent) -> list[Delta | Failure]:
-        """What a chunk adds."""
-        value = json_event(event)
-        if value.get("error"):
-            return [failure_inside(value)]
-        if blocked := _blocked(value):
-            return [blocked]
-        candidates = value.get("candidates")
-        if candidates is not None and not isinstance(candidates, list):
-            raise MalformedEventError("candidates is no list")
-        self._usage = merged_usage(self._usage, usage_of(value.get("usageMetadata")))
-        candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
-        if candidate.get("finishReason") in BROKEN_CALLS:
-            return [broken_call(candidate)]
-        delta = self._delta(_parts(candidate), value)
-        self._settle(candidate.get("finishReason"), value)
-        return [delta] if delta != Delta() else []
-
-    def _delta(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Delta:
-        calls = []
-        for part in _with_calls(parts):
-            call = _call(part, self._calls, value)
-            calls.append(ToolCallDelta(self._calls, call.id, call.name, call.arguments, call.signature))
-            self._calls += 1
-        return Delta(_words(parts, thought=False), _words(parts, thought=True), "", tuple(calls))
-
-    def _settle(self, reason: Any, value: Mapping[str, Any]) -> None:
-        if reason:
-            word = finish_of(reason, has_calls=bool(self._calls))
-            model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
-            self.finish = Finish(word, self._usage, model, identity)
-            self.finished = "usageMetadata" in value

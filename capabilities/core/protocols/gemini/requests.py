@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool, ToolCall
 from capabilities.core.protocols.arguments import object_of
 from capabilities.core.protocols.gemini import replies
+from capabilities.core.protocols.gemini.stream import PartReader
 from capabilities.core.protocols.media import bare, natives_of, placeholder, words_of
 from capabilities.core.protocols.payload import headers_for, merged, without
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
@@ -59,7 +60,7 @@ class Gemini:
 
     def decoder(self) -> StreamDecoder:
         """A fresh decoder for one streamed response with status 200."""
-        return EventStream(replies.PartReader(), lambda body: self.decode(200, {}, body))
+        return EventStream(PartReader(), lambda body: self.decode(200, {}, body))
 
 
 def _url(target: Target, *, stream: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool
 from capabilities.core.protocols.media import AUDIO_FORMATS, address, bare, natives_of, placeholder, words_of
 from capabilities.core.protocols.openai import replies
+from capabilities.core.protocols.openai.stream import ChunkReader
 from capabilities.core.protocols.payload import headers_for, merged, without
 from capabilities.core.protocols.schema import instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
@@ -49,7 +50,7 @@ class OpenAI:
 
     def decoder(self) -> StreamDecoder:
         """A fresh decoder for one streamed response with status 200."""
-        return EventStream(replies.ChunkReader(), lambda body: self.decode(200, {}, body))
+        return EventStream(ChunkReader(), lambda body: self.decode(200, {}, body))
 
 
 def _with_instruction(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[Message, ...]:

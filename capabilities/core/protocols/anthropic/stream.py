@@ -1,0 +1,108 @@
+"""What Anthropic answers block by block."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from capabilities.core.protocols.anthropic.finish import finish_of
+from capabilities.core.protocols.anthropic.replies import SIGNED, usage_of, words_of
+from capabilities.core.protocols.errors import failure_inside
+from capabilities.core.protocols.fields import filled, merged_usage, total_of
+from capabilities.core.protocols.sse import SseEvent
+from capabilities.core.protocols.stream import MalformedEventError, json_event
+from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta, Usage
+
+
+class BlockReader:
+    """Reads events of blocks; the end is due at `message_stop`."""
+
+    def __init__(self) -> None:
+        self.finish: Finish | None = None
+        self.finished = False
+        self._usage = Usage()
+        self._id: str | None = None
+        self._model: str | None = None
+        self._calls: dict[int, int] = {}
+        self._signature: str | None = None
+        self._inputs: dict[int, str] = {}
+
+    def read(self, event: SseEvent) -> list[Delta | Failure]:
+        """What an event adds; unknown ones add nothing."""
+        value = json_event(event)
+        kind = value.get("type") or event.event
+        if kind == "error" or (value.get("error") and kind != "message_start"):
+            return [failure_inside(value)]
+        found: Delta | None = None
+        if kind == "message_start":
+            self._start(_part(value, "message"))
+        elif kind == "content_block_start":
+            found = self._open(value, _part(value, "content_block"))
+        elif kind == "content_block_delta":
+            found = self._delta(value, _part(value, "delta"))
+        elif kind == "content_block_stop":
+            found = self._close(value)
+        elif kind == "message_delta":
+            self._ending(value, _part(value, "delta"))
+        elif kind == "message_stop":
+            self.finished = True
+        return [found] if found is not None and found != Delta() else []
+
+    def _start(self, message: Mapping[str, Any]) -> None:
+        self._usage = usage_of(message.get("usage"))
+        self._id, self._model = filled(message.get("id")), filled(message.get("model"))
+
+    def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
+        if block.get("type") != "tool_use":
+            return Delta(text=words_of(block, "text", "text"), reasoning=words_of(block, "thinking", "thinking"))
+        place = self._calls.setdefault(_index(value), len(self._calls))
+        signature, self._signature = self._signature, None
+        whole = block.get("input")
+        self._inputs[place] = json.dumps(whole, ensure_ascii=False) if whole else "{}"
+        identity = filled(block.get("id")) or f"call_{place}"
+        call = ToolCallDelta(place, identity, filled(block.get("name")) or "", "", signature)
+        return Delta(tool_calls=(call,))
+
+    def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
+        kind = delta.get("type")
+        if kind == "signature_delta":
+            self._signature = SIGNED + str(delta.get("signature") or "")
+        if kind == "input_json_delta" and _index(value) in self._calls:
+            place, piece = self._calls[_index(value)], str(delta.get("partial_json") or "")
+            if not piece:
+                return None
+            self._inputs.pop(place, None)
+            return Delta(tool_calls=(ToolCallDelta(place, arguments=piece),))
+        return Delta(words_of(delta, "text_delta", "text"), words_of(delta, "thinking_delta", "thinking"))
+
+    def _close(self, value: Mapping[str, Any]) -> Delta | None:
+        """A call whose arguments never came in pieces has those it was opened with."""
+        place = self._calls.get(_index(value))
+        whole = self._inputs.pop(place, None) if place is not None else None
+        return Delta(tool_calls=(ToolCallDelta(place, arguments=whole),)) if place is not None and whole else None
+
+    def _ending(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
+        usage = merged_usage(self._usage, usage_of(value.get("usage")))
+        total = total_of(usage.prompt_tokens, usage.completion_tokens)
+        self._usage = Usage(
+            usage.prompt_tokens, usage.completion_tokens, total, usage.cached_tokens, usage.reasoning_tokens
+        )
+        reason = delta.get("stop_reason")
+        if reason:
+            word = finish_of(reason, has_calls=bool(self._calls))
+            self.finish = Finish(word, self._usage, self._model, self._id)
+
+
+def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = value.get(name)
+    if not isinstance(part, Mapping):
+        raise MalformedEventError(f"{name} is no object")
+    return part
+
+
+def _index(value: Mapping[str, Any]) -> int:
+    index = value.get("index")
+    if not isinstance(index, int):
+        raise MalformedEventError("a block without index")
+    return index

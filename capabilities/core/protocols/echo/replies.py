@@ -1,0 +1,31 @@
+"""What the embedded provider answers, as bytes: written as a vendor would, and read back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from capabilities.core.wire import Answer, Failure, Fault, Usage
+
+
+def encode_reply(outcome: Answer | Failure) -> tuple[int, bytes]:
+    """Status and body of an outcome."""
+    if isinstance(outcome, Failure):
+        return outcome.status or 500, json.dumps({"error": outcome.message, "code": outcome.code}).encode()
+    body = {"text": outcome.text, "model": outcome.model, "usage": asdict(outcome.usage)}
+    return 200, json.dumps(body, ensure_ascii=False).encode()
+
+
+def decode(status: int, body: bytes) -> Answer | Failure:
+    """The outcome that `encode_reply` wrote."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return Failure(Fault.BAD_JSON, "the body is no JSON", status)
+    if not isinstance(value, dict):
+        return Failure(Fault.BAD_SHAPE, "a JSON object was due", status)
+    if status != 200:
+        known = f"http_{status}"
+        fault = Fault(known) if known in set(Fault) else Fault.HTTP_OTHER
+        return Failure(fault, str(value.get("error", "")), status, value.get("code"))
+    return Answer(value["text"], usage=Usage(**value["usage"]), model=value["model"])

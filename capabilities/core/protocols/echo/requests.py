@@ -1,0 +1,72 @@
+"""The protocol of the embedded provider: what previews show of a request, since nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.message import ChatRequest, Message, NativePart, Part, TextPart, ToolCall
+from capabilities.core.protocols.echo import replies
+from capabilities.core.protocols.echo.embedded import answer
+from capabilities.core.protocols.echo.stream import WholeAnswer
+from capabilities.core.protocols.media import bare
+from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
+
+URL = "echo://local"
+
+
+@dataclass(frozen=True)
+class Echo:
+    """The protocol `echo`: its payload is for previews, its answer comes from `embedded.answer`.
+
+    `reply` writes that answer as bytes, which `decode` and `decoder` read back, so that it can be driven like others.
+    """
+
+    name: str = "echo"
+
+    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
+        """The payload as previews show it; nothing is sent."""
+        messages = [_message_json(message) for message in chat.messages]
+        payload: dict[str, Any] = {"model": target.model, "messages": messages}
+        given = {"temperature": chat.temperature, "max_tokens": chat.max_tokens, "top_p": chat.top_p}
+        payload |= {name: value for name, value in given.items() if value is not None}
+        if chat.tools:
+            payload["tools"] = [tool.name for tool in chat.tools]
+        if stream:
+            payload["stream"] = True
+        return UpstreamRequest(URL, {}, payload)
+
+    def reply(self, chat: ChatRequest, model: str) -> tuple[int, bytes]:
+        """Status and body of the answer."""
+        return replies.encode_reply(answer(chat, model))
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """The outcome that `reply` wrote."""
+        return replies.decode(status, body)
+
+    def decoder(self) -> StreamDecoder:
+        """A decoder that gives the whole answer in pieces when it is complete."""
+        return WholeAnswer()
+
+
+def _message_json(message: Message) -> dict[str, Any]:
+    out: dict[str, Any] = {"role": message.role.value, "content": [_part_json(part) for part in message.parts]}
+    if message.tool_calls:
+        out["tool_calls"] = [_call_json(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        out["tool_call_id"] = message.tool_call_id
+    return out
+
+
+def _call_json(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    named = {"filename": part.filename} if part.filename else {}
+    if isinstance(part, NativePart) and part.blob is not None:
+        return {"type": part.kind.value, "mimeType": part.mime_type, **named, "data": bare(part)}
+    return {"type": part.kind.value, "mimeType": part.mime_type, **named, "url": part.url}
