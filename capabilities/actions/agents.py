@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.access import DEFAULT_SCOPES, SCOPES, living, make_key
-from capabilities.actions.common import expect_version, refuse_if_used
+from capabilities.actions.guards import check_unused, check_version
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
@@ -22,7 +22,7 @@ def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:
     check_uses_one_thing(row)
     with ports.ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         if not new:
-            expect_version(Agent.objects.filter(pk=row.pk).first(), expected)
+            check_version(Agent.objects.filter(pk=row.pk).first(), expected)
             row.version += 1
         row.save()
     return act
@@ -76,7 +76,7 @@ def check_uses_one_thing(row: Agent) -> None:
 def check_can_delete_agent(row: Agent) -> None:
     """Raises `InUseError` naming the living agents that this one made at run time."""
     made = [agent.agent_id for agent in living(row.made.all())]
-    refuse_if_used(made, _("This agent made others that are still there: %(users)s. Delete them first."))
+    check_unused(made, _("This agent made others that are still there: %(users)s. Delete them first."))
 
 
 def delete_agent(actor: Actor, row: Agent) -> Act:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from capabilities.actions.common import Changed
+from capabilities.actions.results import BulkChange
 from capabilities.actions.services import Cell, save_service, set_capabilities
 from capabilities.core.providers.catalogue import INPUTS, OUTPUTS, CatalogueEntry, lookup
 from capabilities.core.providers.presets import preset_for_endpoint
@@ -31,7 +31,7 @@ def cells_of(entry: CatalogueEntry) -> dict[Cell, bool]:
     return reads | writes
 
 
-def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool = False) -> Changed:
+def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool = False) -> BulkChange:
     """Fills what is unknown from the catalogue, as one revision; how many services it knew something new about.
 
     What was declared or probed stays, unless `insist` says that the catalogue is right.
@@ -43,8 +43,8 @@ def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool =
         if cells:
             wanted[row] = cells
     if not wanted:
-        return Changed(0)
-    return Changed(len(wanted), set_capabilities(actor, wanted, source=Source.CATALOGUE).revision)
+        return BulkChange(0)
+    return BulkChange(len(wanted), set_capabilities(actor, wanted, source=Source.CATALOGUE).revision)
 
 
 def open_cells(row: Service, said: Mapping[Cell, bool], *, insist: bool) -> dict[Cell, bool]:

@@ -8,7 +8,9 @@ from enum import StrEnum
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.common import Changed, expect_version, next_position, refuse_if_used
+from capabilities.actions.guards import check_unused, check_version
+from capabilities.actions.positions import next_position
+from capabilities.actions.results import BulkChange
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of, readable, referenced
 from capabilities.errors import InvalidError
@@ -45,7 +47,7 @@ def save_provider(actor: Actor, row: Provider, *, key: KeyChange | None = None, 
         if new:
             row.position = next_position(Provider)
         else:
-            expect_version(Provider.objects.select_for_update().filter(pk=row.pk).first(), expected)
+            check_version(Provider.objects.select_for_update().filter(pk=row.pk).first(), expected)
             row.version += 1
         change_key(row, key or KeyChange())
         row.save()
@@ -84,7 +86,7 @@ def take_key(row: Provider, text: str) -> None:
         raise InvalidError([Problem("apiKey", message, "type")])
 
 
-def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -> Changed:
+def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -> BulkChange:
     """Switches several providers on or off as one revision."""
     changed = [row for row in rows if row.enabled != enabled]
     names = ", ".join(row.name for row in changed)
@@ -94,21 +96,21 @@ def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -
             row.enabled = enabled
             row.version += 1
             row.save(update_fields=["enabled", "version"])
-    return Changed(len(changed), act.revision)
+    return BulkChange(len(changed), act.revision)
 
 
 def check_can_delete_provider(row: Provider) -> None:
     """Raises `InUseError` naming the routes and services that use the provider."""
     routes = sorted({candidate.route.task_type for candidate in row.candidates.select_related("route")})
-    refuse_if_used(routes, _("Task routes still use this provider: %(users)s. Remove it from their chains first."))
+    check_unused(routes, _("Task routes still use this provider: %(users)s. Remove it from their chains first."))
     services = [service.service_id for service in row.services.all()]
-    refuse_if_used(services, _("Services still belong to this provider: %(users)s. Delete them first."))
+    check_unused(services, _("Services still belong to this provider: %(users)s. Delete them first."))
 
 
 def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> Act:
     """Deletes a provider that nothing uses; Undo brings it back, its stored key included."""
     with ports.ledger.change(actor, Act("provider.delete", "provider", row.name)) as act:
-        expect_version(Provider.objects.filter(pk=row.pk).first(), expected)
+        check_version(Provider.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_provider(row)
         row.delete()
     return act

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.common import expect_version, next_position, refuse_if_used
+from capabilities.actions.guards import check_unused, check_version
+from capabilities.actions.positions import next_position
 from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.models import Service, ServiceCapability
 from capabilities.ports import Act, Actor, ports
@@ -33,7 +34,7 @@ def save_service(
         if new:
             row.position = next_position(Service)
         else:
-            expect_version(Service.objects.filter(pk=row.pk).first(), expected)
+            check_version(Service.objects.filter(pk=row.pk).first(), expected)
             row.version += 1
         row.save()
         if capabilities is not None:
@@ -111,13 +112,13 @@ def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, pos
 def check_can_delete_service(row: Service) -> None:
     """Raises `InUseError` naming the agents that use the service."""
     agents = [agent.agent_id for agent in row.agents.all()]
-    refuse_if_used(agents, _("Agents still use this service: %(users)s. Give them another one first."))
+    check_unused(agents, _("Agents still use this service: %(users)s. Give them another one first."))
 
 
 def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> Act:
     """Deletes a service that no agent uses. Its provider and model stay callable, as text only."""
     with ports.ledger.change(actor, Act("service.delete", "service", row.service_id)) as act:
-        expect_version(Service.objects.filter(pk=row.pk).first(), expected)
+        check_version(Service.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_service(row)
         row.delete()
     return act

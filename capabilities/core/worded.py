@@ -1,7 +1,7 @@
 """Sentences that cores say: English text that still knows its template and its facts, so that a page can translate it.
 
 A core writes `worded("%(path)s is missing.", path=path)` and hands on a `str` like any other; commands, logs and the
-API show it as it is. Pages ask `capabilities.translated.told` for it in the reader's language.
+API show it as it is. Pages ask `capabilities.sentences.translate_sentence` for it in the reader's language.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.delivery.slots import check_limits
 from capabilities.models import Service
 from capabilities.queries.matrix import Square
-from capabilities.translated import translate_sentence
+from capabilities.sentences import translate_sentence
 
 if TYPE_CHECKING:
     ServiceModelForm = forms.ModelForm[Service]

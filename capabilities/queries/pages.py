@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from capabilities.core.providers.presets import HostPreset, preset_for_endpoint
 from capabilities.models import Provider
 from capabilities.ports import KeyNote, ports
-from capabilities.translated import translate_sentence
+from capabilities.sentences import translate_sentence
 
 UNKNOWN_KEY = KeyNote("missing", reason="")
 

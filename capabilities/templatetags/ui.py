@@ -19,8 +19,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from capabilities.sentences import join_words
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
-from capabilities.translated import join_words
 
 register = template.Library()
 register.filter("listed", join_words)

@@ -13,15 +13,16 @@ from django.views.decorators.http import require_POST
 
 from capabilities import actions
 from capabilities.access import actor_of, administrators_only
-from capabilities.actions.common import allowed
+from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.agents import AgentForm, KeyForm
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 from capabilities.ports import ports
 from capabilities.queries.agents import AgentLine, agent_lines, guarantee, profile_of, readings, snippets
-from capabilities.translated import join_words
-from capabilities.views.common import UNPROCESSABLE, differences, into_form, narrowed, refuse, say, take_version
+from capabilities.sentences import join_words
+from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, wants_fragment
+from capabilities.views.refused_forms import add_refusal, find_differences, renew_version
 
 PLACES = {"serviceId": "service", "taskType": "task_type"}
 
@@ -30,7 +31,7 @@ def agents(request: HttpRequest) -> HttpResponse:
     """Every living agent with what it reads and whom it hands over to."""
     q = request.GET.get("q", "").strip()
     lines = agent_lines(q)
-    template = "capabilities/agents.html#rows" if narrowed(request) else "capabilities/agents.html"
+    template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
     return render(request, template, {"lines": lines, "q": q, "sentence": sentence(lines)})
 
 
@@ -58,9 +59,9 @@ def agent_new(request: HttpRequest) -> HttpResponse:
                 row = form.save(commit=False)
                 made = actions.save_agent(actor_of(request), row)
             except ActionError as refusal:
-                status = into_form(form, refusal, PLACES)
+                status = add_refusal(form, refusal, PLACES)
             else:
-                say(request, _("%(name)s added") % {"name": row.agent_id}, made.revision)
+                add_toast(request, _("%(name)s added") % {"name": row.agent_id}, made.revision)
                 return redirect("agent", agent_id=row.agent_id)
     return render(request, "capabilities/agent_new.html", {"form": form}, status=status)
 
@@ -89,11 +90,11 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         made = actions.save_agent(actor_of(request), saved, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = find(row.agent_id)
-        status = into_form(form, refusal, PLACES)
-        conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
-        take_version(form, current.version)
+        status = add_refusal(form, refusal, PLACES)
+        conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
+        renew_version(form, current.version)
         return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
-    say(request, _("%(name)s saved") % {"name": saved.agent_id}, made.revision)
+    add_toast(request, _("%(name)s saved") % {"name": saved.agent_id}, made.revision)
     return redirect("agent", agent_id=saved.agent_id)
 
 
@@ -118,7 +119,7 @@ def agent_page(
         "now": timezone.now(),
         "snippets": snippets(row),
         "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
-        "cannot_delete": allowed(actions.check_can_delete_agent, row),
+        "cannot_delete": find_refusal(actions.check_can_delete_agent, row),
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)
@@ -140,7 +141,7 @@ def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     try:
         made = actions.delete_agent(actor_of(request), row)
     except ActionError as refusal:
-        refuse(request, refusal)
+        add_refusal_toast(request, refusal)
         return redirect("agent", agent_id=agent_id)
-    say(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, made.revision)
+    add_toast(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, made.revision)
     return redirect("agents")

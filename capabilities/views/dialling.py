@@ -14,8 +14,8 @@ from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
 from capabilities.models import Provider
 from capabilities.ports import Dialled, ports
+from capabilities.sentences import translate_sentence
 from capabilities.templatetags.drawing import duration_text
-from capabilities.translated import translate_sentence
 
 NOT_CONNECTED = "not_connected"
 ADVICE: Mapping[str, str | Promise] = {

@@ -15,7 +15,8 @@ from capabilities.errors import ActionError
 from capabilities.forms.agents import KeyForm
 from capabilities.models import AgentKey
 from capabilities.views.agents import agent_page, find
-from capabilities.views.common import UNPROCESSABLE, into_form, say
+from capabilities.views.answers import UNPROCESSABLE, add_toast
+from capabilities.views.refused_forms import add_refusal
 
 OVERLAPS = {"0": timedelta(0), "1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
 """How long an old key goes on after it was rolled."""
@@ -35,7 +36,7 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
             actor_of(request), row, scopes=data["scopes"], label=data["label"], expires_at=form.expires_at
         )
     except ActionError as refusal:
-        return agent_page(request, row, status=into_form(form, refusal), key_form=form)
+        return agent_page(request, row, status=add_refusal(form, refusal), key_form=form)
     return agent_page(request, row, issued=issued, issued_key=key)
 
 
@@ -61,5 +62,5 @@ def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
     key = key_of(agent_id, public_id)
     if key.revoked_at is None:
         actions.revoke_key(actor_of(request), key)
-    say(request, _("ra_%(key)s… is revoked and no longer works") % {"key": key.public_id})
+    add_toast(request, _("ra_%(key)s… is revoked and no longer works") % {"key": key.public_id})
     return redirect("agent", agent_id=agent_id)

@@ -19,7 +19,7 @@ from capabilities.models import Provider, Service, ServiceCapability
 from capabilities.queries.matrix import Wanted, columns, matrix, one_square
 from capabilities.templatetags.cells import cell as cell_tag
 from capabilities.templatetags.ui import capability_label
-from capabilities.views.common import narrowed, refuse, say
+from capabilities.views.answers import add_refusal_toast, add_toast, wants_fragment
 
 SIDES = ServiceCapability.Side.values
 SHOWS = ("routed", "unknown")
@@ -47,7 +47,7 @@ def matrix_page(request: HttpRequest) -> HttpResponse:
         "query": without(request.GET, "show"),
         "ids": [row.service.pk for row in found.rows],
     }
-    template = "capabilities/matrix.html#grid" if narrowed(request) else "capabilities/matrix.html"
+    template = "capabilities/matrix.html#grid" if wants_fragment(request) else "capabilities/matrix.html"
     return render(request, template, context)
 
 
@@ -66,7 +66,7 @@ def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
     on = "on" in request.POST
     made = actions.set_cell(actor_of(request), row, (side, name), supported=on)
-    say(request, change_sentence(row, side, name, on), made.revision)
+    add_toast(request, change_sentence(row, side, name, on), made.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("matrix")
     return HttpResponse(cell_tag(row, one_square(row, side, name), True))
@@ -123,7 +123,7 @@ def matrix_fill(request: HttpRequest) -> HttpResponse:
         else:
             switch(request, rows)
     except ActionError as refusal:
-        refuse(request, refusal)
+        add_refusal_toast(request, refusal)
     back = request.POST.get("back", "")
     return redirect(reverse("matrix") + (f"?{back}" if back else ""))
 
@@ -132,14 +132,14 @@ def fill(request: HttpRequest, rows: list[Service]) -> None:
     """Fills from the catalogue what nobody declared or probed."""
     changed = actions.fill_from_catalogue(actor_of(request), rows)
     if not changed.count:
-        say(request, _("The catalogue has nothing new: what was declared or probed stays."))
+        add_toast(request, _("The catalogue has nothing new: what was declared or probed stays."))
         return
     text = ngettext(
         "%(count)s model service filled from the catalogue",
         "%(count)s model services filled from the catalogue",
         changed.count,
     )
-    say(request, text % {"count": changed.count}, changed.revision)
+    add_toast(request, text % {"count": changed.count}, changed.revision)
 
 
 def switch(request: HttpRequest, rows: list[Service]) -> None:
@@ -153,4 +153,4 @@ def switch(request: HttpRequest, rows: list[Service]) -> None:
     cells: dict[Cell, bool] = {(side, each): on for each in names}
     made = actions.set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
     text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))
-    say(request, text % {"count": len(rows) * len(cells)}, made.revision)
+    add_toast(request, text % {"count": len(rows) * len(cells)}, made.revision)

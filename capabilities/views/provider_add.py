@@ -20,7 +20,8 @@ from capabilities.forms.models import ModelLine, chosen_models, offered, read_li
 from capabilities.forms.providers import NewProviderForm
 from capabilities.models import Provider
 from capabilities.views import dialling
-from capabilities.views.common import UNPROCESSABLE, into_form, say
+from capabilities.views.answers import UNPROCESSABLE, add_toast
+from capabilities.views.refused_forms import add_refusal
 
 
 def label_of(preset: HostPreset) -> str:
@@ -57,10 +58,10 @@ def provider_new(request: HttpRequest) -> HttpResponse:
             try:
                 row = form.filled()
                 made = actions.save_provider(actor_of(request), row, key=form.key_change())
-                say(request, _("%(name)s added") % {"name": row.name}, made.revision)
+                add_toast(request, _("%(name)s added") % {"name": row.name}, made.revision)
                 return redirect("provider_models", name=row.name)
             except ActionError as refusal:
-                into_form(form, refusal, {"apiKey": "key"})
+                add_refusal(form, refusal, {"apiKey": "key"})
         status = UNPROCESSABLE
     presets = [(each, label_of(each)) for each in PRESETS]
     context = {"form": form, "presets": presets, "preset": preset, "own": "own" in request.GET}
@@ -114,6 +115,6 @@ def make(request: HttpRequest, row: Provider) -> HttpResponse:
             problem = str(refusal)
         else:
             text = ngettext("%(count)s model service added", "%(count)s model services added", len(wanted))
-            say(request, text % {"count": len(wanted)}, made.revision)
+            add_toast(request, text % {"count": len(wanted)}, made.revision)
             return redirect(f"{reverse('matrix')}?{urlencode({'provider': row.name})}")
     return models_page(request, row, UNPROCESSABLE, lines=lines, problem=problem)

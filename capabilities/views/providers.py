@@ -12,15 +12,16 @@ from django.views.decorators.http import require_POST
 
 from capabilities import actions
 from capabilities.access import actor_of, administrators_only, can_edit
-from capabilities.actions.common import allowed
+from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.providers import PROTOCOLS, ProviderForm
 from capabilities.models import Provider
 from capabilities.ports import ports
 from capabilities.queries.pages import ProviderLine, provider_line, provider_lines
-from capabilities.translated import join_words
+from capabilities.sentences import join_words
 from capabilities.views import dialling
-from capabilities.views.common import differences, into_form, narrowed, refuse, say, take_version
+from capabilities.views.answers import add_refusal_toast, add_toast, wants_fragment
+from capabilities.views.refused_forms import add_refusal, find_differences, renew_version
 
 STATES = ("usable", "stopped", "disabled")
 PLACES = {"apiKey": "key"}
@@ -39,7 +40,7 @@ def providers(request: HttpRequest) -> HttpResponse:
         "sentence": sentence(lines) if not any(query.values()) else "",
         "testing": "test" in request.GET and can_edit(request.user),
     }
-    template = "capabilities/providers.html#rows" if narrowed(request) else "capabilities/providers.html"
+    template = "capabilities/providers.html#rows" if wants_fragment(request) else "capabilities/providers.html"
     return render(request, template, context)
 
 
@@ -70,7 +71,7 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
         if enabled
         else ngettext("%(count)s provider disabled", "%(count)s providers disabled", changed.count)
     )
-    say(request, word % {"count": changed.count}, changed.revision)
+    add_toast(request, word % {"count": changed.count}, changed.revision)
     return redirect("providers")
 
 
@@ -93,11 +94,11 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         made = actions.save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
     except ActionError as refusal:
         current = Provider.objects.get(pk=row.pk)
-        status = into_form(form, refusal, PLACES)
-        conflict = differences(form, current) if isinstance(refusal, ConflictError) else None
-        take_version(form, current.version)
+        status = add_refusal(form, refusal, PLACES)
+        conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
+        renew_version(form, current.version)
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
-    say(request, _("%(name)s saved") % {"name": saved.name}, made.revision)
+    add_toast(request, _("%(name)s saved") % {"name": saved.name}, made.revision)
     return redirect("provider", name=saved.name)
 
 
@@ -111,7 +112,7 @@ def provider_page(
         "form": form,
         "line": line,
         "services": row.services.all(),
-        "cannot_delete": allowed(actions.check_can_delete_provider, row),
+        "cannot_delete": find_refusal(actions.check_can_delete_provider, row),
         **more,
     }
     return render(request, "capabilities/provider.html", context, status=status)
@@ -125,9 +126,9 @@ def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
     try:
         made = actions.delete_provider(actor_of(request), row)
     except ActionError as refusal:
-        refuse(request, refusal)
+        add_refusal_toast(request, refusal)
         return redirect("provider", name=name)
-    say(request, _("%(name)s deleted") % {"name": name}, made.revision)
+    add_toast(request, _("%(name)s deleted") % {"name": name}, made.revision)
     return redirect("providers")
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from capabilities import actions
 from capabilities.access import actor_of, administrators_only
 from capabilities.actions.catalogue import cells_of, entry_for
-from capabilities.actions.common import allowed
+from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery import slots as slot_data
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.errors import ActionError, ConflictError
@@ -22,20 +22,11 @@ from capabilities.forms.services import ServiceForm
 from capabilities.models import Provider, Service
 from capabilities.ports import ports
 from capabilities.queries.matrix import MatrixRow, Square, columns, row_of
+from capabilities.sentences import join_words
 from capabilities.templatetags.ui import capability_label
-from capabilities.translated import join_words
 from capabilities.views import dialling
-from capabilities.views.common import (
-    UNPROCESSABLE,
-    Difference,
-    differences,
-    into_form,
-    narrowed,
-    refuse,
-    render_value,
-    say,
-    take_version,
-)
+from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, wants_fragment
+from capabilities.views.refused_forms import Difference, add_refusal, find_differences, render_value, renew_version
 
 PLACES = {"serviceId": "service_id"}
 PER_PAGE = 50
@@ -49,7 +40,7 @@ def services(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(service_id__icontains=q)
     page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
     lines = [(row, *lists_of(row)) for row in page]
-    template = "capabilities/services.html#rows" if narrowed(request) else "capabilities/services.html"
+    template = "capabilities/services.html#rows" if wants_fragment(request) else "capabilities/services.html"
     return render(request, template, {"lines": lines, "q": q, "page": page})
 
 
@@ -74,9 +65,9 @@ def service_new(request: HttpRequest) -> HttpResponse:
                 row = form.filled()
                 made = actions.save_service(actor_of(request), row)
             except ActionError as refusal:
-                status = into_form(form, refusal, PLACES)
+                status = add_refusal(form, refusal, PLACES)
             else:
-                say(request, _("%(name)s added") % {"name": row.service_id}, made.revision)
+                add_toast(request, _("%(name)s added") % {"name": row.service_id}, made.revision)
                 return redirect("service", service_id=row.service_id)
     return render(request, "capabilities/service_new.html", {"form": form}, status=status)
 
@@ -106,12 +97,12 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
         made = actions.save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = find(row.service_id)
-        status = into_form(form, refusal, PLACES)
-        differ = [*switch_differences(form, current), *differences(form, current)]
+        status = add_refusal(form, refusal, PLACES)
+        differ = [*switch_differences(form, current), *find_differences(form, current)]
         conflict = differ if isinstance(refusal, ConflictError) else None
-        take_version(form, current.version)
+        renew_version(form, current.version)
         return service_page(request, current, form, status, refusal=refusal, conflict=conflict)
-    say(request, _("%(name)s saved") % {"name": saved.service_id}, made.revision)
+    add_toast(request, _("%(name)s saved") % {"name": saved.service_id}, made.revision)
     return redirect("service", service_id=saved.service_id)
 
 
@@ -172,7 +163,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "slots": slot_lines(row),
         "agents": row.agents.all(),
         "refusals": ports.refusals.of(row.provider.name, row.model),
-        "cannot_delete": allowed(actions.check_can_delete_service, row),
+        "cannot_delete": find_refusal(actions.check_can_delete_service, row),
         **more,
     }
     return render(request, "capabilities/service.html", context, status=status)
@@ -193,9 +184,9 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
     row = find(service_id)
     changed = actions.fill_from_catalogue(actor_of(request), [row], insist=True)
     if changed.count:
-        say(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, changed.revision)
+        add_toast(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, changed.revision)
     else:
-        say(request, _("The catalogue has nothing new for it."))
+        add_toast(request, _("The catalogue has nothing new for it."))
     return redirect("service", service_id=service_id)
 
 
@@ -205,7 +196,7 @@ def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
     """Forgets that the model refused a parameter: the next request sends it as usual."""
     row, name = find(service_id), request.POST.get("name", "")
     ports.refusals.forget(row.provider.name, row.model, name)
-    say(request, _("%(name)s is sent as usual again") % {"name": name})
+    add_toast(request, _("%(name)s is sent as usual again") % {"name": name})
     return redirect("service", service_id=service_id)
 
 
@@ -223,7 +214,7 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
     if probed.kept:
         names = join_words(str(capability_label(name)) for name in probed.kept)
         said += " · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
-    say(request, said, probed.revision)
+    add_toast(request, said, probed.revision)
     return redirect("service", service_id=service_id)
 
 
@@ -235,7 +226,7 @@ def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
     try:
         made = actions.delete_service(actor_of(request), row)
     except ActionError as refusal:
-        refuse(request, refusal)
+        add_refusal_toast(request, refusal)
         return redirect("service", service_id=service_id)
-    say(request, _("%(name)s deleted") % {"name": service_id}, made.revision)
+    add_toast(request, _("%(name)s deleted") % {"name": service_id}, made.revision)
     return redirect("services")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.common import expect_version, next_position, refuse_if_used
+from capabilities.actions.guards import check_unused, check_version
+from capabilities.actions.positions import next_position
 from capabilities.core.problems import Problem
 from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider
@@ -26,7 +27,7 @@ def save_route(
         if new:
             row.position = next_position(TaskRoute)
         else:
-            expect_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
+            check_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
             row.version += 1
         row.save()
         if chain is not None:
@@ -54,15 +55,15 @@ def check_can_delete_route(row: TaskRoute) -> None:
     if row.task_type == DEFAULT and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("Every task type without a route of its own goes to the default route; it has to stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]
-    refuse_if_used(agents, _("Agents still use this task route: %(users)s. Give them another one first."))
+    check_unused(agents, _("Agents still use this task route: %(users)s. Give them another one first."))
     aliases = [alias.name for alias in Alias.objects.filter(target__in=[row.task_type, f"task:{row.task_type}"])]
-    refuse_if_used(aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
+    check_unused(aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
 
 
 def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> Act:
     """Deletes a route; what asks for its task type then goes to the default route."""
     with ports.ledger.change(actor, Act("route.delete", "route", row.task_type)) as act:
-        expect_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
+        check_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_route(row)
         write_chain(row, (), {})
         row.delete()

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from capabilities.core.delivery.reasons import SENTENCES as DELIVERY
 from capabilities.core.providers import origins
 from capabilities.core.worded import Worded
-from capabilities.translated import read_again, translate_sentence
+from capabilities.sentences import read_again, translate_sentence
 from routing_admin.configuration.snapshot import KEY_SENTENCES
 from routing_admin.core.fallback.chain import SKIP_SENTENCES
 from routing_admin.core.fallback.errors import EXHAUSTED, OUT_OF_TIME, REFUSED

@@ -18,7 +18,7 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.translated import join_words
+from capabilities.sentences import join_words
 from routing_admin.models import AttemptLog, RequestLog
 
 PAGE = 50

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of, administrators_only
 from capabilities.errors import ActionError
-from capabilities.views.common import say
+from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.views.context import THEME_COOKIE, THEMES
 
@@ -49,7 +49,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
     """Takes back the change that made a revision, and returns to the page it was made on."""
     try:
         made = actions.undo(actor_of(request), number)
-        say(request, _("Undone."), made.revision)
+        add_toast(request, _("Undone."), made.revision)
     except ActionError as refusal:
         messages.error(request, str(refusal))
     return redirect(back(request))

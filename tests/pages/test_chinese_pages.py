@@ -20,7 +20,7 @@ from visitors import client_of, demo
 from artifacts.models import Artifact
 from capabilities.core.worded import Worded, worded
 from capabilities.models import Agent, Provider, Service
-from capabilities.translated import read_again, translate_sentence
+from capabilities.sentences import read_again, translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows import read
 from routing_admin.core.files.seed_export import seed_routing

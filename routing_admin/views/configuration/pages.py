@@ -16,9 +16,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.translated import join_words, without_path
-from capabilities.translated import translate_sentence as told_text
-from capabilities.views.common import say
+from capabilities.sentences import join_words, translate_without_path
+from capabilities.sentences import translate_sentence as told_text
+from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.actions.importing import ImportPreview
 from routing_admin.configuration import exports, snapshot
@@ -144,7 +144,7 @@ def apply(request: HttpRequest, form: ImportForm, sent: list[Sent]) -> HttpRespo
         messages.info(request, _("Nothing changed: the files say what is configured already."))
         return redirect("config")
     text = ngettext("%(count)d change applied.", "%(count)d changes applied.", count) % {"count": count}
-    say(request, text, made.revision)
+    add_toast(request, text, made.revision)
     return redirect("revision", made.revision)
 
 
@@ -159,7 +159,7 @@ class ProblemLine:
     @property
     def message(self) -> str:
         """The sentence without the path, which stands before it."""
-        return without_path(self.problem)
+        return translate_without_path(self.problem)
 
 
 def show(

@@ -20,7 +20,7 @@ from artifacts.models import Artifact
 from capabilities.core.providers.origins import EMBEDDED
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
-from capabilities.translated import translate_sentence
+from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
 from routing_admin.core.fallback.chain import OK

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_GET, require_POST
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.providers.redaction import redact
 from capabilities.errors import ActionError, NotFoundError
-from capabilities.translated import refusal_text
-from capabilities.views.common import say
+from capabilities.sentences import translate_refusal
+from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.actions.history import configuration_at
 from routing_admin.core.configuration.diff import diff
@@ -173,7 +173,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
     except NotFoundError as refusal:
         raise Http404 from refusal
     except ActionError as refusal:
-        messages.error(request, refusal_text(refusal))
+        messages.error(request, translate_refusal(refusal))
         return redirect("revision", number)
     if made.revision is None:
         messages.info(
@@ -181,7 +181,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
             _("Nothing to restore: the configuration is what it was in revision %(number)s.") % {"number": number},
         )
         return redirect("revision", number)
-    say(request, _("Restored revision %(number)s.") % {"number": number}, made.revision)
+    add_toast(request, _("Restored revision %(number)s.") % {"number": number}, made.revision)
     return redirect("history")
 
 

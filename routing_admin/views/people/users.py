@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from capabilities.access import actor_of, administrators_only
-from capabilities.actions.common import allowed
+from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.actions import people
 from routing_admin.forms.people import InviteForm, RoleForm
@@ -156,7 +156,7 @@ def single(
         "line": user_row(found),
         "form": form or RoleForm(initial={"role": role, "was": role}),
         "role": role,
-        "stays": allowed(people.check_can_step_down, found),
+        "stays": find_refusal(people.check_can_step_down, found),
         "is_self": found.pk == request.user.pk,
         **more,
     }

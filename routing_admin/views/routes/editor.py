@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods
 from capabilities.access import actor_of, can_edit
 from capabilities.core.wire import Failure, Fault
 from capabilities.errors import ActionError, ConflictError
-from capabilities.translated import refusal_text
-from capabilities.views.common import say
+from capabilities.sentences import translate_refusal
+from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
@@ -143,10 +143,10 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
     except ConflictError as refusal:
         return show_conflict(request, page, str(refusal))
     except ActionError as refusal:
-        page.draft.problems.append(refusal_text(refusal))
+        page.draft.problems.append(translate_refusal(refusal))
         return show(request, page, status=422)
     text = _("Saved %(name)s.") if made.revision else _("%(name)s had no changes.")
-    say(request, text % {"name": spec.task_type}, made.revision)
+    add_toast(request, text % {"name": spec.task_type}, made.revision)
     return redirect("route", spec.task_type)
 
 

@@ -14,11 +14,11 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of, administrators_only
-from capabilities.actions.common import allowed
+from capabilities.actions.guards import find_refusal
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
-from capabilities.translated import refusal_text
-from capabilities.views.common import say
+from capabilities.sentences import translate_refusal
+from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -167,12 +167,12 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
     try:
         made = actions.save_route(actor_of(request), row, expected=row.version)
     except ActionError as refusal:
-        messages.error(request, refusal_text(refusal))
+        messages.error(request, translate_refusal(refusal))
     else:
         text = (
             _("%(name)s is enabled.") if row.enabled else _("%(name)s is disabled; its tasks go to the default route.")
         )
-        say(request, text % {"name": task_type}, made.revision)
+        add_toast(request, text % {"name": task_type}, made.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("routes")
     state = snapshot.current()
@@ -187,7 +187,7 @@ def alias(request: HttpRequest) -> HttpResponse:
     gone = request.POST.get("remove", "")
     if gone:
         made = actions.save_alias(actor_of(request), gone, "")
-        say(request, _("Alias %(name)s is removed.") % {"name": gone}, made.revision)
+        add_toast(request, _("Alias %(name)s is removed.") % {"name": gone}, made.revision)
         return redirect("routes")
     form = AliasForm(request.POST)
     if form.is_valid() and not _resolves(form.cleaned_data["target"], snapshot.current().configuration):
@@ -197,7 +197,7 @@ def alias(request: HttpRequest) -> HttpResponse:
     found = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
     made = actions.save_alias(actor_of(request), found.name, found.target)
     text = _("%(name)s now leads to %(target)s.")
-    say(request, text % {"name": found.name, "target": found.target}, made.revision)
+    add_toast(request, text % {"name": found.name, "target": found.target}, made.revision)
     return redirect("routes")
 
 
@@ -222,13 +222,13 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
     try:
         made = actions.delete_route(actor_of(request), row)
     except ActionError as refusal:
-        messages.error(request, refusal_text(refusal))
+        messages.error(request, translate_refusal(refusal))
         return redirect("route", task_type)
     text = _("Task route %(name)s is deleted; its tasks go to the default route.")
-    say(request, text % {"name": task_type}, made.revision)
+    add_toast(request, text % {"name": task_type}, made.revision)
     return redirect("routes")
 
 
 def why_not_deleted(row: TaskRoute | None) -> str:
     """Why a route cannot be deleted; empty when it can, or is not there yet."""
-    return "" if row is None else allowed(actions.check_can_delete_route, row)
+    return "" if row is None else find_refusal(actions.check_can_delete_route, row)

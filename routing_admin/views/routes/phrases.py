@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.translated import join_words, translate_sentence
+from capabilities.sentences import join_words, translate_sentence
 from routing_admin.core.configuration.route_changes import Did, RouteChange
 from routing_admin.core.planning.lint import Checked, Finding
 

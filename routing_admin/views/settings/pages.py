@@ -21,9 +21,9 @@ from django.views.decorators.http import require_POST, require_safe
 from artifacts import sniffer
 from artifacts.models import Artifact
 from capabilities.access import actor_of, administrators_only
-from capabilities.actions.common import allowed
+from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, InvalidError
-from capabilities.views.common import say
+from capabilities.views.answers import add_toast
 from routing_admin.actions import installation as actions
 from routing_admin.configuration import snapshot
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
@@ -114,13 +114,13 @@ def bodies(request: HttpRequest) -> HttpResponse:
 def demo_remove(request: HttpRequest) -> HttpResponse:
     """Takes the demo's configuration away as one revision, with Undo, and returns to the page that asked."""
     made = demo.remove(actor_of(request))
-    say(request, _("Demo data removed"), made.revision)
+    add_toast(request, _("Demo data removed"), made.revision)
     return redirect(back(request))
 
 
 def saved(request: HttpRequest, name: str, said: str, revision: int | None = None) -> HttpResponse:
     """The section as it is now, or the page again, with a toast and Undo where a revision was made."""
-    say(request, said, revision)
+    add_toast(request, said, revision)
     return section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
 
 
@@ -170,7 +170,7 @@ def listed_languages(default: str) -> list[dict[str, Any]]:
                 "directive": directive,
                 "built_in": code in LANGUAGE_DIRECTIVES,
                 "removable": code in added,
-                "stays": allowed(actions.check_can_remove_language, code, default, kept) if code in added else "",
+                "stays": find_refusal(actions.check_can_remove_language, code, default, kept) if code in added else "",
             }
         )
     return lines

@@ -14,7 +14,7 @@ from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import SHOWN, DeliveryForm
 from capabilities.core.message import ChatRequest, TextPart
 from capabilities.core.vocabulary import Kind
-from capabilities.translated import join_words
+from capabilities.sentences import join_words
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.dispatch.simulation import NOT_REACHED

@@ -32,12 +32,12 @@ def _fact(fact: Fact) -> str | int:
     return translate_sentence(fact) if isinstance(fact, str) else fact
 
 
-def without_path(problem: Problem) -> str:
+def translate_without_path(problem: Problem) -> str:
     """The sentence of a problem for a place where its path stands already."""
     return translate_sentence(problem.message).removeprefix(problem.field).lstrip(":： ")
 
 
-def refusal_text(refusal: ActionError) -> str:
+def translate_refusal(refusal: ActionError) -> str:
     """Why an action was refused, for a person."""
     if isinstance(refusal, InvalidError):
         return " ".join(translate_sentence(problem.message) for problem in refusal.problems)

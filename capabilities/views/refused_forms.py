@@ -1,4 +1,4 @@
-"""What the views of this app share: Undo in a toast, a refusal in its form, both versions of a conflict."""
+"""A form whose saving was refused: reasons at its fields, both versions of a conflict, and how to save again."""
 
 from __future__ import annotations
 
@@ -7,35 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import Model
-from django.http import HttpRequest, QueryDict
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from capabilities.errors import ActionError, ConflictError, InvalidError
-from capabilities.translated import refusal_text, translate_sentence
-
-UNPROCESSABLE = 422
-CONFLICT = 409
+from capabilities.sentences import translate_sentence
+from capabilities.views.answers import UNPROCESSABLE
 
 
-def narrowed(request: HttpRequest) -> bool:
-    """Whether a script asks for a fragment alone; a boosted link asks for the whole page."""
-    htmx = request.htmx  # type: ignore[attr-defined]
-    return bool(htmx) and not htmx.boosted
-
-
-def say(request: HttpRequest, text: str, revision: int | None = None) -> None:
-    """A toast; with Undo of the revision that the action made, without where it made none."""
-    messages.success(request, text, extra_tags=f"undo:{revision}" if revision else "")
-
-
-def refuse(request: HttpRequest, refusal: ActionError) -> None:
-    """A toast with the reason."""
-    messages.error(request, refusal_text(refusal))
-
-
-def into_form(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
+def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
     """Writes a refusal into the form, each problem at its field where there is one; the status to answer with."""
     if isinstance(refusal, InvalidError):
         for problem in refusal.problems:
@@ -56,7 +37,7 @@ class Difference:
     mine: str
 
 
-def differences(form: forms.BaseForm, current: Model) -> list[Difference]:
+def find_differences(form: forms.BaseForm, current: Model) -> list[Difference]:
     """Where the form says something else than the row now does."""
     found = []
     for name in form.fields:
@@ -75,7 +56,7 @@ def render_value(value: Any) -> str:
     return str(value) if value not in (None, "") else _("nothing")
 
 
-def take_version(form: forms.BaseForm, version: int) -> None:
+def renew_version(form: forms.BaseForm, version: int) -> None:
     """Lets the next save of this form be on top of the version that is there now."""
     data = QueryDict("", mutable=True)
     data.update(form.data)
