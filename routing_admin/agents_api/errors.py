@@ -11,6 +11,7 @@ from typing import Any
 
 from asgiref.sync import iscoroutinefunction
 from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.db import DatabaseError, InterfaceError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, re_path
@@ -21,6 +22,9 @@ from artifacts.core.errors import ArtifactError
 from capabilities.api.calls import CallError, answer, path_of
 from capabilities.core.problems import Problem
 from capabilities.errors import ActionError, InvalidError
+from routing_admin.databases import away
+from routing_admin.databases.away import WAIT_SECONDS
+from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
@@ -94,6 +98,16 @@ def on_missing(request: HttpRequest, error: Exception) -> HttpResponse:
     return unknown_call(request)
 
 
+def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceError) -> HttpResponse:
+    """While the database does not answer nobody is let in and nobody's key is called wrong: 503, try again."""
+    if not away.is_away(error):
+        return on_crash(request, error)
+    log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
+    response = refusal(request, 503, away.UNAVAILABLE, away.MESSAGE)
+    response["Retry-After"] = str(round(away.AGAIN_SECONDS))
+    return response
+
+
 def on_crash(request: HttpRequest, error: Exception) -> HttpResponse:
     """Our own fault: the log has the trace under the request's id, the caller only the id."""
     log.exception("call %s %s failed, request %s", request.method, request.path, request_id_of(request))
@@ -111,6 +125,8 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
     (SuspiciousOperation, on_bad_request),
     (BadRequest, on_bad_request),
     (Http404, on_missing),
+    (DatabaseError, on_database_error),
+    (InterfaceError, on_database_error),
     (Exception, on_crash),
 )
 """Which handler tells of which error; the most special one counts."""
@@ -145,18 +161,20 @@ def near_misses(method: str, path: str) -> list[str]:
 
 
 def shaped(view: Callable[..., Any]) -> Callable[..., Any]:
-    """The view, with a 405 in our shape."""
+    """The view, with a 405 in our shape; it waits for a locked database as long as an agent does."""
     if iscoroutinefunction(view):
 
         @wraps(view)
         async def awaited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            return _allowed(request, await view(request, *args, **kwargs))
+            with waiting_at_most(WAIT_SECONDS):
+                return _allowed(request, await view(request, *args, **kwargs))
 
         return awaited
 
     @wraps(view)
     def called(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return _allowed(request, view(request, *args, **kwargs))
+        with waiting_at_most(WAIT_SECONDS):
+            return _allowed(request, view(request, *args, **kwargs))
 
     return called
 

@@ -7,28 +7,19 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.access import Principal, Refusal, refused_query
 from capabilities.ports import Actor
+from routing_admin.databases import away
+from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, response_of
 from routing_admin.gateway.key_cache import principal_of_key
-from routing_admin.request_log.recorder import UNAVAILABLE
 from routing_admin.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
-WAIT_SECONDS = 1.0
-"""How long a call waits for a locked database; what it cannot have by then it may ask for again."""
-BUSY_SECONDS = 2.0
-"""What `Retry-After` says then."""
-
-DATABASE_AWAY = (
-    "The database does not answer just now, and this call needs it: to look up its key or a file, or to store one. "
-    "Send it again in a few seconds."
-)
 
 View = Callable[..., HttpResponseBase]
 AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -65,10 +56,10 @@ def failed(error: Exception) -> GatewayError:
 
     While the database does not answer nobody is let in and nobody is told that his key is wrong: 503, try again.
     """
-    if isinstance(error, DatabaseError | InterfaceError):
+    if away.is_away(error):
         log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
-        busy = GatewayError(503, UNAVAILABLE, DATABASE_AWAY)
-        busy.retry_after, busy.should_retry = BUSY_SECONDS, True
+        busy = GatewayError(503, away.UNAVAILABLE, away.MESSAGE)
+        busy.retry_after, busy.should_retry = away.AGAIN_SECONDS, True
         return busy
     log.error("the data plane failed", exc_info=error)
     return GatewayError(500, "internal_error", "Something failed here. The server's log has it under this request id.")

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
 from capabilities.core.delivery.receiver import Prepared
@@ -15,13 +14,12 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.providers.redaction import redact
 from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import Attempt, Plan
+from routing_admin.databases.away import UNAVAILABLE, is_away
 from routing_admin.request_log.journal import Journal, RequestFacts, entry_of
 from routing_admin.request_log.journal import journal as this_process
 from routing_admin.request_log.recorded_bodies import body_of
 
 BROKEN = "internal_error"
-UNAVAILABLE = "unavailable"
-"""What a call is told that needs a database which does not answer."""
 LEFT = "client_cancelled"
 LEFT_STATUS = 499
 """What the log says of a caller that went away before its answer; nobody receives this status."""
@@ -76,6 +74,5 @@ class RequestRecorder:
 
 def fault_of(error: Exception) -> dict[str, Any]:
     """A fault of ours as the log tells it: 503 where the database does not answer, else 500."""
-    away = isinstance(error, DatabaseError | InterfaceError)
-    outcome, status = (UNAVAILABLE, 503) if away else (BROKEN, 500)
+    outcome, status = (UNAVAILABLE, 503) if is_away(error) else (BROKEN, 500)
     return {"outcome": outcome, "status": status, "error": type(error).__name__}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import OperationalError, ProgrammingError, connection
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, ProgrammingError, connection
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import reverse
@@ -23,9 +23,10 @@ from capabilities.last_use import EVERY, LastUses, last_uses
 from capabilities.models import AgentKey
 from capabilities.templatetags.moments import exact
 from routing_admin.configuration import snapshot
+from routing_admin.databases.away import WAIT_SECONDS, is_away
 from routing_admin.databases.sqlite import in_line, waiting_at_most
 from routing_admin.gateway import key_cache
-from routing_admin.gateway.admission import WAIT_SECONDS, endpoint
+from routing_admin.gateway.admission import endpoint
 from routing_admin.server.upkeep import Upkeep
 from tests.gateway.plane import PNG_URL, image, install, post, said, without
 from tests.gateway.serving import Server, served
@@ -51,11 +52,11 @@ def key() -> str:
     return install()
 
 
-def call(server: Server, body: object) -> tuple[int, Any, Any]:
-    """Status, headers and body of a chat call over a socket."""
+def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tuple[int, Any, Any]:
+    """Status, headers and body of a call over a socket."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
-    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    connection.request("POST", path, json.dumps(body), headers)
     response = connection.getresponse()
     told = json.loads(response.read())
     connection.close()
@@ -99,6 +100,35 @@ def test_a_call_that_must_store_a_file_is_told_to_come_again(tmp_path: Path) -> 
         entry = server.timeline(headers["x-request-id"])
         assert (entry["outcome"], entry["status"]) == ("unavailable", 503)
         assert call(server, body)[0] == 200
+
+
+def test_the_agents_api_says_the_same_in_its_own_shape(tmp_path: Path) -> None:
+    """503 with Retry-After instead of a fault of ours; with the lock gone the same call is served."""
+    words = {"text": "a few words", "filename": "notes.txt"}
+    with served(tmp_path) as server:
+        with locked(tmp_path / "routing_admin.sqlite3"):
+            status, headers, told = call(server, words, "/api/v1/artifacts")
+        assert (status, told["error"]) == (503, "unavailable")
+        assert "again in a few seconds" in told["message"]
+        assert int(headers["Retry-After"]) > 0
+        assert "Traceback" not in server.log
+        assert call(server, words, "/api/v1/artifacts")[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("error", "away"),
+    [
+        (OperationalError("database is locked"), True),
+        (InterfaceError("connection already closed"), True),
+        (DatabaseError("file is not a database"), True),
+        (IntegrityError("UNIQUE constraint failed"), False),
+        (ProgrammingError("Incorrect number of bindings"), False),
+        (ValueError("no error of a database"), False),
+    ],
+)
+def test_a_fault_of_ours_is_no_database_that_is_away(error: Exception, away: bool) -> None:
+    """Only what cannot be asked just now is answered with 503; a broken constraint or bad SQL stays a 500."""
+    assert is_away(error) is away
 
 
 def waiting() -> float:

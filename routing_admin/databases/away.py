@@ -1,0 +1,25 @@
+"""When a database does not answer: which errors say so, how long agents wait, and what they are told."""
+
+from __future__ import annotations
+
+from django.db import DatabaseError, InterfaceError, OperationalError
+
+WAIT_SECONDS = 1.0
+"""How long a call of an agent waits for a locked database; what it cannot have by then it may ask for again."""
+AGAIN_SECONDS = 2.0
+"""What `Retry-After` says then."""
+UNAVAILABLE = "unavailable"
+"""The code of the error, on both planes and in the log."""
+MESSAGE = (
+    "The database does not answer just now, and this call needs it: to look up its key or a file, or to store one. "
+    "Send it again in a few seconds."
+)
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Whether an error says that the database does not answer, and not that we asked it something wrong.
+
+    A file that is no database raises `DatabaseError` itself; its other subclasses (a broken constraint, a value that
+    does not fit, bad SQL) are faults of ours.
+    """
+    return isinstance(error, OperationalError | InterfaceError) or type(error) is DatabaseError

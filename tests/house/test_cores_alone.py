@@ -1,0 +1,55 @@
+"""The cores run with nothing but the standard library: no Django, no third party, none of our own shells."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+
+class Refuser:
+    def find_spec(self, name, path=None, target=None):
+        known = name.partition(".")[0] in sys.stdlib_module_names
+        ours = name in APPS or any((name + ".").startswith(f"{app}.core.") for app in APPS)
+        if not known and not ours:
+            raise ImportError(f"{name} is refused here")
+
+APPS = ("capabilities", "artifacts", "routing_admin")
+sys.meta_path.insert(0, Refuser())
+count = 0
+for app in APPS:
+    core = importlib.import_module(f"{app}.core")
+    for module in pkgutil.walk_packages(core.__path__, f"{app}.core."):
+        importlib.import_module(module.name)
+        count += 1
+print(count)
+"""
+
+
+def run(source: str) -> subprocess.CompletedProcess[str]:
+    """What a new process does with the source, at the top of the house."""
+    return subprocess.run([sys.executable, "-c", source], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_every_core_module_is_imported_with_everything_else_refused() -> None:
+    """All of them, counted against the files, in a process that refuses whatever is not of the standard library."""
+    ran = run(IMPORT_ALL)
+    assert ran.returncode == 0, ran.stderr
+    files = [
+        path for app in ("capabilities", "artifacts", "routing_admin") for path in (ROOT / app / "core").rglob("*.py")
+    ]
+    tops = 3
+    assert int(ran.stdout) == len(files) - tops
+
+
+@pytest.mark.parametrize("module", ["django", "orjson", "capabilities.ports"])
+def test_what_is_refused_there_is_really_refused(module: str) -> None:
+    """The guard bites: an import of Django, of a third party and of our own shell ends the process with that word."""
+    ran = run(IMPORT_ALL + f"importlib.import_module({module!r})")
+    assert ran.returncode == 1
+    assert f"{module} is refused here" in ran.stderr
