@@ -28,10 +28,11 @@ from artifacts.models import Artifact
 from artifacts.sniffer import detector
 from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import ReceivedFile
+from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
-from capabilities.ports import Act, Actor, ports
+from capabilities.ports import ports
 
 MAX_METADATA = 16 * 1024
 MAX_LIFETIME = 10 * 366 * 24 * 3600.0

@@ -19,9 +19,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
+from capabilities.acts import Actor
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
-from capabilities.ports import Actor
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
 DEFAULT_SCOPES = SCOPES[:4]

@@ -8,43 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from capabilities.acts import Act, Actor
     from capabilities.core.delivery.receiver import Receiver
     from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.services.agents import AgentDirectory
     from capabilities.core.services.registry import LlmServiceRegistry
     from capabilities.core.vocabulary import Capabilities
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who acts: a person, an agent, a command, or the system itself; and from where."""
-
-    kind: str
-    name: str
-    address: str = ""
-    request_id: str = ""
-
-
-SYSTEM = Actor("system", "routing_admin")
-
-
-@dataclass(slots=True)
-class Act:
-    """One act as the audit log tells it; `details` may be filled while it happens, never with a secret."""
-
-    action: str
-    object_kind: str = ""
-    object_name: str = ""
-    details: dict[str, Any] = field(default_factory=dict)
-    message: str = ""
-    revision: int | None = None
-    """Number of the revision the act made, None when the configuration stayed the same. It is known once the outermost
-    change is over, whose revision it is."""
 
 
 class ChangeRecorder(Protocol):

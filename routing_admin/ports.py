@@ -7,11 +7,12 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from capabilities.acts import Actor
 from capabilities.core.vocabulary import TEXT_ONLY
-from capabilities.ports import Actor, Link, RefusedParameter, ports
+from capabilities.ports import Link, RefusedParameter, ports
 from routing_admin import actions
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.revisions import RevisionRecorder
+from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import first_service
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 from routing_admin.dispatch.dial import Dialler
@@ -20,7 +21,7 @@ from routing_admin.dispatch.send import surroundings
 
 
 class SnapshotRoutes:
-    """Task routes as the lower apps may know them; see `capabilities.ports.Routes`."""
+    """Task routes as the lower apps may know them; see `capabilities.ports.RouteDirectory`."""
 
     def exists(self, task_type: str) -> bool:
         """Whether that task type has a route."""
@@ -77,7 +78,7 @@ class Refusals:
 
 def connect() -> None:
     """Connects the ledger, the routes, the snapshot, the dialler and the memory of refusals."""
-    ports.ledger = RevisionRecorder()
+    ports.ledger = ledger
     ports.routes = SnapshotRoutes()
     ports.installed = SnapshotServices()
     ports.dial = Dialler()

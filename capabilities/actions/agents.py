@@ -10,10 +10,11 @@ from django.utils.translation import gettext as _
 
 from capabilities.access import DEFAULT_SCOPES, SCOPES, living, make_key
 from capabilities.actions.guards import check_unused, check_version
+from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
-from capabilities.ports import Act, Actor, ports
+from capabilities.ports import ports
 
 
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from capabilities.actions.results import BulkChange
 from capabilities.actions.services import Cell, save_service, set_capabilities
+from capabilities.acts import Act, Actor
 from capabilities.core.providers.catalogue import INPUTS, OUTPUTS, CatalogueEntry, lookup
 from capabilities.core.providers.presets import preset_for_endpoint
 from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service
-from capabilities.ports import Act, Actor, ports
+from capabilities.ports import ports
 
 FIRMER = (Source.DECLARED.value, Source.PROBED.value)
 """Where a value comes from that the catalogue never overrules by itself."""

@@ -11,11 +11,12 @@ from django.utils.translation import gettext as _
 from capabilities.actions.guards import check_unused, check_version
 from capabilities.actions.positions import next_position
 from capabilities.actions.results import BulkChange
+from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of, readable, referenced
 from capabilities.errors import InvalidError
 from capabilities.models import Provider
-from capabilities.ports import Act, Actor, ports
+from capabilities.ports import ports
 from capabilities.secrets import origin_of, store_key
 
 

@@ -15,9 +15,9 @@ from ninja.security.base import AuthBase
 from pydantic import ValidationError
 
 from capabilities.access import Principal, Refusal, authenticate, refused_query
+from capabilities.acts import Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
-from capabilities.ports import Actor
 
 MAX_BODY = 32 * 1024 * 1024
 MAX_DEPTH = 64

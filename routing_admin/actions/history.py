@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from artifacts.actions import restore_artifacts
+from capabilities.acts import Act, Actor
 from capabilities.errors import ConflictError, NotFoundError
-from capabilities.ports import Act, Actor, ports
 from routing_admin.configuration import rows
+from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.as_json import from_json
 from routing_admin.core.configuration.specs import EMPTY, Configuration
 from routing_admin.models import AuditEvent, Installation, Revision
@@ -27,7 +28,7 @@ def restore(actor: Actor, number: int, *, message: str = "") -> Act:
     """Makes the configuration what it was in that revision, as a new revision; none when it was so."""
     value = configuration_at(number)
     act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=message)
-    with ports.ledger.change(actor, act):
+    with ledger.change(actor, act):
         rows.write(value)
     return act
 
@@ -35,7 +36,7 @@ def restore(actor: Actor, number: int, *, message: str = "") -> Act:
 def undo(actor: Actor, number: int) -> Act:
     """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then."""
     act = Act("configuration.undo", "revision", str(number))
-    with ports.ledger.change(actor, act):
+    with ledger.change(actor, act):
         newest = Revision.objects.values_list("number", flat=True).first()
         if newest != number:
             raise ConflictError(_("Something else changed since. Look in History for the version to restore."))

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from capabilities.acts import Act, Actor
 from capabilities.core.providers.origins import policy_of, refusal
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.ports import Act, Actor, ports
 from capabilities.secrets import fingerprint_of, origin_of, store_key
 from routing_admin.configuration import rows
+from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
@@ -67,7 +68,7 @@ def import_configuration(
     """Imports the files as one revision. Raises `InvalidError` with every problem, `ConflictError` when `expected`
     is not the newest revision any more; then nothing is written."""
     act = Act("configuration.import", message=message or _("Import"))
-    with ports.ledger.change(actor, act):
+    with ledger.change(actor, act):
         preview = preview_import(files, prune=prune)
         if expected is not None and expected != (preview.revision or 0):
             raise ConflictError(_("The configuration was changed meanwhile. Look at the new difference, then apply."))

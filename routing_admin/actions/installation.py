@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
+from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
-from capabilities.ports import Act, Actor, ports
+from routing_admin.configuration.revisions import ledger
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
 from routing_admin.models import Installation, Language
 
@@ -40,7 +41,7 @@ def set_default_language(actor: Actor, code: str) -> Act:
         message = _("There is no language %(code)s. Add it with its directive first.") % {"code": code}
         raise InvalidError([Problem("default_language", message, "reference")])
     act = Act("installation.default_language", "language", code, message=_("Default language"))
-    with ports.ledger.change(actor, act):
+    with ledger.change(actor, act):
         row = Installation.current()
         row.default_language = code
         row.save()
@@ -56,7 +57,7 @@ def save_language(actor: Actor, code: str, directive: str) -> Act:
         message = _("A directive is one line that tells the model in which language to answer.")
         raise InvalidError([Problem("directive", message, "required")])
     act = Act("language.save", "language", code, message=_("Language %(code)s") % {"code": code})
-    with ports.ledger.change(actor, act):
+    with ledger.change(actor, act):
         Language.objects.update_or_create(code=code, defaults={"directive": directive.strip()})
     return act
 
@@ -70,7 +71,7 @@ def check_can_remove_language(code: str, default: str, kept: dict[str, str]) -> 
 def remove_language(actor: Actor, code: str) -> Act:
     """Removes an added language; a built-in one has its own directive again."""
     act = Act("language.remove", "language", code, message=_("Removed language %(code)s") % {"code": code})
-    with ports.ledger.change(actor, act):
+    with ledger.change(actor, act):
         kept = {**LANGUAGE_DIRECTIVES, **dict(Language.objects.exclude(code=code).values_list("code", "directive"))}
         check_can_remove_language(code, Installation.current().default_language, kept)
         Language.objects.filter(code=code).delete()
@@ -85,7 +86,7 @@ def keeping() -> Keeping:
 
 def keep(actor: Actor, wanted: Keeping, *, expected: Keeping | None = None) -> None:
     """Changes retention; `expected` is what the page showed. Raises `ConflictError` when it is no longer so."""
-    with ports.ledger.audit(actor, Act("installation.retention", "installation")) as act:
+    with ledger.audit(actor, Act("installation.retention", "installation")) as act:
         row = Installation.objects.select_for_update().get_or_create(id=1)[0]
         now = Keeping(row.request_days, row.artifact_days, row.quota_bytes)
         if expected is not None and now != expected:
@@ -99,5 +100,5 @@ def keep(actor: Actor, wanted: Keeping, *, expected: Keeping | None = None) -> N
 
 def record_bodies(actor: Actor, on: bool) -> None:
     """Starts or stops keeping the bodies of requests; what was recorded stays until it expires."""
-    with ports.ledger.audit(actor, Act("installation.record_bodies", "installation", details={"on": on})):
+    with ledger.audit(actor, Act("installation.record_bodies", "installation", details={"on": on})):
         Installation.objects.update_or_create(id=1, defaults={"record_bodies": on})

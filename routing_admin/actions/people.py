@@ -15,10 +15,11 @@ from django.utils.encoding import force_bytes, force_str
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
+from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
-from capabilities.ports import Act, Actor, ports
 from routing_admin.configuration import revisions
+from routing_admin.configuration.revisions import ledger
 from routing_admin.models import Person
 
 ADMINISTRATOR, VIEWER = "administrator", "viewer"
@@ -53,7 +54,7 @@ def can_administrate(user: User) -> bool:
 
 def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
     """A new user who chooses a password by the link; (user, path of the link). The name must be free in any case."""
-    with ports.ledger.audit(actor, Act("user.invite", "user", username, {"role": role})):
+    with ledger.audit(actor, Act("user.invite", "user", username, {"role": role})):
         if User.objects.filter(username__iexact=username).exists():
             message = _("There is a user %(name)s already.") % {"name": username}
             raise InvalidError([Problem("username", message, "duplicate")])
@@ -65,7 +66,7 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
 
 def new_link(actor: Actor, user: User) -> str:
     """The token of a link by which this user chooses a (new) password; links of an invitation made before are void."""
-    with ports.ledger.audit(actor, Act("user.link", "user", user.get_username())):
+    with ledger.audit(actor, Act("user.link", "user", user.get_username())):
         check_is_active(user)
         if is_invited(user):
             user.set_unusable_password()
@@ -87,7 +88,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
             raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
         if role == role_of(user):
             return user
-        with ports.ledger.audit(actor, Act("user.role", "user", user.get_username(), {"from": expected, "to": role})):
+        with ledger.audit(actor, Act("user.role", "user", user.get_username(), {"from": expected, "to": role})):
             if role == VIEWER:
                 check_can_step_down(user)
                 user.is_superuser = False
@@ -103,7 +104,7 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
         if user.is_active == active:
             return user
         action = "user.reactivate" if active else "user.deactivate"
-        with ports.ledger.audit(actor, Act(action, "user", user.get_username())):
+        with ledger.audit(actor, Act(action, "user", user.get_username())):
             if not active:
                 check_can_step_down(user)
             user.is_active = active
@@ -119,7 +120,7 @@ def withdraw(actor: Actor, user_id: int) -> str:
             raise ConflictError(
                 _("%(name)s has accepted the invitation. Deactivate the user instead.") % {"name": user.get_username()}
             )
-        with ports.ledger.audit(actor, Act("user.withdraw", "user", user.get_username())):
+        with ledger.audit(actor, Act("user.withdraw", "user", user.get_username())):
             user.delete()
     return user.get_username()
 
@@ -149,7 +150,7 @@ def choose_password(actor: Actor, user: User, password: str, *, language: str = 
     Raises `ConflictError` when another password was chosen since `user` was read: a link works once.
     """
     action = "user.join" if is_invited(user) else "user.password"
-    with ports.ledger.audit(actor, Act(action, "user", user.get_username())):
+    with ledger.audit(actor, Act(action, "user", user.get_username())):
         if locked(user.pk).password != user.password:
             raise ConflictError(_("Another password was chosen meanwhile. Sign in with that one."))
         user.set_password(password)

@@ -17,9 +17,10 @@ from django.db.models import Q, QuerySet
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
+from capabilities.acts import Act, Actor
 from capabilities.models import Agent
-from capabilities.ports import Act, Actor, ports
 from routing_admin.actions.installation import keeping
+from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog, SignInAttempt
 from routing_admin.server.throttle import ADDRESS
@@ -54,7 +55,7 @@ def prune(actor: Actor, now: datetime) -> Pruned:
     forgotten, more = sweep_bytes(now.timestamp())
     done = Pruned(requests, artifacts, size + more, gone, sessions, leftovers, forgotten, sweep_thumbnails())
     if done != Pruned():
-        with ports.ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):
+        with ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):
             agents.delete()
     return done
 

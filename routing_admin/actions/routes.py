@@ -8,10 +8,11 @@ from django.utils.translation import gettext as _
 
 from capabilities.actions.guards import check_unused, check_version
 from capabilities.actions.positions import next_position
+from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider
-from capabilities.ports import Act, Actor, ports
+from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.rows import write_chain
 from routing_admin.core.configuration.checks import DEFAULT
 from routing_admin.core.configuration.specs import CandidateSpec
@@ -23,7 +24,7 @@ def save_route(
 ) -> Act:
     """Writes a route, and with `chain` its candidates in that order, as one revision."""
     new = row.pk is None
-    with ports.ledger.change(actor, Act("route.add" if new else "route.change", "route", row.task_type)) as act:
+    with ledger.change(actor, Act("route.add" if new else "route.change", "route", row.task_type)) as act:
         if new:
             row.position = next_position(TaskRoute)
         else:
@@ -62,7 +63,7 @@ def check_can_delete_route(row: TaskRoute) -> None:
 
 def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> Act:
     """Deletes a route; what asks for its task type then goes to the default route."""
-    with ports.ledger.change(actor, Act("route.delete", "route", row.task_type)) as act:
+    with ledger.change(actor, Act("route.delete", "route", row.task_type)) as act:
         check_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_route(row)
         write_chain(row, (), {})
@@ -72,7 +73,7 @@ def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -
 
 def save_alias(actor: Actor, name: str, target: str) -> Act:
     """Makes `name` lead to `target`; an empty target takes the alias away."""
-    with ports.ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)) as act:
+    with ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)) as act:
         if target:
             Alias.objects.update_or_create(name=name, defaults={"target": target})
         else:

@@ -17,8 +17,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from capabilities.acts import Act, Actor
 from capabilities.errors import InvalidError
-from capabilities.ports import Act, Actor
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.core.configuration.as_json import from_json, to_json
 from routing_admin.core.configuration.checks import check
@@ -33,7 +33,7 @@ _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
 
 
 class RevisionRecorder:
-    """Records changes; see `capabilities.ports.Ledger`."""
+    """Records changes; see `capabilities.ports.ChangeRecorder`."""
 
     @contextmanager
     def change(self, actor: Actor, act: Act) -> Iterator[Act]:
@@ -67,6 +67,10 @@ class RevisionRecorder:
             write_event(actor, act)
         if act.object_kind in IN_SNAPSHOT:
             snapshot.refresh()
+
+
+ledger = RevisionRecorder()
+"""This installation's."""
 
 
 def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:

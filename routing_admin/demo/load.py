@@ -9,10 +9,11 @@ from pathlib import Path
 
 from artifacts.actions import delete_artifacts, store_bytes
 from artifacts.models import Artifact
+from capabilities.acts import SYSTEM, Act, Actor
 from capabilities.models import Agent, Service
-from capabilities.ports import SYSTEM, Act, Actor, ports
 from routing_admin import actions
 from routing_admin.configuration import rows
+from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
 from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.files.importing import import_files
@@ -36,7 +37,7 @@ KEYED_AGENT = "text-agent"
 
 def load() -> None:
     """Fills an empty installation: providers, services, routes, agents, as one revision."""
-    with ports.ledger.change(SYSTEM, Act("demo.load", message="Demo")):
+    with ledger.change(SYSTEM, Act("demo.load", message="Demo")):
         actions.import_configuration(SYSTEM, [path.read_bytes() for path in FILES])
         for agent_id, description, service in AGENTS:
             Agent.objects.update_or_create(
@@ -58,7 +59,7 @@ def load_files() -> None:
 
 def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
     """The one provider that the environment names, as the default route with echo as its fallback (decision 13)."""
-    with ports.ledger.change(SYSTEM, Act("environment.load", message="LLM_API_KEY")):
+    with ledger.change(SYSTEM, Act("environment.load", message="LLM_API_KEY")):
         if demo_too:
             load()
         single, now = configuration_from_env(env), rows.read()
@@ -92,7 +93,7 @@ def remove(actor: Actor) -> Act:
     What somebody added to it stays: only what is exactly as the demo brought it, and unused, goes.
     """
     act = Act("demo.remove")
-    with ports.ledger.change(actor, act):
+    with ledger.change(actor, act):
         rows.write(without(rows.read(), demo_configuration()))
         act.details["artifacts"] = delete_artifacts(actor, sample_ids())
         Installation.objects.update(has_demo=False)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from artifacts.actions import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import part_of
+from capabilities.acts import Actor
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Answer, Failure, Fault
-from capabilities.ports import Actor
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.cooldown import LocalCooldowns

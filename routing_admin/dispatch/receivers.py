@@ -84,7 +84,7 @@ def registry_of(state: Snapshot) -> LlmServiceRegistry:
 
 
 class SnapshotServices:
-    """What is installed, in the newest snapshot; see `capabilities.ports.Installed`."""
+    """What is installed, in the newest snapshot; see `capabilities.ports.InstalledServices`."""
 
     def receivers(self) -> Sequence[Receiver]:
         """One receiver per enabled service."""

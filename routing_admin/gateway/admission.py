@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.access import Principal, Refusal, refused_query
-from capabilities.ports import Actor
+from capabilities.acts import Actor
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.sqlite import waiting_at_most

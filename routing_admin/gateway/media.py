@@ -26,10 +26,10 @@ from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import ArtifactError, MissingError
 from artifacts.core.filenames import clean_filename
 from artifacts.sniffer import detector
+from capabilities.acts import Actor
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import ActionError
-from capabilities.ports import Actor
 from routing_admin.gateway.errors import BadRequestError
 
 log = logging.getLogger(__name__)

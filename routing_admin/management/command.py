@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from capabilities.acts import Actor
 from capabilities.core.problems import Problem
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
-from capabilities.ports import Actor
 
 
 def line_of(problem: Problem) -> str:

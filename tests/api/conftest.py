@@ -14,8 +14,8 @@ from django.test import Client
 
 from capabilities.access import SCOPES
 from capabilities.actions import issue_key, save_agent
+from capabilities.acts import SYSTEM
 from capabilities.models import Agent, Service
-from capabilities.ports import SYSTEM
 from routing_admin.actions import import_configuration
 from routing_admin.configuration import snapshot
 

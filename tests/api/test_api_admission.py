@@ -12,9 +12,9 @@ from django.urls import resolve
 
 from capabilities.access import SCOPES
 from capabilities.actions import revoke_key
+from capabilities.acts import SYSTEM
 from capabilities.api.calls import Needs, depth_over
 from capabilities.models import AgentKey
-from capabilities.ports import SYSTEM
 from routing_admin.agents_api.assembly import agents_api
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

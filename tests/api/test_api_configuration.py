@@ -14,8 +14,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient
 
 from capabilities.actions import save_provider
+from capabilities.acts import SYSTEM
 from capabilities.models import Provider
-from capabilities.ports import SYSTEM
 from routing_admin.models import Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -12,11 +12,11 @@ from api_samples import mp3, pdf, png
 from django.utils import timezone
 
 from capabilities.actions import save_service
+from capabilities.acts import SYSTEM
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.texts.description import parse_all
 from capabilities.core.vocabulary import Capabilities
 from capabilities.models import Agent, Service
-from capabilities.ports import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.models import Revision
 

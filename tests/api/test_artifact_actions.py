@@ -25,12 +25,13 @@ from artifacts.preview import preview, request_for
 from artifacts.storage.content import RowStore, byte_store, part_of, stored
 from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, received_files
 from capabilities.actions import save_service
+from capabilities.acts import SYSTEM
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.receiver import prepare
 from capabilities.errors import InvalidError
 from capabilities.models import Service
-from capabilities.ports import SYSTEM, ports
+from capabilities.ports import ports
 from routing_admin.configuration import snapshot
 from routing_admin.models import AuditEvent, Installation
 

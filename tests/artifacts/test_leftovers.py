@@ -15,7 +15,7 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
 from artifacts.storage.leftovers import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
 from artifacts.storage.thumbnails import thumbnail_of
-from capabilities.ports import SYSTEM
+from capabilities.acts import SYSTEM
 from routing_admin.models import AuditEvent
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

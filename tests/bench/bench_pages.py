@@ -73,8 +73,9 @@ def fill(rows: int) -> None:
 
 def configuration() -> None:
     """The services and routes, as one revision."""
+    from capabilities.acts import SYSTEM, Act
     from capabilities.core.vocabulary import Capabilities
-    from capabilities.ports import SYSTEM, Act, ports
+    from capabilities.ports import ports
     from routing_admin.configuration import rows
     from routing_admin.core.configuration.specs import CandidateSpec, ProviderSpec, RouteSpec, ServiceSpec
 

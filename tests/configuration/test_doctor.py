@@ -14,8 +14,9 @@ from django.core.management import call_command
 
 from artifacts.actions import store_bytes
 from artifacts.storage.content import byte_store
+from capabilities.acts import SYSTEM, Act
 from capabilities.models import Provider
-from capabilities.ports import SYSTEM, Act, ports
+from capabilities.ports import ports
 from capabilities.secrets import store_key
 from routing_admin.configuration import integrity
 from routing_admin.configuration.integrity import CHECKS

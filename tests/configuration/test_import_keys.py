@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from capabilities.acts import Actor
 from capabilities.models import StoredKey
-from capabilities.ports import Actor
 from routing_admin import actions
 from routing_admin.models import Revision
 

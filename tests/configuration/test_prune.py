@@ -13,8 +13,8 @@ from django.utils import timezone
 from artifacts.actions import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
+from capabilities.acts import SYSTEM
 from capabilities.models import Agent
-from capabilities.ports import SYSTEM
 from routing_admin.actions.installation import Keeping, keep
 from routing_admin.actions.pruning import BATCH, UNDO, Pruned, prune
 from routing_admin.configuration import snapshot

@@ -13,11 +13,12 @@ from django.db.models import ProtectedError
 from capabilities import actions as capability_actions
 from capabilities.actions import KeyChange
 from capabilities.actions.providers import KeyAct
+from capabilities.acts import Act, Actor
 from capabilities.core.message import FilePart
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InUseError, InvalidError
 from capabilities.models import Agent, Provider, Service, StoredKey
-from capabilities.ports import Act, Actor, ports
+from capabilities.ports import ports
 from routing_admin import actions
 from routing_admin.configuration import rows, snapshot
 from routing_admin.core.configuration.specs import EMPTY, CandidateSpec

@@ -13,8 +13,8 @@ from django.db import connection
 from django.test import Client
 
 from capabilities import actions as capability_actions
+from capabilities.acts import SYSTEM
 from capabilities.models import Agent
-from capabilities.ports import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.demo import load as demo
 from routing_admin.dispatch import send

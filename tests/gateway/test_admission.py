@@ -11,7 +11,7 @@ from django.test import Client
 
 from artifacts.actions import store_bytes
 from artifacts.storage.content import byte_store
-from capabilities.ports import SYSTEM
+from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog
 from tests.gateway.plane import PNG, install, post, said
 from tests.gateway.serving import ROOT

@@ -15,9 +15,9 @@ from artifacts.actions import store_bytes
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
 from artifacts.storage.content import byte_store, part_of, stored
+from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.wire import Answer, Failure, Fault
-from capabilities.ports import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.planning.language import inject_directive

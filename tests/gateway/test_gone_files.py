@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from artifacts.actions import delete_artifacts, restore_artifacts, store_bytes
 from artifacts.models import Artifact
-from capabilities.ports import SYSTEM
+from capabilities.acts import SYSTEM
 from tests.gateway.plane import PNG, install, logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

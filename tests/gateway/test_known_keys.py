@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from capabilities import actions
 from capabilities.access import Principal
+from capabilities.acts import SYSTEM
 from capabilities.models import AgentKey
-from capabilities.ports import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.gateway import key_cache
 from routing_admin.models import Installation

@@ -100,7 +100,7 @@ def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
 def test_an_attachment_is_delivered_as_its_artifact_says(key):
     """A text model gets the description with the reference, and the reader's name; an unknown reference is 404."""
     from artifacts.actions import store_bytes
-    from capabilities.ports import SYSTEM
+    from capabilities.acts import SYSTEM
 
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     told = send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": row.ref}])
@@ -115,7 +115,7 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
 def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key):
     """Known to have existed: the model reads which file is missing. Another's private one is 404 as if it never was."""
     from artifacts.actions import delete_artifacts, store_bytes
-    from capabilities.ports import SYSTEM
+    from capabilities.acts import SYSTEM
 
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     hidden = store_bytes(SYSTEM, PNG, owner="vision-agent", filename="dot.png", visibility="private")

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
+from capabilities.acts import SYSTEM
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer
-from capabilities.ports import SYSTEM
 from routing_admin.actions import installation
 from routing_admin.models import RequestLog
 from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, question_of

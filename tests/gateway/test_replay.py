@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from artifacts.actions import delete_artifacts, store_bytes
-from capabilities.ports import SYSTEM
+from capabilities.acts import SYSTEM
 from routing_admin.actions import installation
 from tests.gateway.plane import PNG, install, logged, post, said
 

@@ -50,6 +50,7 @@ PLANTED: tuple[tuple[str, str, str], ...] = (
         "routing_admin.core.seeds.router",
     ),
     ("cores import the standard library and cores", "routing_admin/core/planning/plan.py", "capabilities.ports"),
+    ("ports are only for what points upward", "routing_admin/actions/history.py", "capabilities.ports"),
 )
 """A contract, a file, and a module that the contract does not let the file import."""
 

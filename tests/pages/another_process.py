@@ -17,7 +17,7 @@ WORK = """
 import sys
 import django
 django.setup()
-from capabilities.ports import Actor
+from capabilities.acts import Actor
 from routing_admin.actions import save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import TaskRoute

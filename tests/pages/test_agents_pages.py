@@ -12,8 +12,8 @@ from visitors import client_of, demo, queries_of, text_of
 
 from capabilities import actions
 from capabilities.access import DEFAULT_SCOPES, Principal, authenticate
+from capabilities.acts import SYSTEM
 from capabilities.models import Agent, AgentKey
-from capabilities.ports import SYSTEM
 from routing_admin.models import AuditEvent, Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -21,8 +21,8 @@ from artifacts.preview import preview
 from artifacts.storage.content import byte_store
 from artifacts.views import receiving
 from artifacts.views.words import EVIDENCE
+from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared
-from capabilities.ports import SYSTEM
 from routing_admin.actions import import_configuration
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Call

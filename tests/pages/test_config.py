@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.ports import Actor
+from capabilities.acts import Actor
 from routing_admin import actions
 from routing_admin.configuration import exports
 from routing_admin.core.configuration.specs import CandidateSpec

@@ -15,8 +15,8 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capabilities.acts import SYSTEM
 from capabilities.models import Provider
-from capabilities.ports import SYSTEM
 from capabilities.templatetags.moments import exact
 from routing_admin.actions.people import choose_password
 from routing_admin.configuration import snapshot

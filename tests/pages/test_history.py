@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from capabilities.acts import Actor
 from capabilities.models import Service
-from capabilities.ports import Actor
 from routing_admin import actions
 from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import CandidateSpec

@@ -10,9 +10,9 @@ from django.test import Client
 from visitors import HTMX, client_of, demo, queries_of, text_of
 
 from capabilities import actions
+from capabilities.acts import SYSTEM
 from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service, ServiceCapability
-from capabilities.ports import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.models import Revision
 

@@ -11,8 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from capabilities.acts import Actor
 from capabilities.core.wire import Fault
-from capabilities.ports import Actor
 from routing_admin import actions
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.core.fallback.table import TABLE

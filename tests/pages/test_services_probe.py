@@ -9,10 +9,11 @@ from django.test import Client
 from visitors import client_of, demo, text_of
 
 from capabilities import actions
+from capabilities.acts import SYSTEM
 from capabilities.core.message import ChatRequest, NativePart
 from capabilities.core.vocabulary import Capabilities
 from capabilities.models import Provider, Service
-from capabilities.ports import SYSTEM, Dialled, ports
+from capabilities.ports import Dialled, ports
 from routing_admin.models import Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -13,8 +13,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from capabilities.acts import Actor
 from capabilities.errors import ConflictError
-from capabilities.ports import Actor
 from routing_admin.actions import installation as actions
 from routing_admin.actions.installation import Keeping
 from routing_admin.configuration import snapshot

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from artifacts.actions import delete_artifacts, store_bytes
-from capabilities.ports import SYSTEM
+from capabilities.acts import SYSTEM
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.demo import load as demo
 from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision, TaskRoute

@@ -13,9 +13,9 @@ from django.test import Client
 from visitors import client_of, demo
 
 from capabilities.actions import save_provider, save_service
+from capabilities.acts import Actor
 from capabilities.errors import ConflictError
 from capabilities.models import Provider, Service
-from capabilities.ports import Actor
 from routing_admin import actions
 from routing_admin.models import Revision, TaskRoute
 

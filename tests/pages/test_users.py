@@ -14,8 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from capabilities.acts import SYSTEM, Actor
 from capabilities.errors import ConflictError, InUseError
-from capabilities.ports import SYSTEM, Actor
 from routing_admin.actions import people
 from routing_admin.models import AuditEvent, Person
 

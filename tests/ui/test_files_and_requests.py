@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from artifacts.actions import store_text
 from artifacts.models import Artifact
-from capabilities.ports import SYSTEM
+from capabilities.acts import SYSTEM
 from routing_admin.demo import load
 from routing_admin.demo.requests import record_demo_request
 from routing_admin.models import RequestLog

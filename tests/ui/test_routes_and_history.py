@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.ports import Actor
+from capabilities.acts import Actor
 from routing_admin import actions
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.demo import load as demo

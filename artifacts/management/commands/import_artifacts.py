@@ -15,9 +15,9 @@ from artifacts.core.filenames import clean_filename
 from artifacts.core.store import BLOCK
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
+from capabilities.acts import Actor
 from capabilities.errors import ActionError
 from capabilities.models import Agent
-from capabilities.ports import Actor
 
 ACTOR = Actor("command", "import_artifacts")
 

@@ -17,8 +17,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandParser
 
 from capabilities import actions as capability_actions
+from capabilities.acts import SYSTEM
 from capabilities.models import Agent
-from capabilities.ports import SYSTEM
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.databases.router import LOGS

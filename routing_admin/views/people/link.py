@@ -10,8 +10,8 @@ from django.shortcuts import redirect, render
 from django.utils.translation import get_language
 from django.views.decorators.http import require_http_methods
 
+from capabilities.acts import Actor
 from capabilities.errors import ConflictError
-from capabilities.ports import Actor
 from routing_admin.actions import people
 from routing_admin.forms.people import JoinForm
 from routing_admin.server.request_id import request_id_of

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 
-from capabilities.ports import Actor
+from capabilities.acts import Actor
 from routing_admin.actions import people
 from routing_admin.forms.people import SignInForm
 from routing_admin.server import throttle

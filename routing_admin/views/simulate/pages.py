@@ -15,10 +15,11 @@ from artifacts.models import Artifact
 from artifacts.queries import attachable
 from artifacts.storage.content import part_of
 from capabilities.access import actor_of, can_edit
+from capabilities.acts import Act
 from capabilities.core.delivery.decision import SHOWN, DeliveryForm
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.ports import Act, ports
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.route_changes import name_of
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
@@ -210,7 +211,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     recorder = RequestRecorder(request_id_of(request), "page")
     recorder.knows(asked_model=f"task:{route.task_type}")
     record_plan(recorder, planned, route.task_type)
-    with ports.ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
+    with ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
         pass
     try:
         done = record_answer_sync(dispatch, recorder)
