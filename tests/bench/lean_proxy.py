@@ -1,0 +1,109 @@
+"""The yardstick of `/v1`: a Django project that only passes on, by a lean ASGI handler and an aiohttp session.
+
+No keys, no adaptation, no log: `uvicorn tests.bench.lean_proxy:application`, told by `BENCH_UPSTREAM` where to. What it
+costs is what Django, a client and one reading of the body as JSON cost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from typing import Any
+
+import aiohttp
+import django
+import orjson
+from django.conf import settings
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.urls import path
+
+settings.configure(
+    SECRET_KEY="bench",
+    ALLOWED_HOSTS=["*"],
+    ROOT_URLCONF=__name__,
+    MIDDLEWARE=[],
+    DATA_UPLOAD_MAX_MEMORY_SIZE=None,
+    USE_TZ=True,
+)
+django.setup()
+
+UPSTREAM = os.environ.get("BENCH_UPSTREAM", "")
+_sessions: list[aiohttp.ClientSession] = []
+
+
+def session() -> aiohttp.ClientSession:
+    """The one session of this process."""
+    if not _sessions:
+        _sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1000)))
+    return _sessions[0]
+
+
+async def proxy(request: HttpRequest, word: str) -> HttpResponseBase:
+    """Passes the body on and the answer back, whole or as it streams."""
+    wanted = orjson.loads(request.body)
+    headers = {"content-type": "application/json", "authorization": "Bearer none"}
+    for each in ("fail", "plain") if word == "failover" else (word,):
+        answer = await session().post(f"{UPSTREAM}/{each}/v1/chat/completions", data=request.body, headers=headers)
+        if answer.status != 503:
+            break
+        await answer.read()
+    if wanted.get("stream"):
+        return StreamingHttpResponse(blocks(answer), content_type="text/event-stream")
+    return HttpResponse(await answer.read(), status=answer.status, content_type="application/json")
+
+
+async def blocks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """What has come, as it comes."""
+    async for block in answer.content.iter_any():
+        yield block
+
+
+urlpatterns = [path("<str:word>/v1/chat/completions", proxy)]
+
+
+class LeanHandler(ASGIHandler):
+    """Django's handler without a thread of its own per request; a caller's leaving still ends a stream."""
+
+    async def __call__(self, scope: Any, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return await lifespan(receive, send)
+        body = await whole_body(receive)
+        request = ASGIRequest(scope, body)
+        response = await self.get_response_async(request)
+        if not response.streaming:
+            return await self.send_response(response, send)
+        sending = asyncio.ensure_future(self.send_response(response, send))
+        leaving = asyncio.ensure_future(receive())
+        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        for task in (sending, leaving):
+            task.cancel()
+        return None
+
+
+async def whole_body(receive: Callable[..., Any]) -> Any:
+    """The body in memory, as a file."""
+    file = io.BytesIO()
+    while True:
+        message: MutableMapping[str, Any] = await receive()
+        file.write(message.get("body", b""))
+        if not message.get("more_body"):
+            file.seek(0)
+            return file
+
+
+async def lifespan(receive: Callable[..., Any], send: Callable[..., Any]) -> None:
+    """Begins and ends with the process."""
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    for each in _sessions:
+        await each.close()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+application = LeanHandler()
+application.load_middleware(is_async=True)

@@ -1,0 +1,108 @@
+"""A caller that costs little: a keep-alive connection per place in flight, requests as bytes, answers by their end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+
+class Connection(asyncio.Protocol):
+    """One connection; `ask` sends a request and waits for the end of its answer."""
+
+    def __init__(self) -> None:
+        self._head: bytes | None = None
+        self._missing = -1
+        self._tail = b""
+        self._rest = bytearray()
+        self._done: asyncio.Future[int] | None = None
+        self.first_byte = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keeps the way out."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    async def ask(self, request: bytes) -> int:
+        """The status of the answer, once all of it is there. Raises `ConnectionError` where it ends early."""
+        self._head, self._missing, self._tail = None, -1, b""
+        self._rest.clear()
+        self._done = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        return await self._done
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tells whoever waits."""
+        if self._done is not None and not self._done.done():
+            self._done.set_exception(ConnectionError("the connection was closed"))
+
+    def data_received(self, data: bytes) -> None:
+        """Looks for the end of the answer alone."""
+        if self._head is None:
+            self._rest += data
+            end = self._rest.find(b"\r\n\r\n")
+            if end == -1:
+                return
+            self.first_byte = time.perf_counter()
+            self._head, data = bytes(self._rest[:end]).lower(), bytes(self._rest[end + 4 :])
+            if b"content-length:" in self._head:
+                self._missing = int(self._head.split(b"content-length:", 1)[1].split(b"\r\n", 1)[0])
+        if self._missing >= 0:
+            self._missing -= len(data)
+            over = self._missing <= 0
+        else:
+            self._tail = (self._tail + data)[-7:]
+            over = self._tail.endswith(b"0\r\n\r\n")
+        if over and self._done is not None and not self._done.done():
+            self._done.set_result(int(self._head[9:12]))
+
+
+async def connect(port: int) -> Connection:
+    """A new connection to this machine."""
+    _, made = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
+    return made
+
+
+def request_bytes(port: int, path: str, body: bytes, key: str) -> bytes:
+    """A POST as it goes over the wire."""
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {key}\r\n"
+    return f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float) -> list[float]:
+    """Each of so many callers asks again as soon as it was answered; the time of every call in milliseconds."""
+    until = time.perf_counter() + seconds
+    taken: list[float] = []
+
+    async def caller() -> None:
+        connection = await connect(port)
+        while (began := time.perf_counter()) < until:
+            status = await connection.ask(request)
+            if status != 200:
+                raise RuntimeError(f"status {status}")
+            taken.append((time.perf_counter() - began) * 1000)
+        connection.transport.close()
+
+    await asyncio.gather(*(caller() for _ in range(in_flight)))
+    return taken
+
+
+async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
+    """Calls that begin at fixed moments, whether or not those before were answered; milliseconds each."""
+    idle: list[Connection] = []
+    taken: list[float] = []
+
+    async def one() -> None:
+        connection = idle.pop() if idle else await connect(port)
+        began = time.perf_counter()
+        await connection.ask(request)
+        taken.append((time.perf_counter() - began) * 1000)
+        idle.append(connection)
+
+    began, calls = time.perf_counter(), []
+    for number in range(int(per_second * seconds)):
+        await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
+        calls.append(asyncio.ensure_future(one()))
+    await asyncio.gather(*calls)
+    for connection in idle:
+        connection.transport.close()
+    return taken

@@ -1,0 +1,158 @@
+"""The processes of the data plane's benchmark: upstream, yardstick and our own, each with what it costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bench.upstream import NAME
+from tests.gateway.serving import ROOT, free_port, manage
+
+TICKS = os.sysconf("SC_CLK_TCK")
+FAILING = 40
+"""Providers that fail, each asked so rarely that none begins to be left alone."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A process that listens; `key` opens it, `start_seconds` is how long it took until it answered."""
+
+    name: str
+    port: int
+    key: str
+    process: subprocess.Popen[bytes]
+    start_seconds: float
+
+    def members(self) -> list[int]:
+        """The process and its workers."""
+        found = [self.process.pid]
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            found += [int(word) for word in (task / "children").read_text().split()]
+        return found
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far."""
+        total = 0
+        for pid in self.members():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
+        return total / TICKS
+
+    def memory_mb(self, *, peak: bool = False) -> float:
+        """Resident memory in MB, or the most it was since `forget_peak`."""
+        word = "VmHWM:" if peak else "VmRSS:"
+        total = 0
+        for pid in self.members():
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            total += next(int(line.split()[1]) for line in lines if line.startswith(word))
+        return total / 1024
+
+    def forget_peak(self) -> None:
+        """Lets the most that was resident begin anew."""
+        for pid in self.members():
+            Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+@contextmanager
+def started(name: str, command: list[str], port: int, key: str, environment: dict[str, str]) -> Iterator[Served]:
+    """The process once its port answers; ended at the end."""
+    began = time.perf_counter()
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        while not _listens(port):
+            if process.poll() is not None or time.perf_counter() - began > 60:
+                raise RuntimeError(f"{name} does not listen: {' '.join(command)}")
+            time.sleep(0.01)
+        yield Served(name, port, key, process, time.perf_counter() - began)
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def upstream() -> Iterator[Served]:
+    """The provider that everybody calls."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.bench.upstream", str(port)]
+    with started("straight to the upstream", command, port, "none", dict(os.environ)) as made:
+        yield made
+
+
+@contextmanager
+def lean_proxy(to: Served) -> Iterator[Served]:
+    """The yardstick."""
+    port = free_port()
+    options = ["--port", str(port), "--no-access-log", "--log-level", "error"]
+    command = [sys.executable, "-m", "uvicorn", "tests.bench.lean_proxy:application", *options]
+    environment = os.environ | {"BENCH_UPSTREAM": f"http://127.0.0.1:{to.port}"}
+    with started("lean Django proxy", command, port, "none", environment) as made:
+        yield made
+
+
+@contextmanager
+def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
+    """This program with everything on, its routes leading to the upstream."""
+    directory.mkdir(exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "LLM_"))}
+    origin = f"http://127.0.0.1:{to.port}"
+    environment = kept | {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
+    manage(environment, "bootstrap")
+    files = [directory / "llm-routing.json", directory / "llmservices.json"]
+    for file, value in zip(files, (routing(origin), services(origin)), strict=True):
+        file.write_text(json.dumps(value))
+    manage(environment, "import_config", *map(str, files))
+    key, port = manage(environment, "issue_agent_key", "text-agent"), free_port()
+    command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
+    with started("/v1", command, port, key, environment) as made:
+        yield made
+
+
+def routing(origin: str) -> dict[str, Any]:
+    """The demo's routes, one provider for each thing the upstream does, and routes that begin with a failing one."""
+    file: dict[str, Any] = json.loads((ROOT / "routing_admin/demo/llm-routing.json").read_text())
+    words = {word: word for word in ("plain", "stream", "paced")}
+    words |= {f"fail{number}": "fail" for number in range(FAILING)}
+    file["providers"] += [
+        {
+            "providerName": name,
+            "apiKey": "NOT_NEEDED",
+            "endpoint": f"{origin}/{word}/{name}/v1/chat/completions",
+            "defaultModel": NAME,
+            "protocol": "openai",
+        }
+        for name, word in words.items()
+    ]
+    file["routing"] |= {
+        f"failover{number}": {"provider": f"fail{number}", "fallback": ["plain"], "retries": 0}
+        for number in range(FAILING)
+    }
+    return file
+
+
+def services(origin: str) -> dict[str, Any]:
+    """The model that reads images, so that a picture is passed on as it is."""
+    service = {
+        "id": "bench-vision",
+        "name": "bench-vision",
+        "baseURL": f"{origin}/plain/plain/v1",
+        "model": NAME,
+        "apiKey": "NOT_NEEDED",
+        "capabilityTags": [],
+        "description": "",
+        "capabilities": {"input": ["text", "vision"], "output": ["text"]},
+    }
+    return {"services": [service]}
