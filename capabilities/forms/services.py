@@ -11,7 +11,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.delivery.slots import check_limits
+from capabilities.core.delivery.slots_json import check_limits
 from capabilities.models import Service
 from capabilities.queries.matrix import Square
 from capabilities.sentences import translate_sentence

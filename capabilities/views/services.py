@@ -15,7 +15,8 @@ from capabilities import actions
 from capabilities.access import actor_of, administrators_only
 from capabilities.actions.catalogue import cells_of, entry_for
 from capabilities.actions.guards import find_refusal
-from capabilities.core.delivery import slots as slot_data
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.slots import SLOT_KINDS, Slot
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
@@ -131,7 +132,7 @@ class SlotLine:
     """One slot of a service: its limits, whether the model has the capability for it, and who says so."""
 
     name: str
-    slot: slot_data.Slot | None
+    slot: Slot | None
     own: bool
 
 
@@ -140,11 +141,9 @@ def slot_lines(row: Service) -> list[SlotLine]:
     provider = row.provider
     preset = preset_for_endpoint(provider.endpoint)
     quirks = quirks_for(provider.endpoint, provider.quirks)
-    found = slot_data.slots_for(provider.protocol, preset.slots if preset else None, row.limits or None, quirks)
+    found = slots_for(provider.protocol, preset.slots if preset else None, row.limits or None, quirks)
     return [
-        SlotLine(name, found.get(kinds[0]), name in row.limits)
-        for name, kinds in slot_data.SLOT_KINDS.items()
-        if name != "text"
+        SlotLine(name, found.get(kinds[0]), name in row.limits) for name, kinds in SLOT_KINDS.items() if name != "text"
     ]
 
 

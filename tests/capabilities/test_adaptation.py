@@ -15,7 +15,8 @@ from capabilities.core.delivery.adaptation import Adapted, CannotRead, TextStyle
 from capabilities.core.delivery.decision import Outcome, Reader, policies_of
 from capabilities.core.delivery.limits import PROTOCOLS
 from capabilities.core.delivery.reasons import ReasonCode
-from capabilities.core.delivery.slots import slots_for, with_limits
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.slots_json import with_limits
 from capabilities.core.message import (
     ChatRequest,
     Converted,

@@ -22,7 +22,9 @@ from capabilities.core.delivery.decision import (
 )
 from capabilities.core.delivery.limits import PROTOCOLS
 from capabilities.core.delivery.reasons import SENTENCES, ReasonCode
-from capabilities.core.delivery.slots import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, ToolMedia, slots_for, with_limits
+from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, slots_for
+from capabilities.core.delivery.slots import ToolMedia
+from capabilities.core.delivery.slots_json import with_limits
 from capabilities.core.delivery.writing import WRITERS
 from capabilities.core.message import FilePart, Role
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Capabilities, Kind

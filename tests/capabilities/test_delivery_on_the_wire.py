@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
 from capabilities.core.delivery.decision import Outcome, Reader
-from capabilities.core.delivery.slots import slots_for
+from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import PRESETS, HostPreset

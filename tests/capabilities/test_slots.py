@@ -10,18 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.limits import GET_ARTIFACT, MESSAGES, PROTOCOLS, TEMPLATES
-from capabilities.core.delivery.slots import (
-    GET_ARTIFACT_SLOTS,
-    MESSAGE_SLOTS,
-    SLOT_KINDS,
-    Slots,
-    ToolMedia,
-    check_limits,
-    from_json,
-    slot_key,
-    slots_for,
-    to_json,
-)
+from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, slots_for
+from capabilities.core.delivery.slots import SLOT_KINDS, Slots, ToolMedia, slot_key
+from capabilities.core.delivery.slots_json import check_limits, from_json, to_json
 from capabilities.core.providers.presets import PRESETS, HostPreset
 from capabilities.core.vocabulary import Kind
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.delivery.decision import Outcome, decide
 from capabilities.core.delivery.reader import ContentPolicy, Reader
-from capabilities.core.delivery.slots import slots_for
+from capabilities.core.delivery.slot_choice import slots_for
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.media import PIECE_CHARS, decoded, from_data_url
 

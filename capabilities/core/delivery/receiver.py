@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt
 from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
-from capabilities.core.delivery.slots import slots_for
+from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import preset_for_host, quirks_for

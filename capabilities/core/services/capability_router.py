@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from capabilities.core.delivery.decision import Outcome, Reader, decide
-from capabilities.core.delivery.slots import MESSAGE_SLOTS
+from capabilities.core.delivery.slot_choice import MESSAGE_SLOTS
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, UnreadableError, blob_of
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.registry import LlmServiceRegistry

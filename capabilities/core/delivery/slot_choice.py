@@ -1,0 +1,68 @@
+"""Which slots a service has: its protocol's, changed by its provider's, by the administrator, by what can be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.delivery import limits
+from capabilities.core.delivery.slots import Slots, ToolMedia
+from capabilities.core.delivery.slots_json import with_limits
+from capabilities.core.providers.quirks import quirk
+from capabilities.core.vocabulary import Kind
+
+MESSAGE_SLOTS = with_limits(Slots(name="messages"), limits.MESSAGES)
+GET_ARTIFACT_SLOTS = with_limits(Slots(name="get_artifact"), limits.GET_ARTIFACT)
+
+
+def slots_for(
+    protocol: str,
+    template: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    quirks: Mapping[str, Any] | None = None,
+) -> Slots:
+    """The slots of a service: its protocol's, changed by its provider's template, then by the administrator.
+
+    `template` is the preset's or host's name, unknown ones change nothing; an unknown protocol has no slot at all.
+    `quirks` are the compatibility options in effect: what they cannot write down is no slot, whoever allowed it.
+    """
+    slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
+    slots = with_limits(with_limits(slots, limits.TEMPLATES.get(template or "", {})), overrides or {})
+    return slots if quirks is None else within_quirks(slots, quirks)
+
+
+def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
+    """What a provider's compatibility options leave of its slots; a video slot appears where they can write one."""
+    tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
+    if slots.name != "openai":
+        return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
+    start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
+    inside = tool_media is ToolMedia.NATIVE
+    kept = {
+        kind: replace(slot, takes_url=slot.takes_url and _by_url(kind, quirks), in_tool_result=inside)
+        for kind, slot in start.by_kind.items()
+        if _written(kind, quirks)
+    }
+    return replace(slots, by_kind=MappingProxyType(kept), tool_media=tool_media)
+
+
+_PART: Mapping[Kind, str] = MappingProxyType(
+    {Kind.VIDEO: "video_part", Kind.DOCUMENT: "file_part", Kind.OTHER: "file_part"}
+)
+"""The option that says how a kind is written, where there is one."""
+
+
+def _written(kind: Kind, quirks: Mapping[str, Any]) -> bool:
+    """Whether the options can write a file of that kind at all."""
+    return not quirk(quirks, "string_content_only") and (kind not in _PART or quirk(quirks, _PART[kind]) != "none")
+
+
+def _by_url(kind: Kind, quirks: Mapping[str, Any]) -> bool:
+    """Whether the options can write a file of that kind by its address."""
+    if kind is Kind.IMAGE:
+        return not quirk(quirks, "no_remote_image_urls")
+    if kind is Kind.AUDIO:
+        return bool(quirk(quirks, "input_audio_shape") == "audio_url")
+    return kind is Kind.VIDEO or bool(quirk(quirks, "file_urls"))

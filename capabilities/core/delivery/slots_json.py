@@ -1,0 +1,170 @@
+"""Slots as JSON: what an administrator may write of them, what is wrong with it, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.delivery.slots import SLOT_KINDS, Slot, Slots, ToolMedia
+from capabilities.core.problems import Problem
+from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
+from capabilities.core.worded import worded
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(word, str) and word for word in value)
+
+
+_Check = tuple[Callable[[object], bool], str]
+_COUNT: _Check = (
+    lambda value: value is None or _is_count(value),
+    worded("a whole number, 0 or more, or null for no limit"),
+)
+_WORD: _Check = (lambda value: isinstance(value, str), worded("a text"))
+_WORDS: _Check = (lambda value: _are_words(value) and bool(value), worded("a list of words that is not empty"))
+_TYPES: _Check = (
+    lambda value: value is None or _are_words(value),
+    worded("a list of MIME types, or null for every type"),
+)
+_FLAG: _Check = (lambda value: isinstance(value, bool), worded("true or false"))
+
+_FIELDS: Mapping[str, tuple[str, _Check]] = MappingProxyType(
+    {
+        "name": ("name", _WORD),
+        "capabilities": ("capabilities", _WORDS),
+        "mimeTypes": ("mime_types", _TYPES),
+        "minBytes": ("min_bytes", (_is_count, worded("a whole number, 0 or more"))),
+        "maxBytes": ("max_bytes", _COUNT),
+        "maxTotalBytes": ("max_total_bytes", _COUNT),
+        "maxCount": ("max_count", _COUNT),
+        "maxSide": ("max_side", _COUNT),
+        "crowdCount": ("crowd_count", _COUNT),
+        "crowdMaxSide": ("crowd_max_side", _COUNT),
+        "maxPages": ("max_pages", _COUNT),
+        "takesUrl": ("takes_url", _FLAG),
+        "inToolResult": ("in_tool_result", _FLAG),
+        "toolMimeTypes": ("tool_mime_types", _TYPES),
+        "source": ("source", _WORD),
+        "checkedOn": ("checked_on", _WORD),
+    }
+)
+
+_WHOLE: Mapping[str, _Check] = MappingProxyType(
+    {
+        "maxRequestBytes": _COUNT,
+        "toolMedia": (
+            lambda value: isinstance(value, str) and value in set(ToolMedia),
+            worded("native, hoist or text"),
+        ),
+    }
+)
+
+_FREEZE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "capabilities": tuple,
+        "mime_types": lambda value: None if value is None else frozenset(value),
+        "tool_mime_types": lambda value: None if value is None else frozenset(value),
+    }
+)
+
+
+def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
+    """What is wrong with limits as an administrator wrote them; an unknown field is a warning, the rest errors."""
+    if not isinstance(data, Mapping):
+        message = worded(
+            "%(path)s must be an object such as %(example)s.", path=path, example="{'image': {'maxBytes': 5000000}}"
+        )
+        return (Problem(path, message, "type"),)
+    found: list[Problem] = []
+    for key, value in data.items():
+        here = f"{path}.{key}"
+        if key in _WHOLE:
+            found += _checked(here, value, _WHOLE[key])
+        elif key not in SLOT_KINDS:
+            found.append(_unknown(here, [*SLOT_KINDS, *_WHOLE]))
+        elif value is not None:
+            found += _check_slot(here, value)
+    return tuple(found)
+
+
+def _check_slot(path: str, data: object) -> list[Problem]:
+    if not isinstance(data, Mapping):
+        message = worded("%(path)s must be an object, or null where there is no place for it.", path=path)
+        return [Problem(path, message, "type")]
+    found: list[Problem] = []
+    for key, value in data.items():
+        here = f"{path}.{key}"
+        found += _checked(here, value, _FIELDS[key][1]) if key in _FIELDS else [_unknown(here, list(_FIELDS))]
+    return found
+
+
+def _checked(path: str, value: object, check: _Check) -> list[Problem]:
+    holds, wanted = check
+    message = worded("%(path)s must be %(expected)s.", path=path, expected=wanted)
+    return [] if holds(value) else [Problem(path, message, "type")]
+
+
+def _unknown(path: str, known: list[str]) -> Problem:
+    message = worded("%(path)s is not known and has no effect; known are %(known)s.", path=path, known=tuple(known))
+    return Problem(path, message, "enum", "warning")
+
+
+def with_limits(slots: Slots, data: object) -> Slots:
+    """The slots with these limits on top; what `check_limits` would call an error is left as it was."""
+    if not isinstance(data, Mapping):
+        return slots
+    by_kind = dict(slots.by_kind)
+    for key, kinds in SLOT_KINDS.items():
+        if key not in data:
+            continue
+        for kind in kinds:
+            slot = _changed(by_kind.get(kind), key, kind, data[key])
+            by_kind.pop(kind, None)
+            if slot is not None:
+                by_kind[kind] = slot
+    whole = {key: data[key] for key, (holds, _) in _WHOLE.items() if key in data and holds(data[key])}
+    return replace(
+        slots,
+        by_kind=MappingProxyType(by_kind),
+        max_request_bytes=whole.get("maxRequestBytes", slots.max_request_bytes),
+        tool_media=ToolMedia(whole.get("toolMedia", slots.tool_media)),
+    )
+
+
+def _changed(slot: Slot | None, key: str, kind: Kind, data: object) -> Slot | None:
+    if data is None:
+        return None
+    if not isinstance(data, Mapping):
+        return slot
+    base = slot or Slot(name=key, capabilities=(CAPABILITY_OF_KIND[kind],))
+    given = {
+        name: _FREEZE.get(name, lambda value: value)(data[word])
+        for word, (name, (holds, _)) in _FIELDS.items()
+        if word in data and holds(data[word])
+    }
+    return replace(base, **given)
+
+
+def to_json(slots: Slots) -> dict[str, Any]:
+    """The slots as JSON, in the form overrides are written in; `from_json` gives the same slots back."""
+    words = {name: word for word, (name, _) in _FIELDS.items()}
+    data: dict[str, Any] = {"maxRequestBytes": slots.max_request_bytes, "toolMedia": slots.tool_media.value}
+    for key, kinds in SLOT_KINDS.items():
+        slot = slots.get(kinds[0])
+        data[key] = slot and {words[item.name]: _plain(getattr(slot, item.name)) for item in fields(slot)}
+    return data
+
+
+def _plain(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset) else list(value) if isinstance(value, tuple) else value
+
+
+def from_json(data: object, name: str = "") -> tuple[Slots, tuple[Problem, ...]]:
+    """The slots that JSON describes, and what is wrong with it."""
+    return with_limits(Slots(name=name), data), check_limits(data)
