@@ -1,4 +1,4 @@
-"""Which slots a service has: its protocol's, changed by its provider's, by the administrator, by what can be written."""
+"""Which slots a service has: its protocol's, changed by its provider and the administrator, and what can be written."""
 
 from __future__ import annotations
 
