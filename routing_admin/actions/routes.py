@@ -14,8 +14,7 @@ from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.rows import write_chain
-from routing_admin.core.configuration.checks import DEFAULT
-from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec
 from routing_admin.models import Alias, TaskRoute
 
 
@@ -53,7 +52,7 @@ def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
 
 def check_can_delete_route(row: TaskRoute) -> None:
     """Raises `InUseError` for the default route, which the others fall to, and for one that agents or aliases use."""
-    if row.task_type == DEFAULT and TaskRoute.objects.exclude(pk=row.pk).exists():
+    if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("Every task type without a route of its own goes to the default route; it has to stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]
     check_unused(agents, _("Agents still use this task route: %(users)s. Give them another one first."))

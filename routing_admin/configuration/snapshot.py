@@ -25,8 +25,8 @@ from capabilities.models import Agent, StoredKey
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.configuration import rows
 from routing_admin.configuration.newest import Newest
-from routing_admin.core.configuration.specs import Configuration, KeyKind, ProviderSpec, ServiceSpec
-from routing_admin.core.planning.plan import DEFAULT_ROUTE, is_taken
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, KeyKind, ProviderSpec, ServiceSpec
+from routing_admin.core.planning.plan import is_taken
 from routing_admin.databases.router import one_moment
 from routing_admin.models import Installation, Revision
 

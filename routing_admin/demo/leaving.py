@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routing_admin.core.configuration.checks import DEFAULT
-from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration
 
 
 def without(now: Configuration, demo: Configuration) -> Configuration:
     """The configuration without what it has in common with the demo; what remaining things use stays with them."""
     agents = tuple(agent for agent in now.agents if agent.id not in {each.id for each in demo.agents})
     own = tuple(route for route in now.routes if route not in demo.routes)
-    asked = {agent.task_type for agent in agents} | ({DEFAULT} if own else set())
+    asked = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own else set())
     routes = tuple(route for route in now.routes if route in own or route.task_type in asked)
     used = {agent.service_id for agent in agents}
     services = tuple(service for service in now.services if service not in demo.services or service.id in used)

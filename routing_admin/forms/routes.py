@@ -61,7 +61,7 @@ class RouteForm(forms.Form):
     retries = Whole(label=_("Retries per candidate"), min_value=0, max_value=10, inherited="2")
     first_content = Number(label=_("First content, seconds"), min_value=0.1, max_value=DAY, inherited="120")
     deadline = Number(label=_("Total deadline, seconds"), min_value=0.1, max_value=DAY, inherited="600")
-    preset = forms.ChoiceField(label=_("ErrorPreset"), choices=PRESETS)
+    preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
     policy = forms.ChoiceField(
         label=_("Files that a model cannot read"), choices=POLICIES, required=False, help_text=_("Content policy")
     )

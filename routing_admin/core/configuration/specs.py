@@ -16,6 +16,9 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 
 JsonObject = Mapping[str, Any]
 
+DEFAULT_ROUTE = "default"
+"""The task type whose route takes what has none of its own."""
+
 
 class KeyKind(StrEnum):
     """How a provider comes by its key."""

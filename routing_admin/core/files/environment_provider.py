@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from capabilities.core.providers.presets import protocol_of
 from routing_admin.core.configuration.specs import (
+    DEFAULT_ROUTE,
     CandidateSpec,
     Configuration,
     KeyKind,
@@ -13,7 +14,6 @@ from routing_admin.core.configuration.specs import (
     ProviderSpec,
     RouteSpec,
 )
-from routing_admin.core.planning.plan import DEFAULT_ROUTE
 
 OPENAI_URL = "https://api.openai.com/v1/chat/completions"
 

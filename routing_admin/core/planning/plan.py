@@ -10,14 +10,19 @@ from typing import Any
 from capabilities.core.providers.environment import key_variable
 from capabilities.core.providers.origins import OriginPolicy, refusal
 from capabilities.core.worded import worded
-from routing_admin.core.configuration.specs import CandidateSpec, Configuration, KeyKind, ProviderSpec, RouteSpec
+from routing_admin.core.configuration.specs import (
+    DEFAULT_ROUTE,
+    CandidateSpec,
+    Configuration,
+    KeyKind,
+    ProviderSpec,
+    RouteSpec,
+)
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate, SkipReason, Timeouts
 from routing_admin.core.fallback.policy import DEFAULT_RETRIES, ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.params import Params, in_effect
-
-DEFAULT_ROUTE = "default"
 
 ALL_DISABLED = worded("The model service %(service)s is disabled. Enable it, or ask another model.")
 """Why a candidate is passed by whose model services are all disabled, as a template."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Answer, Failure
 from routing_admin.core.configuration.specs import (
+    DEFAULT_ROUTE,
     Configuration,
 )
 from routing_admin.core.fallback.chain import Attempt, Call, Done, Plan
@@ -17,7 +18,7 @@ from routing_admin.core.fallback.run import FallbackRun, RunContext, process_con
 from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, for_candidate
-from routing_admin.core.planning.plan import DEFAULT_ROUTE, RoutingQuery, Unusable, make_plan, resolve_route
+from routing_admin.core.planning.plan import RoutingQuery, Unusable, make_plan, resolve_route
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,9 @@ from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.specs import AliasSpec, Configuration, LanguageSpec, RouteSpec
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import ChainLint, Checked, Finding, lint
-from routing_admin.core.planning.plan import DEFAULT_ROUTE
 from routing_admin.dispatch.plan import unusable_of
 from routing_admin.forms.routes import AliasForm
 from routing_admin.models import TaskRoute

@@ -22,12 +22,11 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.route_changes import name_of
-from routing_admin.core.configuration.specs import Configuration, RouteSpec
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, RouteSpec
 from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
-from routing_admin.core.planning.plan import DEFAULT_ROUTE
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
