@@ -123,17 +123,21 @@ def key_states(configuration: Configuration) -> dict[str, KeyState]:
     stored = {row.fingerprint: row for row in StoredKey.objects.all()}
     policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
     return {
-        provider.name: key_state(provider, variables.get(provider.name), stored, policy)
+        provider.name: key_state(provider, variables.get(provider.name), stored, policy, os.environ)
         for provider in configuration.providers
     }
 
 
 def key_state(
-    provider: ProviderSpec, override: str | None, stored: Mapping[str, StoredKey], policy: OriginPolicy
+    provider: ProviderSpec,
+    override: str | None,
+    stored: Mapping[str, StoredKey],
+    policy: OriginPolicy,
+    env: Mapping[str, str],
 ) -> KeyState:
-    """One provider's key: an override first, then what the row says (decision 10)."""
+    """One provider's key: the variable `override` first, then what the row says (decision 10)."""
     refused = refusal(provider.endpoint, policy) or ""
-    value = read(override, os.environ) if override else None
+    value = read(override, env) if override else None
     if value and override:
         return KeyState(KeyFrom.OVERRIDE, value, override, value[-4:], refused)
     if provider.key.kind is KeyKind.NONE:
@@ -141,7 +145,7 @@ def key_state(
     if provider.key.kind is KeyKind.STORED:
         return stored_key_state(provider, stored.get(provider.key.fingerprint), refused)
     variable = provider.key.variable or override or ""
-    value = read(variable, os.environ, allowed=ALLOWED_VARIABLES) if variable else None
+    value = read(variable, env, allowed=ALLOWED_VARIABLES) if variable else None
     if value:
         return KeyState(KeyFrom.ENVIRONMENT, value, variable, value[-4:], refused)
     return KeyState(KeyFrom.MISSING, None, variable, reason=no_key(provider.name, variable))

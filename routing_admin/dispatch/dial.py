@@ -13,7 +13,7 @@ from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.openai import replies
-from capabilities.core.providers.origins import EMBEDDED
+from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
 from capabilities.errors import NotFoundError
 from capabilities.ports import Dialled
@@ -95,7 +95,7 @@ class Dialler:
     def models(self, provider: str) -> Dialled:
         """The provider's own list."""
         state, spec = _known(provider)
-        if spec.endpoint.startswith(EMBEDDED):
+        if is_embedded(spec.endpoint):
             return Dialled(0, models=embedded.MODELS)
         if isinstance(refused := _refusal(state, spec), Dialled):
             return refused

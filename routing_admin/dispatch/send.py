@@ -26,7 +26,7 @@ from routing_admin.databases.sqlite import in_line
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import checked, prepare_for
 from routing_admin.dispatch.transport import NetworkTransport, Transport
-from routing_admin.upstream import Stream, run_sync
+from routing_admin.upstream import Stream
 
 T = TypeVar("T", Answer, Stream)
 Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
@@ -62,10 +62,6 @@ class Dispatch:
         """The stream, at its first content. Raises `RouterError` with every attempt."""
         walk: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
         return await self._drive(walk, self.transport.open)
-
-    def answer_sync(self) -> Done[Answer]:
-        """`answer` for a thread without an event loop."""
-        return run_sync(self.answer())
 
     async def _drive(self, walk: FallbackRun[T], send: Send[T]) -> Done[T]:
         self.walk = walk

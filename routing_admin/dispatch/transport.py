@@ -7,7 +7,7 @@ from typing import Protocol
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.echo.stream import stream_of
-from capabilities.core.providers.origins import EMBEDDED
+from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Answer, Failure
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, configured_upstream
@@ -28,13 +28,13 @@ class NetworkTransport:
 
     async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
         """A whole answer."""
-        if to.target.endpoint.startswith(EMBEDDED):
+        if is_embedded(to.target.endpoint):
             return embedded.answer(prepared.chat, to.target.model)
         return await configured_upstream().call(prepared.request, to.protocol, timeouts, proxy)
 
     async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
         """A stream that has its first content."""
-        if to.target.endpoint.startswith(EMBEDDED):
+        if is_embedded(to.target.endpoint):
             outcome = embedded.answer(prepared.chat, to.target.model)
             return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
         return await configured_upstream().open(prepared.request, to.protocol, timeouts, proxy)

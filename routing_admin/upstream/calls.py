@@ -1,20 +1,17 @@
-"""Calling a provider: whole or streamed, on the event loop or from a thread, over the network or embedded."""
+"""Calling a provider: whole or streamed, on the event loop or from a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Coroutine
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from capabilities.core.message import ChatRequest
-from capabilities.core.protocols.echo import embedded
-from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.providers.origins import EMBEDDED, OriginPolicy, policy_of, refusal
-from capabilities.core.wire import Answer, Failure, Fault, StreamEvent, Target, UpstreamRequest, WireProtocol
-from routing_admin.core.fallback.chain import Reply, Timeouts
+from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, WireProtocol
+from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.exchange import Head, clean, read_body, send
 from routing_admin.upstream.faults import failure
 from routing_admin.upstream.streams import Stream, begun, events_from, events_of
@@ -36,37 +33,6 @@ class Upstream:
         self._policy = policy
         self._proxy = proxy
         self._transports = Transports(policy, verify)
-
-    async def ask(
-        self,
-        chat: ChatRequest,
-        target: Target,
-        protocol: WireProtocol,
-        timeouts: Timeouts,
-        proxy: str = DEFAULT_PROXY,
-    ) -> Reply[Answer]:
-        """The outcome of a derived request, and the parameters its protocol dropped; the echo provider is asked here.
-
-        `proxy` and what is raised as for `call`.
-        """
-        if _is_embedded(target):
-            return Reply(embedded.answer(chat, target.model))
-        request = protocol.encode(chat, target, stream=False)
-        return Reply(await self.call(request, protocol, timeouts, proxy), dropped_params=request.dropped_params)
-
-    async def begin(
-        self,
-        chat: ChatRequest,
-        target: Target,
-        protocol: WireProtocol,
-        timeouts: Timeouts,
-        proxy: str = DEFAULT_PROXY,
-    ) -> Reply[Stream]:
-        """`ask`, streamed: the stream once its first content is there, or the failure before it."""
-        if _is_embedded(target):
-            return Reply(_streamed(embedded.answer(chat, target.model), stream_of))
-        request = protocol.encode(chat, target, stream=True)
-        return Reply(await self.open(request, protocol, timeouts, proxy), dropped_params=request.dropped_params)
 
     async def call(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
@@ -95,36 +61,11 @@ class Upstream:
             outcome = failure(Fault.DEADLINE)
         return clean(outcome, request) if isinstance(outcome, Failure) else outcome
 
-    async def stream(
-        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
-    ) -> AsyncIterator[StreamEvent]:
-        """Events of one streamed call; the last is a `Finish` or a `Failure`."""
-        opened = await self.open(request, protocol, timeouts, proxy)
-        if isinstance(opened, Failure):
-            yield opened
-            return
-        try:
-            async for event in opened:
-                yield event
-        finally:
-            await opened.aclose()
-
     def call_sync(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
         """`call` for code that has no event loop, on a loop of its own thread."""
         return run_sync(self.call(request, protocol, timeouts, proxy))
-
-    async def fetch(
-        self, request: UpstreamRequest, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
-    ) -> tuple[int, bytes] | Failure:
-        """Status and body of any request of ours, e.g. a provider's list of models; within the same bounds."""
-        try:
-            async with asyncio.timeout(timeouts.total):
-                outcome = await self._fetch(request, timeouts, proxy)
-        except TimeoutError:
-            outcome = failure(Fault.DEADLINE)
-        return clean(outcome, request) if isinstance(outcome, Failure) else outcome
 
     async def close(self) -> None:
         """Close the running loop's connections."""
@@ -135,13 +76,6 @@ class Upstream:
     ) -> Answer | Failure:
         head = await self._head(request, timeouts, proxy)
         return head if isinstance(head, Failure) else await _whole(head, protocol, timeouts)
-
-    async def _fetch(self, request: UpstreamRequest, timeouts: Timeouts, proxy: str) -> tuple[int, bytes] | Failure:
-        head = await self._head(request, timeouts, proxy)
-        if isinstance(head, Failure):
-            return head
-        body = await read_body(head, timeouts)
-        return body if isinstance(body, Failure) else (head.status, body)
 
     async def _open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, deadline: float
@@ -163,10 +97,6 @@ class Upstream:
         return await send(request, self._transports, through, timeouts)
 
 
-def _is_embedded(target: Target) -> bool:
-    return target.endpoint == EMBEDDED or target.endpoint.startswith(EMBEDDED + "/")
-
-
 async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Answer | Failure:
     body = await read_body(head, timeouts)
     return body if isinstance(body, Failure) else protocol.decode(head.status, head.headers, body)
@@ -179,11 +109,8 @@ async def _unstreamed(head: Head, protocol: WireProtocol, timeouts: Timeouts) ->
         return body
     if head.status == 200 and not body:
         return failure(Fault.STREAM_EMPTY, 200)
-    return _streamed(protocol.decode(head.status, head.headers, body))
-
-
-def _streamed(outcome: Answer | Failure, cut: Callable[[Answer], list[StreamEvent]] = events_from) -> Stream | Failure:
-    return outcome if isinstance(outcome, Failure) else Stream(cut(outcome))
+    outcome = protocol.decode(head.status, head.headers, body)
+    return outcome if isinstance(outcome, Failure) else Stream(events_from(outcome))
 
 
 @lru_cache(maxsize=1)

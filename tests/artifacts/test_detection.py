@@ -11,7 +11,7 @@ from samples import FR, SAMPLES, SVG, ZH, Sample, docx, iso_media, mp3, pdf, pic
 
 from artifacts.core.detection import detector as detecting
 from artifacts.core.detection.detector import BinaryDetector, Detection
-from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME, OOXML, extension_for
+from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME, OOXML
 from artifacts.core.detection.kinds import (
     ALIASES,
     UNDECLARED,
@@ -203,7 +203,9 @@ def test_every_name_in_the_tables_is_clean_and_has_one_kind() -> None:
     assert [name for name in names if clean_mime(name) != name] == []
     assert not UNDECLARED & set(ALIASES)
     assert [name for name in names if is_text_mime(name) and is_binary_mime(name)] == []
-    assert [mime for mime in EXTENSIONS_OF_MIME if mime_of_filename(f"a.{extension_for(mime)}") != mime] == []
+    assert [
+        mime for mime, known in EXTENSIONS_OF_MIME.items() if mime_of_filename(f"a.{known.split()[0]}") != mime
+    ] == []
 
 
 def test_svg_is_text_to_a_model_and_rtf_is_a_document() -> None:

@@ -23,6 +23,7 @@ from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch, surroundings
+from routing_admin.upstream import run_sync
 from tests.gateway.plane import PNG, image, install, logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -86,7 +87,7 @@ def test_what_is_previewed_is_what_is_sent(key, name):
         planned = plan_request(state, route, request_for(stored(row)), unusable={})
         transport = Script()
         dispatch = Dispatch(planned, transport)
-        dispatch.answer_sync()
+        run_sync(dispatch.answer())
         messages = transport.given[0]["messages"]
         assert messages[0]["role"] == "system"
         assert messages[1:] == shown[service.id].payload["messages"]
@@ -98,7 +99,7 @@ def test_a_model_that_cannot_read_what_it_was_said_to_gets_the_description_in_th
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
-    done = Dispatch(plan_request(state, route, request_for(stored(row))), transport).answer_sync()
+    done = run_sync(Dispatch(plan_request(state, route, request_for(stored(row))), transport).answer())
     assert "<" in json.dumps(transport.given[0])
     assert f"{len(PNG)} bytes" in json.dumps(transport.given[0])
     assert row.ref in json.dumps(transport.given[1])
@@ -111,7 +112,7 @@ def test_a_candidate_that_would_only_get_words_is_skipped_where_the_route_says_n
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
     transport = Script()
-    done = Dispatch(plan_request(state, route, request_for(stored(row))), transport).answer_sync()
+    done = run_sync(Dispatch(plan_request(state, route, request_for(stored(row))), transport).answer())
     assert [one.outcome for one in done.attempts] == ["skipped_cannot_read", "ok"]
     assert "vision" in (done.attempts[0].error or "")
     assert [given["model"] for given in transport.given] == ["echo-vision"]
@@ -138,7 +139,7 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
     for chain in ((text, vision), (vision, text)):
         transport = Script([Failure(Fault.HTTP_529, "overloaded", 529)])
         route = RouteSpec("draft", chain)
-        Dispatch(plan_request(state, route, chat), transport).answer_sync()
+        run_sync(Dispatch(plan_request(state, route, chat), transport).answer())
         for given in transport.given:
             payloads.setdefault(given["model"], []).append(given)
         surroundings.cache_clear()

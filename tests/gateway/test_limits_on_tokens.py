@@ -51,7 +51,7 @@ class Plane:
         draft = RouteSpec("draft", (CandidateSpec(name),), **route)
         dispatch = Dispatch(plan_request(snapshot.current(), draft, chat), run_context=self.stage.surroundings)
         try:
-            return dispatch.answer_sync().attempts
+            return run_sync(dispatch.answer()).attempts
         except RouterError as error:
             return error
 
@@ -145,6 +145,14 @@ def test_what_is_left_out_from_memory_is_told_as_dropped_where_the_request_had_i
     assert told == [("temperature",), ("temperature",), ()]
 
 
+@lab(good="ok")
+def test_what_a_protocol_cannot_say_is_named_in_the_attempt(plane: Plane) -> None:
+    """A parameter that the provider's protocol has no place for is left out, and the attempt says which."""
+    plane.provider("good")
+    attempts = plane.ask("good", ChatRequest(HELLO.messages, extra={"n": 2}))
+    assert (attempts[0].outcome, attempts[0].dropped_params) == ("ok", ("n",))
+
+
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_a_refused_limit_and_a_refused_parameter_are_both_answered_in_one_request(plane: Plane) -> None:
     """Renaming leaves nothing out, so one parameter may still be left out after it."""
@@ -174,7 +182,9 @@ def test_where_both_names_are_refused_the_chain_goes_on_where_the_route_says_so(
     plane.provider("good")
     chain = (CandidateSpec("stern"), CandidateSpec("good"))
     route = RouteSpec("draft", chain, on_error={"unsupported_parameter": "next"})
-    done = Dispatch(plan_request(snapshot.current(), route, HELLO), run_context=plane.stage.surroundings).answer_sync()
+    done = run_sync(
+        Dispatch(plan_request(snapshot.current(), route, HELLO), run_context=plane.stage.surroundings).answer()
+    )
     assert [each.outcome for each in done.attempts] == ["unsupported_parameter", "ok"]
     assert plane.limits == [{OLD: 7}, {NEW: 7}, {OLD: 7}]
 

@@ -83,7 +83,7 @@ def test_what_is_simulated_is_what_is_sent(state):
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
         shown = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
         transport = Recorder()
-        Dispatch(plan_request(state, route, LOOK, unusable={}), transport).answer_sync()
+        run_sync(Dispatch(plan_request(state, route, LOOK, unusable={}), transport).answer())
         assert transport.given == [shown]
 
 

@@ -18,10 +18,17 @@ from capabilities.core.providers.environment import (
     read,
     readable,
 )
-from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
-from routing_admin.core.files.keys import environment_keys
+from capabilities.core.providers.origins import OriginPolicy
+from routing_admin.configuration.snapshot import ALLOWED_VARIABLES, key_state
+from routing_admin.core.configuration.specs import KeyKind, KeySpec, ProviderSpec
 
 any_text = st.text(max_size=20)
+
+
+def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
+    """The key a provider has in that environment."""
+    override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
+    return key_state(provider, override, {}, OriginPolicy(), env).value
 
 
 @pytest.mark.requirement("MMR-E1")
@@ -43,8 +50,7 @@ def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret:
     assert read(variable, {variable: secret}, [variable]) == secret
     assert read(variable, {variable: ""}, [variable]) is None
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=KeySpec(KeyKind.ENV, variable))
-    found = environment_keys(Configuration((provider,)), {variable: secret})
-    assert (found == {}) or readable(variable)
+    assert key_of(provider, {variable: secret}) is None or readable(variable, ALLOWED_VARIABLES)
 
 
 @given(any_text)
@@ -112,8 +118,8 @@ def test_env_name_tells_apart_what_the_names_do_not() -> None:
 def test_an_override_wins_over_the_variable_a_provider_names() -> None:
     """The override first; where it is unset or empty, the named variable; else nothing."""
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
-    configuration = Configuration((ProviderSpec("p", "https://x.example/v1", "m", key=key),))
+    provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
     shared, own = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
-    assert environment_keys(configuration, shared | own) == {"p": "own"}
-    assert environment_keys(configuration, shared | {"LLM_PROVIDER_P_API_KEY": ""}) == {"p": "shared"}
-    assert environment_keys(configuration, {}) == {}
+    assert key_of(provider, shared | own) == "own"
+    assert key_of(provider, shared | {"LLM_PROVIDER_P_API_KEY": ""}) == "shared"
+    assert key_of(provider, {}) is None

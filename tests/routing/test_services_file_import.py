@@ -10,12 +10,13 @@ from config_strategies import capabilities, json_values, services_files, words
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capabilities.core.services.registry import LlmServiceRegistry
 from capabilities.core.vocabulary import TEXT_ONLY, Source
 from routing_admin.core.configuration.as_json import from_json, to_json
 from routing_admin.core.configuration.specs import EMPTY, Configuration
 from routing_admin.core.files.exporting import services_value
 from routing_admin.core.files.importing import import_values
-from routing_admin.core.files.llmservices import load_services, validate_services
+from routing_admin.core.files.llmservices import validate_services
 
 SERVICE: dict[str, Any] = {
     "id": "s",
@@ -89,11 +90,11 @@ def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loa
 def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(value: dict[str, Any], junk: Any) -> None:
     """Loading takes every valid entry; the import, which must be whole, stops."""
     spoilt = {**value, "services": [*value["services"], {"id": "spoilt", "name": junk}]}
-    entries, problems = load_services(spoilt)
-    assert [entry.raw["id"] for entry in entries] == [entry["id"] for entry in value["services"]]
-    assert {item.field for item in problems if item.severity == "error"} >= {
-        f"services[{len(value['services'])}].baseURL"
-    }
+    registry = LlmServiceRegistry.from_document(spoilt)
+    assert [service.id for service in registry] == [entry["id"] for entry in value["services"]]
+    place = f"services[{len(value['services'])}].baseURL"
+    for problems in (registry.problems, validate_services(spoilt)):
+        assert place in {item.field for item in problems if item.severity == "error"}
     assert not import_values(EMPTY, [spoilt]).accepted
 
 
@@ -117,7 +118,7 @@ def test_two_services_with_one_id_are_told() -> None:
 def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
     """Validation and loading are total."""
     assert isinstance(validate_services(value), list)
-    assert isinstance(load_services(value), tuple)
+    assert isinstance(LlmServiceRegistry.from_document(value).problems, tuple)
     assert import_values(EMPTY, [value]).configuration is not None
 
 

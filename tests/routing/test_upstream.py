@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import socket
 import ssl
 import time
@@ -15,13 +16,16 @@ from dataclasses import replace
 import pytest
 from aiohttp.abc import AbstractResolver
 
+from capabilities.core.delivery.receiver import Prepared, receiver
 from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role, TextPart, UnreadableError, blob_of
 from capabilities.core.providers.origins import OriginPolicy, policy_of
-from capabilities.core.vocabulary import Kind
+from capabilities.core.vocabulary import TEXT_ONLY, Kind
 from capabilities.core.wire import Answer, Failure, Fault, Finish, Target, UpstreamRequest
 from routing_admin.core.fallback.chain import Done, Plan, PlannedCandidate, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun
+from routing_admin.dispatch.dial import ModelList
+from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import clean
@@ -53,6 +57,13 @@ def request_to(
 ) -> UpstreamRequest:
     target = Target("lab", lab.url("openai", "up"), model, "sk-secret-key-1234567890")
     return protocol("openai").encode(chat, target, stream=stream)
+
+
+async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Timeouts = QUICK) -> list[object]:
+    """The events of a stream that began, read to its end."""
+    opened = await upstream.open(request, protocol("openai"), timeouts)
+    assert isinstance(opened, Stream)
+    return [event async for event in opened]
 
 
 async def test_a_request_says_that_it_reads_no_compression_and_how_long_it_is(lab, upstream):
@@ -212,8 +223,7 @@ async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_sec
         request = request_to(lab, f"fault:{scenario}", stream=stream)
         long = Timeouts(first_content=30, between=30, total=60)
         if stream:
-            async for _ in upstream.stream(request, protocol("openai"), long):
-                pass
+            await events_of(upstream, request, long)
         else:
             await upstream.call(request, protocol("openai"), long)
 
@@ -249,7 +259,7 @@ async def test_a_whole_answer_does_not_wait_for_a_goodbye_that_never_comes(lab, 
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
     began = time.monotonic()
-    events = [event async for event in upstream.stream(request, protocol("openai"), patient)]
+    events = await events_of(upstream, request, patient)
     assert isinstance(events[-1], Finish)
     assert time.monotonic() - began < 5
 
@@ -325,34 +335,29 @@ def test_text_parts_are_what_the_lab_hears(lab):
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_the_embedded_provider_answers_without_a_network(stream):
     """`echo://local` describes what it received; `echo-503` fails, so that a fallback can be seen."""
-    closed = Upstream(OriginPolicy())
-    ask = closed.begin if stream else closed.ask
-    told = await ask(HELLO, Target("echo", "echo://local", "echo-text"), protocol("echo"), QUICK)
-    failed = await ask(HELLO, Target("echo", "echo://local", "echo-503"), protocol("echo"), QUICK)
-    if stream:
-        events = [event async for event in told.outcome]
+    transport = NetworkTransport()
+
+    async def ask(model: str) -> Answer | Stream | Failure:
+        to = receiver("echo", Target("echo", "echo://local", model), TEXT_ONLY)
+        prepared = Prepared(to.protocol.encode(HELLO, to.target, stream=stream), HELLO, ())
+        return await (transport.open if stream else transport.call)(prepared, to, QUICK, "default")
+
+    outcome, failed = await ask("echo-text"), await ask("echo-503")
+    if isinstance(outcome, Stream):
+        events = [event async for event in outcome]
         assert "hello" in "".join(event.text for event in events[:-1])
         assert isinstance(events[-1], Finish)
     else:
-        assert "hello" in told.outcome.text
-    assert failed.outcome.fault is Fault.HTTP_503
-
-
-async def test_what_a_protocol_cannot_say_is_told_beside_the_outcome(lab, upstream):
-    """Dropped parameters come with the reply, and from there into the attempt."""
-    chat = replace(HELLO, extra={"n": 2})
-    target = Target("lab", lab.url("openai", "up"), "lab-model")
-    reply = await upstream.ask(chat, target, protocol("openai"), QUICK)
-    assert isinstance(reply.outcome, Answer)
-    assert reply.dropped_params == ("n",)
+        assert "hello" in outcome.text
+    assert failed.fault is Fault.HTTP_503
 
 
 async def test_a_list_of_models_can_be_fetched_within_the_same_bounds(lab, upstream):
-    """Status and body; an origin that may not be called is refused like any other."""
+    """It is a call like any other; so an origin that may not be called is refused."""
     request = UpstreamRequest(lab.url("openai", "up") + "/models", {"authorization": "Bearer sk-1"}, method="GET")
-    status, body = await upstream.fetch(request, QUICK)
-    assert (status, b"lab-model" in body) == (200, True)
-    refused = await Upstream(OriginPolicy()).fetch(request, QUICK)
+    found = await upstream.call(request, ModelList(), QUICK)
+    assert "lab-model" in json.loads(found.text)
+    refused = await Upstream(OriginPolicy()).call(request, ModelList(), QUICK)
     assert refused.fault is Fault.ORIGIN_REFUSED
 
 
@@ -378,6 +383,6 @@ async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(la
     url = lab.broken_url("tls_cert_error")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=True)
     trusting = Upstream(ANY, verify=context)
-    events = [event async for event in trusting.stream(request, protocol("openai"), QUICK)]
+    events = await events_of(trusting, request)
     await trusting.close()
     assert isinstance(events[-1], Finish)

@@ -186,7 +186,7 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "application/x-pem-file": "pem crt",
     "text/x-bibtex": "bib",
 }
-"""Type → its extensions, separated by blanks; the first is the one to give a file of that type."""
+"""Type → its extensions, separated by blanks; the usual one first."""
 
 MIME_OF_EXTENSION: Mapping[str, str] = MappingProxyType(
     {extension: mime for mime, extensions in EXTENSIONS_OF_MIME.items() for extension in extensions.split()}
@@ -205,8 +205,3 @@ MIME_OF_NAME: Mapping[str, str] = MappingProxyType(
     }
 )
 """Whole names, lower case, that stand for a type without an extension."""
-
-
-def extension_for(mime: str) -> str:
-    """The extension, without its dot, to give a file of that (cleaned) type; empty when no table knows one."""
-    return EXTENSIONS_OF_MIME.get(mime, "").partition(" ")[0]

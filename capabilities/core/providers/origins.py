@@ -94,9 +94,14 @@ def origin_of(url: str) -> str | None:
     return f"{parts.scheme}://{shown}:{port}"
 
 
+def is_embedded(url: str) -> bool:
+    """Whether a URL leads to the embedded provider, which answers inside this process."""
+    return url == EMBEDDED or url.startswith(EMBEDDED + "/")
+
+
 def refusal(url: str, policy: OriginPolicy) -> str | None:
     """Why a provider at this URL may not be called, as one sentence; None when it may."""
-    if url == EMBEDDED or url.startswith(EMBEDDED + "/"):
+    if is_embedded(url):
         return None
     malformed = _malformed(url)
     if malformed:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from capabilities.core.providers.environment import KeyNotation, form_of, overrides, read, referenced
-from routing_admin.core.configuration.specs import NO_KEY, Configuration, KeyKind, KeySpec
+from capabilities.core.providers.environment import KeyNotation, form_of, referenced
+from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec
 
 Fingerprint = Callable[[str, str], str]
 """The print of a key for an endpoint: the same key for the same origin always gives the same."""
@@ -30,17 +30,3 @@ def key_from_file(
     if form is KeyNotation.NOT_NEEDED:
         return NO_KEY, None
     return KeySpec(KeyKind.ENV, referenced(text) or own_variable), None
-
-
-def environment_keys(
-    configuration: Configuration, env: Mapping[str, str], allowed: tuple[str, ...] = ()
-) -> dict[str, str]:
-    """The keys that the environment gives, by provider: the override where it is set, else the variable it names."""
-    names = {provider.name: provider.env_name for provider in configuration.providers}
-    own = overrides(names).variables
-    found = {
-        provider.name: (read(own[provider.name], env, allowed) if provider.name in own else None)
-        or (read(provider.key.variable, env, allowed) if provider.key.kind is KeyKind.ENV else None)
-        for provider in configuration.providers
-    }
-    return {name: key for name, key in found.items() if key}

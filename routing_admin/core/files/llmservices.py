@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from capabilities.core.problems import Problem
@@ -37,61 +37,33 @@ RULES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceEntry:
-    """A service as its file describes it, before it has met a provider; `key_text` is the key field as written."""
-
-    raw: Mapping[str, Any]
-    base_url: str
-    key_text: str
-
-
 def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Problem]:
     """Every problem of a parsed `llmservices.json`, whatever JSON value it is; bad capabilities are warnings."""
-    return [problem for _, told in _entries(value, around) for problem in told]
-
-
-def load_services(value: object) -> tuple[tuple[ServiceEntry, ...], tuple[Problem, ...]]:
-    """The entries that are valid in themselves, and every problem; an invalid one is left out (decision 5)."""
-    outcomes = list(_entries(value, NOWHERE))
-    entries = (entry for entry, told in outcomes if entry is not None and not errors(told))
-    return tuple(entries), tuple(problem for _, told in outcomes for problem in told)
-
-
-def _entries(value: object, around: KeyContext) -> Iterator[tuple[ServiceEntry | None, list[Problem]]]:
     if not isinstance(value, Mapping):
-        yield None, [Problem("", worded("The file must hold an object with the list services."), "type")]
-    elif "services" not in value:
-        yield None, [missing("services")]
-    elif not isinstance(value["services"], list):
-        yield None, [wrong_type("services", worded("a list"))]
-    else:
-        seen: set[str] = set()
-        for index, raw in enumerate(value["services"]):
-            path = f"services[{index}]"
-            yield _entry(raw), list(_problems(raw, path, seen, around))
+        return [Problem("", worded("The file must hold an object with the list services."), "type")]
+    if "services" not in value:
+        return [missing("services")]
+    if not isinstance(value["services"], list):
+        return [wrong_type("services", worded("a list"))]
+    ids: set[str] = set()
+    entries = enumerate(value["services"])
+    return [problem for index, raw in entries for problem in _problems(raw, f"services[{index}]", ids, around)]
 
 
-def _entry(raw: object) -> ServiceEntry | None:
-    if isinstance(raw, Mapping) and isinstance(raw.get("baseURL"), str) and isinstance(raw.get("apiKey"), str):
-        return ServiceEntry(raw, raw["baseURL"], raw["apiKey"])
-    return None
-
-
-def _problems(raw: object, path: str, seen: set[str], around: KeyContext) -> Iterator[Problem]:
-    _, told = parse_service(raw, path)
-    yield from told
+def _problems(raw: object, path: str, ids: set[str], around: KeyContext) -> Iterator[Problem]:
+    _, found = parse_service(raw, path)
+    yield from found
     if not isinstance(raw, Mapping):
         return
-    told_of = {problem.field for problem in told}
-    further = [problem for problem in broken(RULES, raw, path) if problem.field not in told_of]
+    fields = {problem.field for problem in found}
+    further = [problem for problem in broken(RULES, raw, path) if problem.field not in fields]
     yield from further
     identifier = raw.get("id")
-    if isinstance(identifier, str) and identifier in seen:
+    if isinstance(identifier, str) and identifier in ids:
         yield taken(f"{path}.id", "id", identifier)
     elif isinstance(identifier, str):
-        seen.add(identifier)
-    if not errors([*told, *further]):
+        ids.add(identifier)
+    if not errors([*found, *further]):
         yield from key_warnings(f"{path}.apiKey", raw["apiKey"], around)
         yield from around.endpoint_warnings(f"{path}.baseURL", raw["baseURL"])
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from artifacts.models import Artifact
-from capabilities.core.providers.origins import EMBEDDED
+from capabilities.core.providers.origins import is_embedded
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
 from capabilities.sentences import translate_sentence
@@ -162,7 +162,7 @@ def standings_of(state: Snapshot) -> tuple[Standing, ...]:
 
 def _is_embedded(state: Snapshot, provider: str) -> bool:
     spec = state.configuration.provider(provider)
-    return spec is not None and spec.endpoint.startswith(EMBEDDED)
+    return spec is not None and is_embedded(spec.endpoint)
 
 
 def tiles_of(state: Snapshot, known: Mapping[str, Health]) -> tuple[Tile, ...]:

@@ -30,11 +30,6 @@ class SettingRow:
     source: str
     is_set: bool
 
-    @property
-    def is_default(self) -> bool:
-        """Whether nobody has set it."""
-        return self.source in ("default", "generated")
-
 
 def values_in_force() -> list[SettingRow]:
     """Every setting, in the order of the list in routing_admin/environment.py."""

@@ -11,9 +11,8 @@ from capabilities.core.protocols.echo import replies
 from capabilities.core.protocols.echo.embedded import answer
 from capabilities.core.protocols.echo.stream import WholeAnswer
 from capabilities.core.protocols.media import bare
+from capabilities.core.providers.origins import EMBEDDED
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
-
-URL = "echo://local"
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Echo:
             payload["tools"] = [tool.name for tool in chat.tools]
         if stream:
             payload["stream"] = True
-        return UpstreamRequest(URL, {}, payload)
+        return UpstreamRequest(EMBEDDED, {}, payload)
 
     def reply(self, chat: ChatRequest, model: str) -> tuple[int, bytes]:
         """Status and body of the answer."""
