@@ -5,7 +5,7 @@ What they return has `revision`, as in `capabilities.actions`.
 
 from routing_admin.actions.history import restore, undo
 from routing_admin.actions.importing import import_configuration, preview_import
-from routing_admin.actions.routes import check_can_delete_route, delete_route, save_alias, save_route
+from routing_admin.actions.routes import check_can_delete_route, delete_route, save_alias, save_route, save_route_as
 
 __all__ = [
     "check_can_delete_route",
@@ -15,5 +15,6 @@ __all__ = [
     "restore",
     "save_alias",
     "save_route",
+    "save_route_as",
     "undo",
 ]

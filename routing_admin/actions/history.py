@@ -6,26 +6,18 @@ from django.utils.translation import gettext as _
 
 from artifacts.actions import restore_artifacts
 from capabilities.acts import Act, Actor
-from capabilities.errors import ConflictError, NotFoundError
+from capabilities.errors import ConflictError
 from routing_admin.configuration import rows
+from routing_admin.configuration.history import configuration_at, newest_number, number_before
 from routing_admin.configuration.revisions import ledger
-from routing_admin.core.configuration.as_json import from_json
-from routing_admin.core.configuration.specs import EMPTY, Configuration
-from routing_admin.models import AuditEvent, Installation, Revision
-
-
-def configuration_at(number: int) -> Configuration:
-    """The configuration of a revision; 0 is the empty one before the first. Raises `NotFoundError`."""
-    if number == 0:
-        return EMPTY
-    revision = Revision.objects.filter(number=number).first()
-    if revision is None:
-        raise NotFoundError(_("There is no revision %(number)s.") % {"number": number})
-    return from_json(revision.snapshot)
+from routing_admin.models import AuditEvent, Installation
 
 
 def restore(actor: Actor, number: int, *, message: str = "") -> Act:
-    """Makes the configuration what it was in that revision, as a new revision; none when it was so."""
+    """Makes the configuration what it was in that revision, as a new revision; none when it was so.
+
+    Raises `NotFoundError` for a number that no revision has.
+    """
     value = configuration_at(number)
     act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=message)
     with ledger.change(actor, act):
@@ -37,11 +29,9 @@ def undo(actor: Actor, number: int) -> Act:
     """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then."""
     act = Act("configuration.undo", "revision", str(number))
     with ledger.change(actor, act):
-        newest = Revision.objects.values_list("number", flat=True).first()
-        if newest != number:
+        if newest_number() != number:
             raise ConflictError(_("Something else changed since. Look in History for the version to restore."))
-        before = Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
-        restore(actor, before)
+        restore(actor, number_before(number))
         bring_back(actor, number)
     return act
 

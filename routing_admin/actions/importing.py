@@ -14,13 +14,13 @@ from capabilities.core.providers.origins import policy_of, refusal
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.secrets import fingerprint_of, origin_of, store_key
 from routing_admin.configuration import rows
+from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
 from routing_admin.core.files.importing import Imported, import_files
 from routing_admin.core.files.key_checks import KeyContext
-from routing_admin.models import Revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,7 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
     imported = import_files(before, files, prune=prune, around=surroundings(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
         imported = replace(imported, problems=(*imported.problems, *check(imported.configuration)))
-    newest = Revision.objects.values_list("number", flat=True).first()
-    return ImportPreview(imported, before, diff(before, imported.configuration), newest)
+    return ImportPreview(imported, before, diff(before, imported.configuration), newest_number())
 
 
 def fingerprint(key: str, endpoint: str) -> str:

@@ -6,13 +6,13 @@ Retention and recording are no configuration: they are audited, and neither expo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
+from routing_admin.configuration.installation import Keeping, directives, keeping_of
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
 from routing_admin.models import Installation, Language
@@ -21,18 +21,9 @@ CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 """What a language code looks like: `en`, `zh-Hans`, `pt_BR`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """How long requests and artifacts are kept, in days, and how many bytes of artifacts; None is without end."""
-
-    request_days: int
-    artifact_days: int | None = None
-    quota_bytes: int | None = None
-
-
-def directives() -> dict[str, str]:
-    """Every language a model can be told to answer in, built-in ones first, with its directive."""
-    return {**LANGUAGE_DIRECTIVES, **dict(Language.objects.values_list("code", "directive"))}
+def create_installation() -> None:
+    """Makes the installation's one row where there is none yet."""
+    Installation.objects.get_or_create(id=1)
 
 
 def set_default_language(actor: Actor, code: str) -> Act:
@@ -78,17 +69,11 @@ def remove_language(actor: Actor, code: str) -> Act:
     return act
 
 
-def keeping() -> Keeping:
-    """What is kept, and for how long."""
-    row = Installation.current()
-    return Keeping(row.request_days, row.artifact_days, row.quota_bytes)
-
-
 def keep(actor: Actor, wanted: Keeping, *, expected: Keeping | None = None) -> None:
     """Changes retention; `expected` is what the page showed. Raises `ConflictError` when it is no longer so."""
     with ledger.audit(actor, Act("installation.retention", "installation")) as act:
         row = Installation.objects.select_for_update().get_or_create(id=1)[0]
-        now = Keeping(row.request_days, row.artifact_days, row.quota_bytes)
+        now = keeping_of(row)
         if expected is not None and now != expected:
             raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
         for name in Keeping.__slots__:

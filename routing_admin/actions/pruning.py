@@ -19,7 +19,7 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
 from capabilities.acts import Act, Actor
 from capabilities.models import Agent
-from routing_admin.actions.installation import keeping
+from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog, SignInAttempt
@@ -47,7 +47,7 @@ class Pruned:
 def prune(actor: Actor, now: datetime) -> Pruned:
     """Removes what is past its time, and says how much it was; audited when it was anything."""
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
-    requests = prune_requests(now - timedelta(days=keeping().request_days))
+    requests = prune_requests(now - timedelta(days=read_keeping().request_days))
     artifacts, size = prune_artifacts(now)
     agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)
     gone = agents.count()

@@ -14,8 +14,20 @@ from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.rows import write_chain
-from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec
+from routing_admin.configuration.rows.writing import route_fields
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec, RouteSpec
 from routing_admin.models import Alias, TaskRoute
+
+
+def save_route_as(actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expected: int | None = None) -> Act:
+    """Makes a route, without a row a new one, what the value says, its chain too, as one revision.
+
+    Raises `ConflictError` when `expected` is not its version any more, `InvalidError` with every problem.
+    """
+    row = row or TaskRoute(task_type=spec.task_type)
+    for name, value in route_fields(spec, row.position).items():
+        setattr(row, name, value)
+    return save_route(actor, row, spec.candidates, expected=expected)
 
 
 def save_route(

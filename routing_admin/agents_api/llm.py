@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
@@ -23,12 +23,14 @@ from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
 from routing_admin.dispatch.send import Dispatch, surroundings
-from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log import search
+from routing_admin.queries.requests import LoggedRequest, find_logged_request
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.request_id import request_id_of
+
+if TYPE_CHECKING:
+    from routing_admin.models import AttemptLog
 
 router = Router()
 route = needs("route")
@@ -92,10 +94,10 @@ def resolve(request: HttpRequest) -> HttpResponse:
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """The attempt timeline of one of the agent's own requests, by its `x-request-id`."""
     journal.flush()
-    row = search.with_id(request_id)
-    if row is None or row.agent != principal_of(request).agent:
+    found = find_logged_request(request_id)
+    if found is None or found.row.agent != principal_of(request).agent:
         raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
-    return answer(timeline(row))
+    return answer(timeline(found))
 
 
 def planned_request(body: ResolveIn, agent: str) -> PlannedRequest:
@@ -143,8 +145,9 @@ def answered(planned: PlannedRequest, done: Done[Answer]) -> dict[str, Any]:
     }
 
 
-def timeline(row: RequestLog) -> dict[str, Any]:
+def timeline(found: LoggedRequest) -> dict[str, Any]:
     """A logged request with its attempts; times in milliseconds from its beginning."""
+    row = found.row
     return {
         "id": row.id,
         "startedAt": row.started_at.isoformat(),
@@ -163,7 +166,7 @@ def timeline(row: RequestLog) -> dict[str, Any]:
         "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
         "adaptation": row.adaptation,
         "revision": row.revision,
-        "attempts": [_attempt(each) for each in row.attempts.all()],
+        "attempts": [_attempt(each) for each in found.attempts],
     }
 
 

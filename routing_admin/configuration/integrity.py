@@ -20,6 +20,7 @@ from capabilities.core.message import UnreadableError
 from capabilities.models import Provider
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.configuration import revisions, rows
+from routing_admin.configuration.history import newest_configuration
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
 from routing_admin.models import Revision
@@ -54,7 +55,7 @@ def configuration() -> list[str]:
     """Where the rows make no valid configuration, or are not what the newest revision says."""
     now = rows.read()
     found = [f"{each.field}: {each.message}" for each in check(now) if each.severity == "error"]
-    changes = diff(revisions.latest(), now)
+    changes = diff(newest_configuration(), now)
     if changes:
         found.append(f"The rows differ from the newest revision in {len(changes)} places: something wrote past it.")
     return found

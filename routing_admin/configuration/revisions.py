@@ -20,10 +20,10 @@ from django.db.models import F
 from capabilities.acts import Act, Actor
 from capabilities.errors import InvalidError
 from routing_admin.configuration import publishing, rows, snapshot
-from routing_admin.core.configuration.as_json import from_json, to_json
+from routing_admin.configuration.history import newest_configuration
+from routing_admin.core.configuration.as_json import to_json
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
-from routing_admin.core.configuration.specs import EMPTY, Configuration
 from routing_admin.models import AuditEvent, Installation, Revision
 
 IN_SNAPSHOT = frozenset({"agent", "installation"})
@@ -81,8 +81,7 @@ def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
         raise InvalidError(problems)
     Installation.objects.update_or_create(id=1, defaults={})
     Installation.objects.update(version=F("version") + 1)
-    before = latest()
-    changes = diff(before, configuration)
+    changes = diff(newest_configuration(), configuration)
     if not changes:
         return None
     value = to_json(configuration)
@@ -102,12 +101,6 @@ def digest(value: Any) -> str:
     """SHA-256 of a JSON value in its one canonical form."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def latest() -> Configuration:
-    """The configuration of the newest revision, the empty one before the first."""
-    newest = Revision.objects.first()
-    return from_json(newest.snapshot) if newest else EMPTY
 
 
 def write_event(actor: Actor, act: Act) -> None:

@@ -24,11 +24,12 @@ from capabilities.core.worded import Worded, worded
 from capabilities.models import Agent, StoredKey
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.configuration import rows
+from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.newest import Newest
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, KeyKind, ProviderSpec, ServiceSpec
 from routing_admin.core.planning.plan import is_taken
 from routing_admin.databases.router import one_moment
-from routing_admin.models import Installation, Revision
+from routing_admin.models import Installation
 
 ALLOWED_VARIABLES = ("LLM_API_KEY",)
 """Variables that may hold a key beside `LLM_PROVIDER_*_API_KEY` (decision 13)."""
@@ -100,7 +101,7 @@ def build() -> Snapshot:
     with one_moment():
         installation = Installation.current()
         configuration = rows.read()
-        revision = Revision.objects.values_list("number", flat=True).first()
+        revision = newest_number()
         keys = key_states(configuration)
         agents = agent_profiles(configuration, keys)
     return Snapshot(installation.version, revision, configuration, keys, agents, installation.record_bodies)

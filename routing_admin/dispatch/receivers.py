@@ -16,9 +16,9 @@ from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Target
 from capabilities.ports import KeyNote, Retention
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
-from routing_admin.models import Installation
 
 
 def receiver_at(
@@ -119,8 +119,8 @@ class SnapshotServices:
 
     def room(self) -> Retention:
         """How many bytes of artifacts are kept, and for how long; read from its row each time."""
-        row = Installation.current()
-        return Retention(row.quota_bytes, row.artifact_days)
+        kept = read_keeping()
+        return Retention(kept.quota_bytes, kept.artifact_days)
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None) -> list[str]:

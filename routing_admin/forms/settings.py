@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from routing_admin.actions.installation import Keeping
+from routing_admin.configuration.installation import Keeping
 
 MEBIBYTE = 1024 * 1024
 CENTURY = 36_500

@@ -5,19 +5,22 @@ A file's id is its artifact's reference, so it works as `file_id` in a chat requ
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from artifacts.actions import delete_artifacts, store_upload
-from artifacts.core.artifact import artifact_id
 from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
-from artifacts.models import Artifact
+from artifacts.queries import find_own_file, list_own_files
+from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
 from capabilities.errors import ActionError
 from routing_admin.gateway.admission import actor_for, admitted, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
 
 PAGE, LARGEST_PAGE = 100, 1000
 STATUS_OF: dict[type[Exception], int] = {TooLargeError: 413, StorageFullError: 507}
@@ -70,28 +73,22 @@ def upload(request: HttpRequest) -> HttpResponse:
 def listing(request: HttpRequest) -> HttpResponse:
     """One's own files, newest first (`order=asc` for oldest first), in pages: `limit`, `after`, `purpose`."""
     principal = admitted(request, "artifacts:read")
-    rows = Artifact.objects.owned_by(principal.agent)
-    newest = request.GET.get("order", "desc") != "asc"
-    if request.GET.get("purpose"):
-        rows = rows.filter(metadata__purpose=request.GET["purpose"])
-    after = request.GET.get("after")
-    last = rows.filter(pk=artifact_id(after)).first() if after else None
+    newest_first = request.GET.get("order", "desc") != "asc"
+    purpose, after = request.GET.get("purpose", ""), request.GET.get("after")
+    last = find_own_file(principal.agent, after, purpose=purpose) if after else None
     if after and last is None:
         raise BadRequestError("after names none of your files.", "after")
-    if last is not None:
-        rows = rows.filter(created_at__lt=last.created_at) if newest else rows.filter(created_at__gt=last.created_at)
     most = limit_of(request.GET.get("limit"))
-    page = list(rows.order_by(*(("-created_at", "-id") if newest else ("created_at", "id")))[: most + 1])
-    data = [file_json(row) for row in page[:most]]
+    page = list_own_files(principal.agent, most=most, after=last, purpose=purpose, newest_first=newest_first)
+    data = [file_json(row) for row in page.rows]
     edges = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {"first_id": None, "last_id": None}
-    return json_response({"object": "list", "data": data, "has_more": len(page) > most, **edges})
+    return json_response({"object": "list", "data": data, "has_more": page.has_more, **edges})
 
 
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
     """Deletes one of one's own files."""
     principal = admitted(request, "artifacts:write")
-    bare = artifact_id(ref)
-    own = Artifact.objects.owned_by(principal.agent).filter(pk=bare).first() if bare else None
+    own = find_own_file(principal.agent, ref)
     if own is None:
         raise missing()
     delete_artifacts(actor_for(request, principal), [own.pk])
@@ -100,9 +97,7 @@ def remove(request: HttpRequest, ref: str) -> HttpResponse:
 
 def found(request: HttpRequest, ref: str) -> Artifact:
     """The artifact, as this agent may read it by reference. Raises `GatewayError` 404."""
-    principal = admitted(request, "artifacts:read")
-    bare = artifact_id(ref)
-    row = Artifact.objects.readable_by(principal.agent).filter(pk=bare).first() if bare else None
+    row = RowStore(admitted(request, "artifacts:read").agent).row(ref)
     if row is None:
         raise missing()
     return row

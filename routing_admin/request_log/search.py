@@ -137,19 +137,6 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Found:
     return Found(tuple(rows), cursor(rows[0]) if has_newer else "", cursor(rows[-1]) if has_older else "")
 
 
-def with_id(key: str, *, body: bool = False) -> RequestLog | None:
-    """The request of that id; its recorded body only where it is asked for, which is for administrators alone.
-
-    Without it the column is not read, now or later: `body` is None, whoever names it.
-    """
-    if body:
-        return RequestLog.objects.filter(pk=key).first()
-    row = RequestLog.objects.defer("body").filter(pk=key).first()
-    if row is not None:
-        row.body = None  # a column that is only put off would be fetched by the first template that names it
-    return row
-
-
 def matching(search: Search, now: datetime) -> QuerySet[RequestLog]:
     """The rows a search asks for, in no order, without their bodies."""
     rows = RequestLog.objects.defer("body", "error")

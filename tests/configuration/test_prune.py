@@ -15,9 +15,10 @@ from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
-from routing_admin.actions.installation import Keeping, keep
+from routing_admin.actions.installation import keep
 from routing_admin.actions.pruning import BATCH, UNDO, Pruned, prune
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.installation import Keeping
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -19,7 +19,7 @@ from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.demo import load as demo
 from routing_admin.models import AuditEvent, Revision, TaskRoute
-from routing_admin.views.history.pages import PAGE
+from routing_admin.queries.keyset import PAGE
 from routing_admin.views.history.phrases import said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

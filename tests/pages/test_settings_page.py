@@ -16,8 +16,8 @@ from django.urls import reverse
 from capabilities.acts import Actor
 from capabilities.errors import ConflictError
 from routing_admin.actions import installation as actions
-from routing_admin.actions.installation import Keeping
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.installation import Keeping, directives, read_keeping
 from routing_admin.core.planning.plan import RoutingQuery, make_plan
 from routing_admin.demo import load as demo
 from routing_admin.environment import SETTINGS
@@ -175,16 +175,16 @@ def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
     """`en` and `zh` cannot be lost, only said otherwise, even when one of them is the default."""
     actions.save_language(ACTOR, "zh", "请用简体中文回答。")
     actions.set_default_language(ACTOR, "zh")
-    assert actions.directives()["zh"] == "请用简体中文回答。"
+    assert directives()["zh"] == "请用简体中文回答。"
     assert admin.post(reverse("settings_language_remove"), {"code": "zh"}).status_code == 302
-    assert actions.directives()["zh"] == "请使用中文回答。"
+    assert directives()["zh"] == "请使用中文回答。"
 
 
 def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> None:
     """It is no configuration: the audit log says what it was and what it is."""
     sent = {"request_days": "7", "artifact_days": "", "quota": "512", "seen": "30 None None"}
     assert admin.post(reverse("settings_retention"), sent).status_code == 302
-    assert actions.keeping() == Keeping(7, None, 512 * 1024 * 1024)
+    assert read_keeping() == Keeping(7, None, 512 * 1024 * 1024)
     event = AuditEvent.objects.get(action="installation.retention")
     assert event.details == {"request_days": [30, 7], "quota_bytes": [None, 512 * 1024 * 1024]}
     assert not Revision.objects.exists()
@@ -198,7 +198,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     assert page.status_code == 422
     assert 'value="12345"' in page.content.decode()
     assert 'class="error"' in page.content.decode()
-    assert actions.keeping() == Keeping(30)
+    assert read_keeping() == Keeping(30)
 
 
 def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admin: Client) -> None:
@@ -210,10 +210,10 @@ def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admi
     assert page.status_code == 409
     assert "requests 90 days" in text
     assert 'value="7"' in text
-    assert actions.keeping() == Keeping(90)
+    assert read_keeping() == Keeping(90)
     assert 'name="seen" value="90 None None"' in text
     assert admin.post(reverse("settings_retention"), {**sent, "seen": "90 None None"}).status_code == 302
-    assert actions.keeping() == Keeping(7)
+    assert read_keeping() == Keeping(7)
 
 
 def test_an_action_refuses_what_it_did_not_expect() -> None:

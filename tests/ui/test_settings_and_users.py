@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from routing_admin.actions import installation, people
+from routing_admin.configuration.installation import Keeping, read_keeping
 from routing_admin.demo import load as demo
 from routing_admin.models import Installation, Language
 
@@ -61,14 +62,14 @@ def test_retention_that_changed_meanwhile_shows_both_versions_in_place(admin_pag
     """409 exchanges the section: theirs in words, mine in the fields."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
-    installation.keep(people.Actor("person", "olga"), installation.Keeping(90))
+    installation.keep(people.Actor("person", "olga"), Keeping(90))
     admin_page.fill("#id_request_days", "7")
     admin_page.locator("#retention").get_by_role("button", name="Save").click()
     expect(admin_page.locator("#retention [role=alert]")).to_contain_text("requests 90 days")
     expect(admin_page.locator("#id_request_days")).to_have_value("7")
     admin_page.locator("#retention").get_by_role("button", name="Save").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Retention saved")
-    assert installation.keeping().request_days == 7
+    assert read_keeping().request_days == 7
 
 
 def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(

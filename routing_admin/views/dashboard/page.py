@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -16,26 +15,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
-from artifacts.models import Artifact
 from capabilities.core.providers.origins import is_embedded
-from capabilities.last_use import last_uses
-from capabilities.models import AgentKey
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
-from routing_admin.core.fallback.chain import OK
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.dispatch.plan import unusable_of
 from routing_admin.dispatch.send import surroundings
-from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
+from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Day, Health
 from routing_admin.request_log.story import chips
 from routing_admin.views.requests.pages import content_of
-
-TROUBLED = 8
-DEMO = "demo"
-"""The surface of the request that the demo brings, which proves nothing about anybody's program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +126,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "tiles": tiles,
         "figures": figures_of(today, yesterday),
         "troubled": _troubled(now),
-        "revision": Revision.objects.only("number", "created_at", "actor", "message").first(),
+        "revision": find_newest_revision(),
         **_checklist(state, standings, request.user.get_username()),
     }
     refreshed = request.headers.get("HX-Target") == "live"
@@ -217,34 +208,31 @@ def figures_of(today: Day, yesterday: Day) -> list[dict[str, Any]]:
 
 def _troubled(now: datetime) -> list[dict[str, Any]]:
     """The newest requests of a day that fell back or failed."""
-    rows = RequestLog.objects.defer("body", "error").filter(started_at__gt=now - 24 * health.HOUR)
-    found = rows.filter(Q(fell_back=True) | ~Q(outcome=OK)).order_by("-started_at", "-pk")[:TROUBLED]
+    found = list_troubled_requests(now)
     return [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found]
 
 
 def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:
     """What is done and what is left on a new installation, read from the rows; it goes once all is done."""
-    has_demo = Installation.current().has_demo
+    known = find_beginnings(user)
     keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
-    chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
-    used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses.noted())
     is_done = {
-        "password": chosen.exists(),
+        "password": known.chose_password,
         "key": any(key.source in keyed for key in state.keys.values()),
         "route": any(each.ready and not each.is_echo_only for each in standings),
-        "agent": AgentKey.objects.filter(used).exists(),
-        "file": Artifact.objects.exclude(uploaded_by="").exists(),
-        "request": RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO).exists(),
+        "agent": known.used_key,
+        "file": known.uploaded_file,
+        "request": known.answered_request,
     }
     finished = [task for task in TASKS if is_done[task.name]]
     left = [task for task in TASKS if not is_done[task.name]]
-    had_demo = has_demo or AuditEvent.objects.filter(action="demo.load").exists()
-    done, total = len(finished) + (had_demo and not has_demo), len(TASKS) + had_demo
+    demo_gone = known.had_demo and not known.has_demo
+    done, total = len(finished) + demo_gone, len(TASKS) + known.had_demo
     return {
         "finished": finished,
         "left": left,
-        "has_demo": has_demo,
-        "demo_gone": had_demo and not has_demo,
+        "has_demo": known.has_demo,
+        "demo_gone": demo_gone,
         "done": done,
         "total": total,
         "is_new": done < total,

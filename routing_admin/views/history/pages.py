@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -23,13 +22,22 @@ from capabilities.errors import ActionError, NotFoundError
 from capabilities.sentences import translate_refusal
 from capabilities.views.answers import add_toast
 from routing_admin import actions
-from routing_admin.actions.history import configuration_at
+from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.core.configuration.diff import diff
 from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
-from routing_admin.models import AuditEvent, Revision
+from routing_admin.queries.history import (
+    AuditFilter,
+    find_revision,
+    list_audit_events,
+    list_newest_numbers,
+    list_revisions,
+)
+from routing_admin.queries.keyset import Place
 from routing_admin.views.history import phrases as words
 
-PAGE = 30
+if TYPE_CHECKING:
+    from routing_admin.models import AuditEvent, Revision
+
 SHORT = 3
 CELLS = "service.capabilities"
 TOGETHER = timedelta(minutes=5)
@@ -66,33 +74,25 @@ def number_in(request: HttpRequest, name: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
+def place_in(request: HttpRequest) -> Place:
+    """Which page of a list the address asks for."""
+    return Place(number_in(request, "before"), number_in(request, "after"))
+
+
 @require_GET
 def history(request: HttpRequest) -> HttpResponse:
     """Revisions, newest first, in keyset pages."""
-    found = Revision.objects.defer("snapshot")
-    before, after = number_in(request, "before"), number_in(request, "after")
-    page, older, newer = keyset(found, "number", before, after)
-    newest = Revision.objects.values_list("number", flat=True).first()
+    page = list_revisions(place_in(request))
     context = {
-        "listed": [revision_line(*group) for group in grouped(page)],
-        "newest": newest,
-        "older": f"?before={page[-1].number}" if older else "",
-        "newer": f"?after={page[0].number}" if newer else "",
+        "listed": [revision_line(*group) for group in grouped(page.rows)],
+        "newest": newest_number(),
+        "older": f"?before={page.rows[-1].number}" if page.has_older else "",
+        "newer": f"?after={page.rows[0].number}" if page.has_newer else "",
     }
     return render(request, "history/history.html", context)
 
 
-def keyset(rows: QuerySet[Any], key: str, before: int | None, after: int | None) -> tuple[list[Any], bool, bool]:
-    """A page of rows by a descending whole-number key, and whether there are older and newer ones."""
-    if after is not None:
-        found = list(rows.filter(**{f"{key}__gt": after}).order_by(key)[: PAGE + 1])
-        return found[:PAGE][::-1], True, len(found) > PAGE
-    narrowed = rows.filter(**{f"{key}__lt": before}) if before is not None else rows
-    found = list(narrowed.order_by(f"-{key}")[: PAGE + 1])
-    return found[:PAGE], len(found) > PAGE, before is not None
-
-
-def grouped(page: list[Revision]) -> list[list[Revision]]:
+def grouped(page: Iterable[Revision]) -> list[list[Revision]]:
     """Neighbours of the list that are one person's matrix edits within `TOGETHER`, newest first in each group."""
     groups: list[list[Revision]] = []
     for one in page:
@@ -119,20 +119,19 @@ def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
 @require_GET
 def revision(request: HttpRequest, number: int) -> HttpResponse:
     """One revision: every change in words, and side by side with the one before it."""
-    found = Revision.objects.filter(number=number).first()
+    found = find_revision(number)
     if found is None:
         raise Http404
-    around = Revision.objects.order_by("number").values_list("number", flat=True)
-    before = around.filter(number__lt=number).last() or 0
+    row = found.row
     context = {
-        "revision": found,
-        "icon": ICONS.get(found.actor_kind, "user"),
-        "message": words.act_text(found.message),
-        "changes": words.all_said(words.stored_changes(found.changes)),
-        "rows": rows_between(before, number),
-        "before": before,
-        "after": around.filter(number__gt=number).first(),
-        "newest": around.last(),
+        "revision": row,
+        "icon": ICONS.get(row.actor_kind, "user"),
+        "message": words.act_text(row.message),
+        "changes": words.all_said(words.stored_changes(row.changes)),
+        "rows": rows_between(found.before, number),
+        "before": found.before,
+        "after": found.after,
+        "newest": found.newest,
     }
     return render(request, "history/revision.html", context)
 
@@ -145,7 +144,7 @@ def rows_between(left: int, right: int) -> list[SideBySideRow]:
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
     """Any two revisions: `a` on the left, `b` on the right; without them the newest two."""
-    newest = list(Revision.objects.order_by("-number").values_list("number", flat=True)[:2])
+    newest = list_newest_numbers(2)
     right = number_in(request, "b") or (newest[0] if newest else 0)
     left = number_in(request, "a")
     if left is None:
@@ -189,22 +188,15 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
 def audit(request: HttpRequest) -> HttpResponse:
     """Every act, newest first, in keyset pages; `action`, `actor` and `object` narrow it."""
     asked = {name: request.GET.get(name, "").strip() for name in ("action", "actor", "object")}
-    rows = AuditEvent.objects.all()
-    if asked["action"]:
-        rows = rows.filter(action=asked["action"])
-    if asked["actor"]:
-        rows = rows.filter(actor__icontains=asked["actor"])
-    if asked["object"]:
-        rows = rows.filter(object_name__icontains=asked["object"])
-    page, older, newer = keyset(rows, "id", number_in(request, "before"), number_in(request, "after"))
+    page = list_audit_events(AuditFilter(**asked), place_in(request))
     kept = {name: value for name, value in asked.items() if value}
     context = {
-        "events": [audit_line(event) for event in page],
+        "events": [audit_line(event) for event in page.rows],
         "asked": asked,
         "filtered": bool(kept),
         "acts": sorted(words.ACTS.items()),
-        "older": link(kept, before=page[-1].pk) if older and page else "",
-        "newer": link(kept, after=page[0].pk) if newer and page else "",
+        "older": link(kept, before=page.rows[-1].pk) if page.has_older and page.rows else "",
+        "newer": link(kept, after=page.rows[0].pk) if page.has_newer and page.rows else "",
     }
     return render(request, "history/audit.html", context)
 

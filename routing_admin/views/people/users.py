@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -20,6 +20,7 @@ from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.actions import people
 from routing_admin.forms.people import InviteForm, RoleForm
+from routing_admin.queries.people import find_user, list_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,14 @@ def user_row(user: User) -> UserRow:
     """A user's line."""
     active = "invited" if people.is_invited(user) else "active"
     return UserRow(user, user.is_staff, active if user.is_active else "deactivated")
+
+
+def user_or_404(pk: int | None) -> User:
+    """The user with that key. Raises `Http404` when there is none."""
+    user = find_user(pk)
+    if user is None:
+        raise Http404
+    return user
 
 
 def sentence(lines: list[UserRow]) -> str:
@@ -74,7 +83,7 @@ def listing(
     request: HttpRequest, form: InviteForm, link: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     """The page of all users."""
-    lines = [user_row(user) for user in User.objects.order_by("-is_active", "-is_staff", "username")]
+    lines = [user_row(user) for user in list_users()]
     page = {"lines": lines, "sentence": sentence(lines), "form": form, "link": link}
     return render(request, "users/users.html", page, status=status)
 
@@ -82,7 +91,7 @@ def listing(
 @require_safe
 def user(request: HttpRequest, pk: int) -> HttpResponse:
     """One user: role, a link for a new password, leaving and coming back."""
-    found = get_object_or_404(User, pk=pk)
+    found = user_or_404(pk)
     return single(request, found)
 
 
@@ -90,7 +99,7 @@ def user(request: HttpRequest, pk: int) -> HttpResponse:
 @administrators_only
 def user_role(request: HttpRequest, pk: int) -> HttpResponse:
     """Changes the role; 409 when somebody else did, or when it is the last administrator's."""
-    found = get_object_or_404(User, pk=pk)
+    found = user_or_404(pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
         return single(request, found, form=form, status=422)
@@ -98,7 +107,7 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
         people.set_role(actor_of(request), pk, form.cleaned_data["role"], expected=form.cleaned_data["was"])
     except ActionError as refusal:
         form.add_error("role", str(refusal))
-        return single(request, get_object_or_404(User, pk=pk), form=form, status=refusal.status)
+        return single(request, user_or_404(pk), form=form, status=refusal.status)
     messages.success(request, _("Role saved"))
     return redirect("user", pk)
 
@@ -113,7 +122,7 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
     except User.DoesNotExist as gone:
         raise Http404 from gone
     except ActionError as refusal:
-        return single(request, get_object_or_404(User, pk=pk), refusal=str(refusal), status=refusal.status)
+        return single(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
     said = (
         _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot come back in")
     )
@@ -125,7 +134,7 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
 @administrators_only
 def user_link(request: HttpRequest, pk: int) -> HttpResponse:
     """A link by which this user chooses a new password, shown once."""
-    found = get_object_or_404(User, pk=pk)
+    found = user_or_404(pk)
     try:
         token = people.new_link(actor_of(request), found)
     except ActionError as refusal:
@@ -142,7 +151,7 @@ def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     except User.DoesNotExist as gone:
         raise Http404 from gone
     except ActionError as refusal:
-        return single(request, get_object_or_404(User, pk=pk), refusal=str(refusal), status=refusal.status)
+        return single(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
     messages.success(request, _("Invitation of %(name)s withdrawn") % {"name": name})
     return redirect("users")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,10 +15,13 @@ from artifacts.views.words import KINDS
 from capabilities.access import can_edit
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
-from routing_admin.models import Installation, RequestLog
+from routing_admin.queries.requests import find_logged_request
 from routing_admin.request_log import logged_sentences
-from routing_admin.request_log.search import KEYS, Search, find, parse, with_id
+from routing_admin.request_log.search import KEYS, Search, find, parse
 from routing_admin.request_log.story import chips, meaning, steps, story, tracks
+
+if TYPE_CHECKING:
+    from routing_admin.models import RequestLog
 
 QUICK = (
     ("status", "error", gettext_lazy("Failed"), "stop"),
@@ -115,10 +118,10 @@ def _kind(slot: str) -> str:
 @require_GET
 def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     """What happened to one request, why, and what to click."""
-    row = with_id(pk, body=can_edit(request.user))
-    if row is None:
+    found = find_logged_request(pk, body=can_edit(request.user))
+    if found is None:
         raise Http404
-    walked = steps(list(row.attempts.order_by("position")))
+    row, walked, state = found.row, steps(found.attempts), snapshot.current()
     context = {
         "row": row,
         "story": story(row, walked),
@@ -129,7 +132,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "meaning": meaning(row.outcome),
         "error": logged_sentences.said(row.error),
         "has_files": any(step.files for step in walked),
-        "is_route": snapshot.current().configuration.route(row.task_type) is not None,
-        "records_bodies": Installation.current().record_bodies,
+        "is_route": state.configuration.route(row.task_type) is not None,
+        "records_bodies": state.record_bodies,
     }
     return render(request, "requests/request.html", context)

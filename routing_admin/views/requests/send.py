@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
-from artifacts.models import Artifact
 from artifacts.preview import request_for
 from artifacts.storage.content import stored
 from artifacts.views.detail import living
@@ -23,6 +22,9 @@ from routing_admin.dispatch.send import Dispatch
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.request_id import request_id_of
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
 
 SURFACE = "page"
 """What the log calls a request that somebody sent from a page."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
@@ -20,7 +20,6 @@ from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
-from routing_admin.configuration.rows.writing import route_fields
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.route_changes import name_of, route_changes
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
@@ -30,7 +29,7 @@ from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
 from routing_admin.core.planning.lint import Checked, lint
 from routing_admin.core.planning.plan import policy_of
 from routing_admin.dispatch.plan import unusable_of
-from routing_admin.models import TaskRoute
+from routing_admin.queries.routes import find_route, find_route_with_chain
 from routing_admin.views.routes import errors
 from routing_admin.views.routes import phrases as words
 from routing_admin.views.routes.draft import (
@@ -45,6 +44,9 @@ from routing_admin.views.routes.draft import (
 )
 from routing_admin.views.routes.listing import why_not_deleted
 from routing_admin.views.simulate import pages
+
+if TYPE_CHECKING:
+    from routing_admin.models import TaskRoute
 
 NEW = RouteSpec("", ())
 HOPS = (
@@ -98,7 +100,7 @@ class EditorPage:
 @require_http_methods(["GET", "POST"])
 def route(request: HttpRequest, task_type: str) -> HttpResponse:
     """The page of one route."""
-    row = TaskRoute.objects.filter(task_type=task_type).prefetch_related("candidates__provider").first()
+    row = find_route_with_chain(task_type)
     if row is None:
         raise Http404
     return edit(request, row, route_spec(row))
@@ -135,11 +137,8 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
     if not ready(page):
         return show(request, page, status=422)
     spec = page.draft.spec(page.base)
-    row = page.row or TaskRoute(task_type=spec.task_type)
-    for name, value in route_fields(spec, row.position).items():
-        setattr(row, name, value)
     try:
-        made = actions.save_route(actor_of(request), row, spec.candidates, expected=page.draft.version)
+        made = actions.save_route_as(actor_of(request), page.row, spec, expected=page.draft.version)
     except ConflictError as refusal:
         return show_conflict(request, page, str(refusal))
     except ActionError as refusal:
@@ -157,7 +156,7 @@ def ready(page: EditorPage) -> bool:
     if not draft.cards:
         draft.problems.append(_("A task route needs a candidate. Add one."))
     name = draft.form.cleaned_data.get("task_type", "")
-    if page.row is None and name and TaskRoute.objects.filter(task_type=name).exists():
+    if page.row is None and name and find_route(name) is not None:
         draft.form.add_error("task_type", _("There is a task route of this name already."))
         good = False
     return good and not draft.problems
@@ -166,7 +165,7 @@ def ready(page: EditorPage) -> bool:
 def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> HttpResponse:
     """Both versions; saving again writes this one over the other."""
     page.draft.problems.append(sentence)
-    fresh = TaskRoute.objects.filter(task_type=page.base.task_type).prefetch_related("candidates__provider").first()
+    fresh = find_route_with_chain(page.base.task_type)
     if fresh is None:
         return show(request, page, status=409)
     page.draft.version = fresh.version

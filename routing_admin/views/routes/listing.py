@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -27,8 +27,11 @@ from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_langua
 from routing_admin.core.planning.lint import ChainLint, Checked, Finding, lint
 from routing_admin.dispatch.plan import unusable_of
 from routing_admin.forms.routes import AliasForm
-from routing_admin.models import TaskRoute
+from routing_admin.queries.routes import find_route
 from routing_admin.views.routes import phrases as words
+
+if TYPE_CHECKING:
+    from routing_admin.models import TaskRoute
 
 CATCH_ALL = "*"
 
@@ -159,7 +162,7 @@ def routes(request: HttpRequest) -> HttpResponse:
 @administrators_only
 def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
     """Switches a route on or off at once; answers with its row."""
-    row = TaskRoute.objects.filter(task_type=task_type).first()
+    row = find_route(task_type)
     if row is None:
         raise Http404
     row.enabled = "enabled" in request.POST
@@ -215,7 +218,7 @@ def _resolves(target: str, configuration: Configuration) -> bool:
 @administrators_only
 def delete(request: HttpRequest, task_type: str) -> HttpResponse:
     """Deletes a route, with Undo; a refusal is told on its page."""
-    row = TaskRoute.objects.filter(task_type=task_type).first()
+    row = find_route(task_type)
     if row is None:
         raise Http404
     try:

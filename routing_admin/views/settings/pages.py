@@ -6,12 +6,10 @@ import platform
 import shutil
 import tomllib
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import django
 from django.conf import settings
-from django.db import connection
-from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -19,20 +17,23 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from artifacts import sniffer
-from artifacts.models import Artifact
 from capabilities.access import actor_of, administrators_only
 from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, InvalidError
 from capabilities.views.answers import add_toast
 from routing_admin.actions import installation as actions
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.installation import added_languages, directives, keeping_of, read_keeping
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.demo import load as demo
 from routing_admin.environment import BASE_DIR
 from routing_admin.forms.settings import DefaultLanguageForm, KeepingForm, LanguageForm, written
-from routing_admin.models import Installation, Language
+from routing_admin.queries.settings import find_database_name, find_installation, sum_artifact_sizes
 from routing_admin.views.session import back
 from routing_admin.views.settings import environment
+
+if TYPE_CHECKING:
+    from routing_admin.models import Installation
 
 
 @require_safe
@@ -45,7 +46,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @administrators_only
 def default_language(request: HttpRequest) -> HttpResponse:
     """Sets the language of requests that name none."""
-    form = DefaultLanguageForm(request.POST, codes=list(actions.directives()))
+    form = DefaultLanguageForm(request.POST, codes=list(directives()))
     if form.is_valid():
         made = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
         return saved(request, "languages", _("Default language saved"), made.revision)
@@ -88,14 +89,14 @@ def retention(request: HttpRequest) -> HttpResponse:
     form = KeepingForm(request.POST)
     if not form.is_valid():
         return section(request, "retention", 422, keeping_form=form)
-    now = actions.keeping()
+    now = read_keeping()
     if form.cleaned_data["seen"] not in ("", written(now)):
         return section(request, "retention", 409, keeping_form=form, theirs=now, seen=written(now))
     try:
         actions.keep(actor_of(request), form.wanted(), expected=now)
     except ActionError as refusal:
         form.add_error(None, str(refusal))
-        return section(request, "retention", refusal.status, keeping_form=form, theirs=actions.keeping())
+        return section(request, "retention", refusal.status, keeping_form=form, theirs=read_keeping())
     return saved(request, "retention", _("Retention saved"))
 
 
@@ -132,8 +133,8 @@ def section(request: HttpRequest, name: str, status: int, **more: Any) -> HttpRe
 
 def context() -> dict[str, Any]:
     """Everything the page shows."""
-    row = Installation.current()
-    kept = actions.keeping()
+    row = find_installation()
+    kept = keeping_of(row)
     languages = listed_languages(row.default_language)
     codes = [line["code"] for line in languages]
     if row.default_language and row.default_language not in codes:
@@ -160,7 +161,7 @@ def sentence(row: Installation) -> str:
 
 def listed_languages(default: str) -> list[dict[str, Any]]:
     """Built-in languages and added ones, with the reason why one cannot be removed."""
-    added = dict(Language.objects.values_list("code", "directive"))
+    added = added_languages()
     lines = []
     for code, directive in {**LANGUAGE_DIRECTIVES, **added}.items():
         kept = {**LANGUAGE_DIRECTIVES, **{name: text for name, text in added.items() if name != code}}
@@ -178,17 +179,16 @@ def listed_languages(default: str) -> list[dict[str, Any]]:
 
 def about() -> dict[str, Any]:
     """What runs here: versions, who detects file types, and how much space is used; no file's content is read."""
-    artifacts = Artifact.objects.aggregate(total=Sum("size"))["total"] or 0
     return {
         "version": version(),
         "python": platform.python_version(),
         "django": django.get_version(),
-        "database": f"{connection.display_name} {'.'.join(map(str, connection.get_database_version()))}",
+        "database": find_database_name(),
         "detector": sniffer.in_use(),
         "revision": snapshot.current().revision,
         "data_dir": settings.DATA_DIR,
         "database_bytes": environment.sizes(settings.DATA_DIR.glob("*.sqlite3*")),
-        "artifact_bytes": artifacts,
+        "artifact_bytes": sum_artifact_sizes(),
         "free_bytes": shutil.disk_usage(settings.DATA_DIR).free,
     }
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from artifacts.models import Artifact
 from artifacts.queries import attachable
 from artifacts.storage.content import part_of
 from capabilities.access import actor_of, can_edit
@@ -31,13 +30,17 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, Simulated, simulate
-from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log import logged_sentences, search
+from routing_admin.queries.requests import LoggedRequest, find_logged_request
+from routing_admin.request_log import logged_sentences
 from routing_admin.request_log.recorded_bodies import question_of
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.request_id import request_id_of
 from routing_admin.views.simulate import phrases as words
 from routing_admin.views.simulate.phrases import OUTCOMES, StopView
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
+    from routing_admin.models import AttemptLog, RequestLog
 
 LONGEST = 20_000
 
@@ -251,13 +254,14 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     state = snapshot.current()
     data = request.POST if request.method == "POST" else request.GET
     editor = can_edit(request.user)
-    logged = search.with_id(data["request"], body=editor) if data.get("request") else None
+    found = find_logged_request(data["request"], body=editor) if data.get("request") else None
+    logged = found.row if found else None
     asked = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
     route = state.configuration.route(asked) or state.configuration.route(DEFAULT_ROUTE)
     panel = panel_in(data, state.configuration, may_attach=editor)
     if route is not None:
         places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
-        with_outcomes(panel, replayed(data, logged, route), places)
+        with_outcomes(panel, replayed(data, found, route), places)
         if logged and "sim-message" not in data:
             panel.language = logged.language
             if editor:
@@ -279,12 +283,12 @@ def ask_again(panel: Panel, logged: RequestLog) -> None:
     panel.message, panel.chosen = question, [row.pk for row in panel.artifacts if row.pk in files]
 
 
-def replayed(data: QueryDict, logged: RequestLog | None, route: RouteSpec) -> QueryDict:
+def replayed(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:
     """The page's data with the outcomes of a logged request, where the page has not chosen others."""
     found = data.copy()
     if logged is None:
         return found
-    attempts = {(one.provider, one.model): one for one in logged.attempts.all()}
+    attempts = {(one.provider, one.model): one for one in logged.attempts}
     configuration = snapshot.current().configuration
     for at, spec in enumerate(route.candidates, start=1):
         provider = configuration.provider(spec.provider)

@@ -1,0 +1,61 @@
+"""What does the dashboard need to know? The newest trouble, the newest revision, and how far an installation has come.
+
+The numbers of the day and the health of providers are `request_log.health`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from artifacts.models import Artifact
+from capabilities.last_use import last_uses
+from capabilities.models import AgentKey
+from routing_admin.core.fallback.chain import OK
+from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
+from routing_admin.request_log.health import DAY_HOURS, HOUR
+
+TROUBLED = 8
+"""How many requests that fell back or failed are shown."""
+DEMO = "demo"
+"""The surface of the request that the demo brings, which proves nothing about anybody's program."""
+
+
+def list_troubled_requests(now: datetime) -> list[RequestLog]:
+    """The newest requests of a day that fell back or failed, without their bodies."""
+    rows = RequestLog.objects.defer("body", "error").filter(started_at__gt=now - DAY_HOURS * HOUR)
+    return list(rows.filter(Q(fell_back=True) | ~Q(outcome=OK)).order_by("-started_at", "-pk")[:TROUBLED])
+
+
+def find_newest_revision() -> Revision | None:
+    """The newest revision without what it changed; None before the first."""
+    return Revision.objects.only("number", "created_at", "actor", "message").first()
+
+
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    """What somebody has done on a new installation, as far as rows know it."""
+
+    has_demo: bool
+    had_demo: bool
+    chose_password: bool
+    used_key: bool
+    uploaded_file: bool
+    answered_request: bool
+
+
+def find_beginnings(user: str) -> Beginnings:
+    """How far the installation has come, for the user of that name; six queries at most."""
+    chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
+    used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses.noted())
+    has_demo = Installation.current().has_demo
+    return Beginnings(
+        has_demo=has_demo,
+        had_demo=has_demo or AuditEvent.objects.filter(action="demo.load").exists(),
+        chose_password=chosen.exists(),
+        used_key=AgentKey.objects.filter(used).exists(),
+        uploaded_file=Artifact.objects.exclude(uploaded_by="").exists(),
+        answered_request=RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO).exists(),
+    )

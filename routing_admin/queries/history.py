@@ -1,0 +1,59 @@
+"""What do the pages of the history need to know? Revisions with their neighbours, and the audit log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing_admin.models import AuditEvent, Revision
+from routing_admin.queries.keyset import KeysetPage, Place, read_page
+
+
+def list_revisions(place: Place) -> KeysetPage[Revision]:
+    """A page of revisions, newest first, without their snapshots."""
+    return read_page(Revision.objects.defer("snapshot"), "number", place)
+
+
+def list_newest_numbers(most: int) -> list[int]:
+    """The numbers of the newest revisions, newest first."""
+    return list(Revision.objects.order_by("-number").values_list("number", flat=True)[:most])
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRevision:
+    """A revision, the numbers before (0 is the empty configuration) and after it (None: none), and the newest."""
+
+    row: Revision
+    before: int
+    after: int | None
+    newest: int | None
+
+
+def find_revision(number: int) -> PlacedRevision | None:
+    """That revision and where it stands; None for a number that no revision has. Four queries."""
+    row = Revision.objects.filter(number=number).first()
+    if row is None:
+        return None
+    numbers = Revision.objects.order_by("number").values_list("number", flat=True)
+    before, after = numbers.filter(number__lt=number).last(), numbers.filter(number__gt=number).first()
+    return PlacedRevision(row, before or 0, after, numbers.last())
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which acts are asked for: an action's name, parts of the names of who did it and to what; empty is any."""
+
+    action: str = ""
+    actor: str = ""
+    object: str = ""
+
+
+def list_audit_events(wanted: AuditFilter, place: Place) -> KeysetPage[AuditEvent]:
+    """A page of the acts asked for, newest first."""
+    rows = AuditEvent.objects.all()
+    if wanted.action:
+        rows = rows.filter(action=wanted.action)
+    if wanted.actor:
+        rows = rows.filter(actor__icontains=wanted.actor)
+    if wanted.object:
+        rows = rows.filter(object_name__icontains=wanted.object)
+    return read_page(rows, "id", place)

@@ -1,0 +1,29 @@
+"""What do the pages of requests need to know? One request of the log with its attempts; the list is `search`'s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing_admin.models import AttemptLog, RequestLog
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """A request of the log and its attempts, in the order of the chain."""
+
+    row: RequestLog
+    attempts: tuple[AttemptLog, ...]
+
+
+def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None:
+    """The request of that id; its recorded body only where it is asked for, which is for administrators alone.
+
+    Without it the column is not read, now or later: `body` is None, whoever names it. Two queries.
+    """
+    rows = RequestLog.objects.all() if body else RequestLog.objects.defer("body")
+    row = rows.filter(pk=key).first()
+    if row is None:
+        return None
+    if not body:
+        row.body = None  # a column that is only put off would be fetched by the first template that names it
+    return LoggedRequest(row, tuple(row.attempts.order_by("position")))
