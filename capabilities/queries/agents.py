@@ -134,3 +134,13 @@ def snippets(row: Agent) -> tuple[Snippet, ...]:
         "print(answer.choices[0].message.content)"
     )
     return Snippet("curl", "shell", curl), Snippet("OpenAI SDK", "python", sdk)
+
+
+def find_agent(agent_id: str) -> Agent | None:
+    """The agent of that id, one whose time is over, too; None when there is none."""
+    return Agent.objects.filter(agent_id=agent_id).first()
+
+
+def list_agent_ids() -> list[str]:
+    """The ids of all agents, those whose time is over, too."""
+    return list(Agent.objects.values_list("agent_id", flat=True))

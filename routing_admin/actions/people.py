@@ -52,6 +52,14 @@ def can_administrate(user: User) -> bool:
     return user.is_staff and user.is_active and not is_invited(user)
 
 
+def create_first_administrator(username: str, password: str) -> bool:
+    """Makes an administrator where there is none at all; whether it did. For a start on an empty database."""
+    if User.objects.filter(is_staff=True).exists():
+        return False
+    User.objects.create_superuser(username, password=password)
+    return True
+
+
 def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
     """A new user who chooses a password by the link; (user, path of the link). The name must be free in any case."""
     with ledger.audit(actor, Act("user.invite", "user", username, {"role": role})):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from artifacts.actions import delete_artifacts, store_bytes
 from artifacts.models import Artifact
+from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM, Act, Actor
 from capabilities.models import Agent, Service
 from routing_admin import actions
@@ -55,6 +56,11 @@ def load_files() -> None:
     """Stores the sample files, as the vision agent would have: a text, a picture, a report and a sound."""
     for path in sorted(SAMPLES.iterdir()):
         store_bytes(SYSTEM, path.read_bytes(), once=True, owner=OWNER, filename=path.name)
+
+
+def issue_demo_key() -> str:
+    """A key of the demo's first agent, shown this once."""
+    return capability_actions.issue_key(SYSTEM, Agent.objects.get(agent_id=KEYED_AGENT), label="demo")[0]
 
 
 def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:

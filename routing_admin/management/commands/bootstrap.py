@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandParser
 
-from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM
-from capabilities.models import Agent
 from routing_admin import actions
+from routing_admin.actions.installation import create_installation
+from routing_admin.actions.people import create_first_administrator
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.history import newest_number
 from routing_admin.databases.router import LOGS
 from routing_admin.demo import load as demo
 from routing_admin.demo.requests import record_demo_request
 from routing_admin.management import command
-from routing_admin.models import Installation, Revision
 
 
 class Command(command.Command):
@@ -44,7 +43,7 @@ class Command(command.Command):
         """Migrations, administrator, configuration; then what a person needs to get in."""
         call_command("migrate", verbosity=0, interactive=False)
         call_command("migrate", database=LOGS, verbosity=0, interactive=False)
-        Installation.objects.get_or_create(id=1)
+        create_installation()
         password = self.administrator()
         key = self.configuration(demo_wanted=options["demo"])
         self.stdout.write(f"routing_admin: {settings.PUBLIC_URL}")
@@ -57,16 +56,14 @@ class Command(command.Command):
 
     def administrator(self) -> str:
         """Creates the first administrator; the password when it was generated or given just now, else empty."""
-        users = get_user_model().objects
-        if users.filter(is_staff=True).exists():
-            return ""
         password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
-        users.create_superuser(settings.ADMIN_USER, password=password)
+        if not create_first_administrator(settings.ADMIN_USER, password):
+            return ""
         return "as set in ROUTING_ADMIN_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
 
     def configuration(self, *, demo_wanted: bool) -> str:
         """The first configuration of an empty database; the demo agent's key when one was issued."""
-        if Revision.objects.exists():
+        if newest_number() is not None:
             return ""
         files = [
             Path(os.environ[name]) for name in ("LLM_ROUTING_CONFIG", "LLM_SERVICES_CONFIG") if os.environ.get(name)
@@ -84,6 +81,4 @@ class Command(command.Command):
         demo.load_files()
         logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # the example fails on purpose
         record_demo_request()
-        agent = Agent.objects.get(agent_id=demo.KEYED_AGENT)
-        key, _row = capability_actions.issue_key(SYSTEM, agent, label="demo")
-        return key
+        return demo.issue_demo_key()

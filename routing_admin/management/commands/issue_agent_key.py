@@ -11,7 +11,7 @@ from django.utils import timezone
 from capabilities import actions
 from capabilities.access import DEFAULT_SCOPES, SCOPES
 from capabilities.errors import NotFoundError
-from capabilities.models import Agent
+from capabilities.queries.agents import find_agent, list_agent_ids
 from routing_admin.management import command
 
 
@@ -33,9 +33,9 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         """The key on stdout."""
-        agent = Agent.objects.filter(agent_id=options["agent"]).first()
+        agent = find_agent(options["agent"])
         if agent is None:
-            known = ", ".join(Agent.objects.values_list("agent_id", flat=True)) or "none yet"
+            known = ", ".join(list_agent_ids()) or "none yet"
             raise NotFoundError(f"There is no agent {options['agent']}. There are: {known}.")
         expires = timezone.now() + timedelta(days=options["expires"]) if options["expires"] else None
         key, _row = actions.issue_key(
