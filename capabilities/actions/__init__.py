@@ -7,6 +7,7 @@ changed. That number, and no other, is what Undo is offered for.
 from capabilities.actions.agents import (
     check_can_delete_agent,
     delete_agent,
+    delete_made_agent,
     issue_key,
     put_agent,
     revoke_key,
@@ -38,6 +39,7 @@ __all__ = [
     "check_can_delete_provider",
     "check_can_delete_service",
     "delete_agent",
+    "delete_made_agent",
     "delete_provider",
     "delete_service",
     "enable_providers",

@@ -12,7 +12,7 @@ from capabilities.access import DEFAULT_SCOPES, SCOPES, living, make_key
 from capabilities.actions.guards import check_unused, check_version
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
-from capabilities.errors import ConflictError, InvalidError
+from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.ports import ports
 
@@ -47,7 +47,7 @@ def put_agent(
         raise ConflictError(_("There is an agent with this id that you did not make. Choose another id."))
     row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
     row.name, row.description, row.task_type = name, description, task_type or ""
-    row.service = service_named(service_id)
+    row.service = find_service(service_id)
     row.expires_at = timezone.now() + timedelta(seconds=expires_in) if expires_in else None
     check_uses_one_thing(row)
     with ports.ledger.audit(actor, Act("agent.put", "agent", agent_id)):
@@ -55,7 +55,7 @@ def put_agent(
     return row
 
 
-def service_named(service_id: str | None) -> Service | None:
+def find_service(service_id: str | None) -> Service | None:
     """The service with that id; None for None. Raises `InvalidError` when there is none."""
     if not service_id:
         return None
@@ -88,6 +88,19 @@ def delete_agent(actor: Actor, row: Agent) -> Act:
         check_can_delete_agent(row)
         row.delete()
     return act
+
+
+def delete_made_agent(actor: Actor, owner: str, agent_id: str) -> None:
+    """Deletes an agent that the agent `owner` made at run time; one that is not there is no error.
+
+    Raises `ForbiddenError` for any other agent.
+    """
+    row = Agent.objects.select_related("owner").filter(agent_id=agent_id.replace("\0", "")).first()
+    if row is None:
+        return
+    if row.origin != Agent.Origin.RUNTIME or row.owner is None or row.owner.agent_id != owner:
+        raise ForbiddenError(_("This agent was not made by you. An administrator can delete it."))
+    delete_agent(actor, row)
 
 
 def issue_key(

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from capabilities.actions.results import BulkChange
-from capabilities.actions.services import Cell, save_service, set_capabilities
+from capabilities.actions.services import save_service, set_capabilities
 from capabilities.acts import Act, Actor
 from capabilities.core.providers.catalogue import INPUTS, OUTPUTS, CatalogueEntry, lookup
 from capabilities.core.providers.presets import preset_for_endpoint
-from capabilities.core.vocabulary import Source
+from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Provider, Service
 from capabilities.ports import ports
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from capabilities.actions.services import Cell, set_capabilities
+from capabilities.actions.services import set_capabilities
 from capabilities.acts import Actor
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.core.providers.probes import PROBES, request_of, verdict
-from capabilities.core.vocabulary import Source
+from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Service
 from capabilities.ports import Dialled, ports
 

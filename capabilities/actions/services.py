@@ -10,12 +10,9 @@ from django.utils.translation import gettext as _
 from capabilities.actions.guards import check_unused, check_version
 from capabilities.actions.positions import next_position
 from capabilities.acts import Act, Actor
-from capabilities.core.vocabulary import Capabilities, Source
+from capabilities.core.vocabulary import Capabilities, Cell, Source
 from capabilities.models import Service, ServiceCapability
 from capabilities.ports import ports
-
-Cell = tuple[str, str]
-"""(side, capability), e.g. `("input", "vision")`."""
 
 
 def save_service(

@@ -8,14 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
 
-from capabilities.actions import delete_agent, put_agent
+from capabilities.actions import delete_made_agent, put_agent
 from capabilities.api.calls import agent_actor, answer, needs, principal_of, read_as, takes
 from capabilities.api.schemas import AgentIn, AgentOut, AgentsOut, CapabilitiesOut, ServicesOut, SupportedOut
 from capabilities.core.problems import Problem
-from capabilities.errors import ForbiddenError, InvalidError
-from capabilities.models import Agent
+from capabilities.errors import InvalidError
 from capabilities.ports import ports
-from capabilities.queries import services
+from capabilities.queries import registry
 
 router = Router()
 AGENT_ID = re.compile(r"[\w.:@+-]{1,120}")
@@ -28,13 +27,13 @@ agents_write = needs("agents:write")
 @router.get("/services", response=ServicesOut, auth=registry_read, tags=["services"])
 def list_services(request: HttpRequest, capability: str | None = None, direction: str = "input") -> HttpResponse:
     """Model services with what each reads and writes; with `capability` only those that have it."""
-    return answer({"services": services.services(capability, services.direction_named(direction))})
+    return answer({"services": registry.list_services(capability, registry.parse_direction(direction))})
 
 
 @router.get("/services/{path:service_id}/capabilities", response=CapabilitiesOut, auth=registry_read, tags=["services"])
 def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
     """What one service reads and writes; 404 for an unknown id."""
-    return answer(services.capabilities_of(service_id))
+    return answer(registry.find_capabilities(service_id))
 
 
 @router.get("/services/{path:service_id}/has-capability", response=SupportedOut, auth=registry_read, tags=["services"])
@@ -42,26 +41,26 @@ def service_has_capability(
     request: HttpRequest, service_id: str, kind: str = Query(..., alias="type"), direction: str = "input"
 ) -> HttpResponse:
     """Whether the service has the capability; `false` for an unknown id."""
-    way = services.direction_named(direction)
+    way = registry.parse_direction(direction)
     return answer({"supported": ports.installed.registry().has_capability(service_id, kind, way)})
 
 
 @router.get("/agents", response=AgentsOut, auth=registry_read, tags=["agents"])
 def list_agents(request: HttpRequest, capability: str | None = None, direction: str = "input") -> HttpResponse:
     """Ids of agents; with `capability` those whose model has it."""
-    return answer({"agents": services.agents(capability, services.direction_named(direction))})
+    return answer({"agents": registry.list_agent_ids(capability, registry.parse_direction(direction))})
 
 
 @router.get("/agents/me", response=AgentOut, auth=registry_read, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
     """The calling agent: what its model can do, and who can take the rest."""
-    return answer(services.agent_context(principal_of(request).agent))
+    return answer(registry.describe_agent(principal_of(request).agent))
 
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, auth=registry_read, tags=["agents"])
 def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """An agent: what its model can do, and who can take the rest."""
-    return answer(services.agent_context(agent_id))
+    return answer(registry.describe_agent(agent_id))
 
 
 @router.put(
@@ -83,17 +82,13 @@ def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
         task_type=body.taskType,
         expires_in=body.expiresInSeconds,
     )
-    return answer(services.agent_context(agent_id))
+    return answer(registry.describe_agent(agent_id))
 
 
 @router.delete("/agents/{path:agent_id}", response={204: None}, auth=agents_write, tags=["agents"])
 def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Removes an agent that this program made; one that is not there is no error."""
-    row = Agent.objects.select_related("owner").filter(agent_id=agent_id.replace("\0", "")).first()
-    if row is not None:
-        if row.origin != Agent.Origin.RUNTIME or row.owner is None or row.owner.agent_id != maker_of(request):
-            raise ForbiddenError("This agent was not made by you. An administrator can delete it.")
-        delete_agent(agent_actor(request), row)
+    delete_made_agent(agent_actor(request), maker_of(request), agent_id)
     return HttpResponse(status=204)
 
 

@@ -27,6 +27,10 @@ class Direction(StrEnum):
     BOTH = "both"
 
 
+Cell = tuple[str, str]
+"""A side, `input` or `output`, and a capability: `("input", "vision")` is one cell of the matrix."""
+
+
 class Source(StrEnum):
     """Where the value of a capability comes from; the earlier one wins."""
 

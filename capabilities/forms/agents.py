@@ -12,8 +12,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.access import DEFAULT_SCOPES, SCOPES
-from capabilities.models import Agent, Service
+from capabilities.models import Agent
 from capabilities.ports import ports
+from capabilities.queries.services import select_services
 
 if TYPE_CHECKING:
     AgentModelForm = forms.ModelForm[Agent]
@@ -37,7 +38,7 @@ class AgentForm(AgentModelForm):
     """An agent that an administrator keeps; its id stays once it is made."""
 
     service = forms.ModelChoiceField(
-        Service.objects.all(), label=gettext_lazy("Model service"), required=False, empty_label=gettext_lazy("none")
+        select_services(), label=gettext_lazy("Model service"), required=False, empty_label=gettext_lazy("none")
     )
     task_type = forms.ChoiceField(
         label=gettext_lazy("Task route"),

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from capabilities.actions import NewModel
 from capabilities.actions.catalogue import cells_of, entry_for
-from capabilities.actions.services import Cell
-from capabilities.models import Provider, Service
+from capabilities.core.vocabulary import Cell
+from capabilities.queries.matrix import READS, SIDES, WRITES
+from capabilities.queries.services import list_service_ids, map_models
 
-READS = ("text", "vision", "audio", "video", "file")
-WRITES = ("text", "structured_output", "tool_calling")
+if TYPE_CHECKING:
+    from capabilities.models import Provider
+
 OFFERED: tuple[Cell, ...] = (*(("input", word) for word in READS), *(("output", word) for word in WRITES))
 MOST = 200
 """Lines offered at once; a host that lists more is narrowed by writing the names."""
@@ -43,8 +46,8 @@ class ModelLine:
 def offered(provider: Provider, models: Iterable[str], *, use: bool = False) -> list[ModelLine]:
     """The lines for models of a provider, in the given order, each once."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
-    taken = set(Service.objects.values_list("service_id", flat=True))
-    there = dict(Service.objects.filter(provider=provider).values_list("model", "service_id"))
+    taken = list_service_ids()
+    there = map_models(provider)
     return [line_of(provider, index, name, taken, there, use) for index, name in enumerate(names)]
 
 
@@ -61,7 +64,7 @@ def line_of(
 
 def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
     """The lines as they were posted, each with what is wrong with it."""
-    taken = set(Service.objects.values_list("service_id", flat=True))
+    taken = list_service_ids()
     lines: list[ModelLine] = []
     for index, model in enumerate(data.getlist("model")):
         line = read_line(provider, data, index, model, taken)
@@ -74,7 +77,7 @@ def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
 def read_line(provider: Provider, data: QueryDict, index: int, model: str, taken: set[str]) -> ModelLine:
     """One posted line."""
     cells = [tuple(value.split(":", 1)) for value in data.getlist(f"caps-{index}") if ":" in value]
-    chosen = frozenset((side, name) for side, name in cells if side in ("input", "output"))
+    chosen = frozenset((side, name) for side, name in cells if side in SIDES)
     use = f"use-{index}" in data
     own = data.get(f"id-{index}", "").strip()
     error = ""

@@ -16,6 +16,7 @@ from capabilities.core.providers.environment import readable, reference
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.models import Provider
+from capabilities.queries.providers import provider_exists
 
 if TYPE_CHECKING:
     ProviderModelForm = forms.ModelForm[Provider]
@@ -240,7 +241,7 @@ class NewProviderForm(forms.Form):
         name = str(self.cleaned_data["name"]).strip()
         if "/" in name:
             raise forms.ValidationError(_("A provider's name holds no slash."))
-        if Provider.objects.filter(name=name).exists():
+        if provider_exists(name):
             raise forms.ValidationError(_("There is a provider with this name already."))
         return name
 

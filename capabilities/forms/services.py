@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.delivery.slots_json import check_limits
 from capabilities.models import Service
 from capabilities.queries.matrix import Square
+from capabilities.queries.providers import select_providers
 from capabilities.sentences import translate_sentence
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class ServiceForm(ServiceModelForm):
     `shown` are the switches of the page that was sent, `cell` those of them that are on.
     """
 
+    provider = forms.ModelChoiceField(select_providers(), label=gettext_lazy("Provider"))
     tags = forms.CharField(
         label=gettext_lazy("Tags"), required=False, help_text=gettext_lazy("Words for people and programs, by commas.")
     )
@@ -85,7 +87,6 @@ class ServiceForm(ServiceModelForm):
         labels = {
             "service_id": gettext_lazy("Id"),
             "name": gettext_lazy("Name"),
-            "provider": gettext_lazy("Provider"),
             "model": gettext_lazy("Model name"),
             "description": gettext_lazy("Description"),
             "enabled": gettext_lazy("Enabled"),

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from capabilities.access import living
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
-from capabilities.models import Agent
+from capabilities.last_use import last_uses
+from capabilities.models import Agent, AgentKey
 from capabilities.ports import Link, ports
 
 READABLE = ("text", "vision", "audio", "file", "video")
@@ -35,13 +36,41 @@ class AgentLine:
     unread: tuple[str, ...]
     keys: int
 
+    @property
+    def is_locked_out(self) -> bool:
+        """Whether it cannot call for want of a key that works; one made at run time comes in with its maker's."""
+        return not self.keys and self.row.origin != Agent.Origin.RUNTIME
 
-def profile_of(row: Agent, directory: AgentDirectory) -> AgentProfile:
+
+def find_agent(agent_id: str) -> Agent | None:
+    """The agent with that id, an expired one too; None for none."""
+    return Agent.objects.select_related("service", "owner").filter(agent_id=agent_id).first()
+
+
+def agent_exists(agent_id: str) -> bool:
+    """Whether there is an agent with that id."""
+    return Agent.objects.filter(agent_id=agent_id).exists()
+
+
+def find_key(agent_id: str, public_id: str) -> AgentKey | None:
+    """A key by its agent and its public part; None for none."""
+    return AgentKey.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public_id).first()
+
+
+def list_keys(row: Agent) -> list[AgentKey]:
+    """The keys: those that work first, the revoked ones last; a use that is not written yet counts."""
+    keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
+    for key in keys:
+        key.last_used_at = last_uses.latest(key)
+    return keys
+
+
+def find_profile(row: Agent, directory: AgentDirectory) -> AgentProfile:
     """The agent as others see it; one that expired counts as text only."""
     return directory.get(row.agent_id) or AgentProfile(row.agent_id, row.name, row.description)
 
 
-def readings(profile: AgentProfile, directory: AgentDirectory) -> list[Reading]:
+def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Reading]:
     """What the agent reads, and who takes what it cannot."""
     found = []
     for name in READABLE:
@@ -50,7 +79,7 @@ def readings(profile: AgentProfile, directory: AgentDirectory) -> list[Reading]:
     return found
 
 
-def agent_lines(q: str = "") -> list[AgentLine]:
+def list_agents(q: str = "") -> list[AgentLine]:
     """The agents that match; two queries."""
     now = timezone.now()
     alive = Q(keys__revoked_at=None) & (Q(keys__expires_at=None) | Q(keys__expires_at__gt=now))
@@ -62,13 +91,13 @@ def agent_lines(q: str = "") -> list[AgentLine]:
     if q:
         rows = rows.filter(Q(agent_id__icontains=q) | Q(name__icontains=q) | Q(description__icontains=q))
     directory = ports.installed.agents()
-    return [agent_line(row, directory) for row in rows]
+    return [build_line(row, directory) for row in rows]
 
 
-def agent_line(row: Agent, directory: AgentDirectory) -> AgentLine:
+def build_line(row: Agent, directory: AgentDirectory) -> AgentLine:
     """One agent of the list."""
-    profile = profile_of(row, directory)
-    found = readings(profile, directory)
+    profile = find_profile(row, directory)
+    found = list_readings(profile, directory)
     hands_to = tuple(dict.fromkeys(name for each in found if not each.itself for name in each.others))
     unread = tuple(each.name for each in found if not each.itself and not each.others)
     reads = tuple(name for name in profile.capabilities.input)
@@ -85,7 +114,7 @@ class Guarantee:
     unserved: tuple[str, ...]
 
 
-def guarantee(task_type: str) -> Guarantee | None:
+def find_guarantee(task_type: str) -> Guarantee | None:
     """What the chain of a route guarantees; None for an unknown one."""
     links = ports.routes.chain(task_type)
     if not links:
@@ -101,8 +130,8 @@ def guarantee(task_type: str) -> Guarantee | None:
     )
 
 
-def model_name(row: Agent) -> str:
-    """The model name the agent's requests carry."""
+def name_model(row: Agent) -> str:
+    """The model name that the agent's requests carry."""
     if row.task_type:
         return f"task:{row.task_type}"
     return row.service.service_id if row.service else "auto"
@@ -117,9 +146,9 @@ class Snippet:
     text: str
 
 
-def snippets(row: Agent) -> tuple[Snippet, ...]:
+def write_snippets(row: Agent) -> tuple[Snippet, ...]:
     """Ready calls with the real address."""
-    base, model = settings.PUBLIC_URL.rstrip("/"), model_name(row)
+    base, model = settings.PUBLIC_URL.rstrip("/"), name_model(row)
     curl = (
         f"curl {base}/v1/chat/completions \\\n"
         '  -H "Authorization: Bearer $ROUTING_ADMIN_KEY" \\\n'

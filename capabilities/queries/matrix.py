@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from capabilities.core.vocabulary import Source
+from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Service, ServiceCapability
 
-Cell = tuple[str, str]
-INPUT, OUTPUT = ServiceCapability.Side.values
+SIDES = tuple(ServiceCapability.Side.values)
+INPUT, OUTPUT = SIDES
 READS = ("text", "vision", "audio", "video", "file")
 WRITES = ("text", "structured_output", "tool_calling")
 
@@ -57,7 +57,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MatrixFilter:
     """Which services are asked for: words, a provider's name, `routed` or `unknown`; `extra` are columns to add."""
 
     q: str = ""
@@ -66,7 +66,7 @@ class Wanted:
     extra: tuple[Cell, ...] = ()
 
 
-def services_of(wanted: Wanted) -> list[Service]:
+def list_services(wanted: MatrixFilter) -> list[Service]:
     """The services that words and provider leave, with cells and chains: four queries."""
     rows: QuerySet[Service] = Service.objects.select_related("provider").prefetch_related(
         "capabilities", "provider__candidates"
@@ -86,11 +86,11 @@ def is_routed(service: Service) -> bool:
     return any((each.model or service.provider.default_model) == service.model for each in candidates)
 
 
-def matrix(wanted: Wanted) -> Matrix:
+def read_matrix(wanted: MatrixFilter) -> Matrix:
     """The matrix of the services asked for."""
-    services = services_of(wanted)
-    reads, writes = columns(services, wanted.extra)
-    rows = [row_of(service, reads, writes) for service in services]
+    services = list_services(wanted)
+    reads, writes = list_columns(services, wanted.extra)
+    rows = [build_row(service, reads, writes) for service in services]
     unknown = sum(row.has_unknown for row in rows)
     if wanted.show == "routed":
         rows = [row for row in rows if is_routed(row.service)]
@@ -99,7 +99,7 @@ def matrix(wanted: Wanted) -> Matrix:
     return Matrix(reads, writes, tuple(rows), unknown, len(services))
 
 
-def columns(services: Iterable[Service], extra: Iterable[Cell] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def list_columns(services: Iterable[Service], extra: Iterable[Cell] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The capabilities that read and that write: the usual ones, those that some service has, those asked for."""
     reads, writes = dict.fromkeys(READS), dict.fromkeys(WRITES)
     for service in services:
@@ -111,15 +111,15 @@ def columns(services: Iterable[Service], extra: Iterable[Cell] = ()) -> tuple[tu
     return tuple(reads), tuple(writes)
 
 
-def row_of(service: Service, reads: Iterable[str], writes: Iterable[str]) -> MatrixRow:
+def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> MatrixRow:
     """One service's cells."""
     there = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
     known = service.knows_the_rest
     wanted = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
-    return MatrixRow(service, tuple(square(there.get(cell), cell, service, known) for cell in wanted))
+    return MatrixRow(service, tuple(build_square(there.get(cell), cell, service, known) for cell in wanted))
 
 
-def square(cell: ServiceCapability | None, where: Cell, service: Service, known: bool) -> Square:
+def build_square(cell: ServiceCapability | None, where: Cell, service: Service, known: bool) -> Square:
     """One cell; what has no row is declared absent or unknown, and text is what every undeclared service has."""
     side, name = where
     if cell is not None and service.declares_capabilities:
@@ -129,8 +129,13 @@ def square(cell: ServiceCapability | None, where: Cell, service: Service, known:
     return Square(side, name, False, (Source.DECLARED if known else Source.UNKNOWN).value)
 
 
-def one_square(service: Service, side: str, name: str) -> Square:
+def list_squares(service: Service) -> tuple[Square, ...]:
+    """What a service can do: each of the usual capabilities, and its own."""
+    return build_row(service, *list_columns([service])).cells
+
+
+def find_square(service: Service, side: str, name: str) -> Square:
     """One cell of one service, read again."""
     fresh = Service.objects.prefetch_related("capabilities").get(pk=service.pk)
     cell = next((each for each in fresh.capabilities.all() if (each.side, each.name) == (side, name)), None)
-    return square(cell, (side, name), fresh, fresh.knows_the_rest)
+    return build_square(cell, (side, name), fresh, fresh.knows_the_rest)

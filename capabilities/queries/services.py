@@ -1,72 +1,84 @@
-"""Questions about services and agents, answered from the snapshot in memory (MCR-4, MCR-6, CONTRACT §4)."""
+"""What the model services' pages show: each with what it reads and writes, and who uses it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from capabilities.core.problems import Problem
-from capabilities.core.services.registry import LlmServiceConfig
-from capabilities.core.vocabulary import Direction
-from capabilities.errors import InvalidError, NotFoundError
-from capabilities.ports import ports
-from capabilities.queries.agents import guarantee
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
 
+from capabilities.models import Agent, Provider, Service
+from capabilities.queries.matrix import INPUT, OUTPUT, list_squares
 
-def direction_named(word: str) -> Direction:
-    """The direction a caller named. Raises `InvalidError` for another word (decision 5)."""
-    try:
-        return Direction(word)
-    except ValueError:
-        raise InvalidError([Problem("direction", "direction is input, output or both.", "enum")]) from None
+PER_PAGE = 50
 
 
-def service_json(service: LlmServiceConfig) -> dict[str, Any]:
-    """A service as the API shows it; there is no key in it."""
-    return {
-        "id": service.id,
-        "name": service.name,
-        "baseURL": service.base_url,
-        "model": service.model,
-        "capabilityTags": list(service.capability_tags),
-        "capabilities": {
-            "input": list(service.capabilities.input),
-            "output": list(service.capabilities.output),
-        },
-        "description": service.description,
-    }
+@dataclass(frozen=True, slots=True)
+class ServiceLine:
+    """One service of the list: what it reads and writes, as it counts, and how many agents use it."""
+
+    row: Service
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    agents: int
 
 
-def services(capability: str | None, direction: Direction) -> list[dict[str, Any]]:
-    """The enabled services in their order; with a capability those that have it in that direction."""
-    registry = ports.installed.registry()
-    found = registry.get_services_by_capability(capability, direction) if capability else registry
-    return [service_json(service) for service in found]
+def select_services() -> QuerySet[Service]:
+    """All services in their order, not read yet: what a form offers."""
+    return Service.objects.all()
 
 
-def capabilities_of(service_id: str) -> dict[str, list[str]]:
-    """What a service reads and writes (MCR-6.2). Raises `NotFoundError` for an unknown id."""
-    found = ports.installed.registry().get_capabilities(service_id)
-    if found is None:
-        raise NotFoundError("There is no model service with this id. GET /api/v1/services lists them.")
-    return {"input": list(found.input), "output": list(found.output)}
+def list_services(q: str, number: str | None) -> Page[Service]:
+    """That page of the services whose id holds the words, the first or last where there is no such; four queries."""
+    rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
+    return Paginator(rows.filter(service_id__icontains=q) if q else rows, PER_PAGE).get_page(number)
 
 
-def agents(capability: str | None, direction: Direction) -> list[str]:
-    """The ids of living agents; with a capability those whose model has it in that direction (MCR-4.1)."""
-    directory = ports.installed.agents()
-    return directory.with_capability(capability, direction) if capability else [agent.id for agent in directory]
+def describe_service(row: Service) -> ServiceLine:
+    """One service with what it reads and writes; no query where cells and agents were read with the row."""
+    squares = list_squares(row)
+    reads, writes = (tuple(each.name for each in squares if each.on and each.side == side) for side in (INPUT, OUTPUT))
+    return ServiceLine(row, reads, writes, len(row.agents.all()))
 
 
-def agent_context(agent_id: str) -> dict[str, Any]:
-    """An agent, what its model can do, and who can take the rest (MCR-4.3, 4.4). Raises `NotFoundError`.
+def find_service(service_id: str) -> Service | None:
+    """The service with that id, its provider, cells and agents; None for none. Three queries."""
+    rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
+    return rows.filter(service_id=service_id).first()
 
-    For an agent of a route, `capabilities` are those of its first ready candidate, and `chain` says what every
-    candidate reads and what only some do.
-    """
-    directory = ports.installed.agents()
-    profile, found = directory.get(agent_id), directory.context(agent_id)
-    if profile is None or found is None:
-        raise NotFoundError("There is no agent with this id. GET /api/v1/agents lists them.")
-    chain = guarantee(profile.task_type) if profile.task_type else None
-    whole = {"chain": {"all": list(chain.all), "some": list(chain.some)}} if chain else {}
-    return {**found, "taskType": profile.task_type, **whole}
+
+def find_row(pk: int) -> Service | None:
+    """The service of a row of the matrix; None for none."""
+    return Service.objects.filter(pk=pk).first()
+
+
+def find_rows(pks: Iterable[str]) -> list[Service]:
+    """The services of rows of the matrix, with provider and cells; what is no number is passed over."""
+    rows = Service.objects.filter(pk__in=[pk for pk in pks if pk.isdecimal()])
+    return list(rows.select_related("provider").prefetch_related("capabilities"))
+
+
+def list_service_ids() -> set[str]:
+    """The ids that are taken."""
+    return set(Service.objects.values_list("service_id", flat=True))
+
+
+def map_models(provider: Provider) -> dict[str, str]:
+    """The models of a provider that are services already: by model, the service's id."""
+    return dict(Service.objects.filter(provider=provider).values_list("model", "service_id"))
+
+
+def has_services(provider: Provider) -> bool:
+    """Whether any service belongs to the provider."""
+    return provider.services.exists()
+
+
+def list_services_at(provider: Provider) -> list[Service]:
+    """The services that belong to the provider."""
+    return list(provider.services.all())
+
+
+def list_agents_using(row: Service) -> list[Agent]:
+    """The agents that use the service."""
+    return list(row.agents.all())

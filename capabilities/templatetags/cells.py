@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from django import template
@@ -13,9 +14,11 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from capabilities.models import Service
 from capabilities.queries.matrix import MatrixRow, Square
 from capabilities.templatetags.ui import capability_label, icon
+
+if TYPE_CHECKING:
+    from capabilities.models import Service
 
 register = template.Library()
 

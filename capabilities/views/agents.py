@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
@@ -16,13 +16,23 @@ from capabilities.access import actor_of, administrators_only
 from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.agents import AgentForm, KeyForm
-from capabilities.last_use import last_uses
-from capabilities.models import Agent, AgentKey
 from capabilities.ports import ports
-from capabilities.queries.agents import AgentLine, agent_lines, guarantee, profile_of, readings, snippets
+from capabilities.queries.agents import (
+    AgentLine,
+    find_agent,
+    find_guarantee,
+    find_profile,
+    list_agents,
+    list_keys,
+    list_readings,
+    write_snippets,
+)
 from capabilities.sentences import join_words
-from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, wants_fragment
+from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
 from capabilities.views.refused_forms import add_refusal, find_differences, renew_version
+
+if TYPE_CHECKING:
+    from capabilities.models import Agent
 
 PLACES = {"serviceId": "service", "taskType": "task_type"}
 
@@ -30,16 +40,16 @@ PLACES = {"serviceId": "service", "taskType": "task_type"}
 def agents(request: HttpRequest) -> HttpResponse:
     """Every living agent with what it reads and whom it hands over to."""
     q = request.GET.get("q", "").strip()
-    lines = agent_lines(q)
+    lines = list_agents(q)
     template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
-    return render(request, template, {"lines": lines, "q": q, "sentence": sentence(lines)})
+    return render(request, template, {"lines": lines, "q": q, "sentence": summarize(lines)})
 
 
-def sentence(lines: list[AgentLine]) -> str:
+def summarize(lines: list[AgentLine]) -> str:
     """What is so, in one sentence."""
     if not lines:
         return _("No agent yet.")
-    without = [line.row.agent_id for line in lines if not line.keys and line.row.origin != Agent.Origin.RUNTIME]
+    without = [line.row.agent_id for line in lines if line.is_locked_out]
     if without:
         return _("Without a key that works, and so unable to call: %(names)s.") % {"names": join_words(without[:5])}
     return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
@@ -66,14 +76,9 @@ def agent_new(request: HttpRequest) -> HttpResponse:
     return render(request, "capabilities/agent_new.html", {"form": form}, status=status)
 
 
-def find(agent_id: str) -> Agent:
-    """The agent with that id, or 404."""
-    return get_object_or_404(Agent.objects.select_related("service", "owner"), agent_id=agent_id)
-
-
 def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
     """One agent."""
-    row = find(agent_id)
+    row = require_found(find_agent(agent_id))
     if request.method != "POST":
         return agent_page(request, row)
     return save(request, row)
@@ -84,12 +89,12 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
     """Saves the form; 422 with its errors, 409 with both versions."""
     form = AgentForm(request.POST, instance=row)
     if not form.is_valid():
-        return agent_page(request, find(row.agent_id), form=form, status=UNPROCESSABLE)
+        return agent_page(request, require_found(find_agent(row.agent_id)), form=form, status=UNPROCESSABLE)
     try:
         saved = form.save(commit=False)
         made = actions.save_agent(actor_of(request), saved, expected=form.cleaned_data["version"])
     except ActionError as refusal:
-        current = find(row.agent_id)
+        current = require_found(find_agent(row.agent_id))
         status = add_refusal(form, refusal, PLACES)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
         renew_version(form, current.version)
@@ -103,8 +108,8 @@ def agent_page(
 ) -> HttpResponse:
     """The page of an agent; `issued` in `more` is the key shown this once."""
     directory = ports.installed.agents()
-    profile = profile_of(row, directory)
-    found = readings(profile, directory)
+    profile = find_profile(row, directory)
+    found = list_readings(profile, directory)
     context = {
         "row": row,
         "form": form or AgentForm(instance=row),
@@ -114,10 +119,10 @@ def agent_page(
         "readings": found,
         "handed": [(each.name, each.others) for each in found if not each.itself and each.others],
         "nobody": [each.name for each in found if not each.itself and not each.others],
-        "guarantee": guarantee(row.task_type) if row.task_type else None,
-        "keys": keys_of(row),
+        "guarantee": find_guarantee(row.task_type) if row.task_type else None,
+        "keys": list_keys(row),
         "now": timezone.now(),
-        "snippets": snippets(row),
+        "snippets": write_snippets(row),
         "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
         "cannot_delete": find_refusal(actions.check_can_delete_agent, row),
         **more,
@@ -125,19 +130,11 @@ def agent_page(
     return render(request, "capabilities/agent.html", context, status=status)
 
 
-def keys_of(row: Agent) -> list[AgentKey]:
-    """The keys: those that work first, the revoked ones last; a use that is not written yet counts."""
-    keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
-    for key in keys:
-        key.last_used_at = last_uses.latest(key)
-    return keys
-
-
 @require_POST
 @administrators_only
 def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Deletes an agent with its keys."""
-    row = find(agent_id)
+    row = require_found(find_agent(agent_id))
     try:
         made = actions.delete_agent(actor_of(request), row)
     except ActionError as refusal:

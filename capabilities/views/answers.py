@@ -1,14 +1,24 @@
-"""How a view answers: a fragment or the whole page, and a toast for what was done or refused."""
+"""How a view answers: 404, a fragment or the whole page, and a toast for what was done or refused."""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from django.contrib import messages
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 
 from capabilities.errors import ActionError
 from capabilities.sentences import translate_refusal
 
 UNPROCESSABLE = 422
+R = TypeVar("R")
+
+
+def require_found(row: R | None) -> R:
+    """The row that a query found. Raises `Http404` for None."""
+    if row is None:
+        raise Http404
+    return row
 
 
 def wants_fragment(request: HttpRequest) -> bool:

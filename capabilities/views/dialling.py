@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -12,10 +13,12 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
-from capabilities.models import Provider
 from capabilities.ports import Dialled, ports
 from capabilities.sentences import translate_sentence
 from capabilities.templatetags.drawing import duration_text
+
+if TYPE_CHECKING:
+    from capabilities.models import Provider
 
 NOT_CONNECTED = "not_connected"
 ADVICE: Mapping[str, str | Promise] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -13,9 +13,9 @@ from capabilities import actions
 from capabilities.access import actor_of, administrators_only
 from capabilities.errors import ActionError
 from capabilities.forms.agents import KeyForm
-from capabilities.models import AgentKey
-from capabilities.views.agents import agent_page, find
-from capabilities.views.answers import UNPROCESSABLE, add_toast
+from capabilities.queries.agents import find_agent, find_key
+from capabilities.views.agents import agent_page
+from capabilities.views.answers import UNPROCESSABLE, add_toast, require_found
 from capabilities.views.refused_forms import add_refusal
 
 OVERLAPS = {"0": timedelta(0), "1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
@@ -26,7 +26,7 @@ OVERLAPS = {"0": timedelta(0), "1h": timedelta(hours=1), "24h": timedelta(hours=
 @administrators_only
 def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Issues a key. The answer itself shows it, so that no later page and no store ever holds it."""
-    row = find(agent_id)
+    row = require_found(find_agent(agent_id))
     form = KeyForm(request.POST)
     if not form.is_valid():
         return agent_page(request, row, status=UNPROCESSABLE, key_form=form)
@@ -40,26 +40,21 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
     return agent_page(request, row, issued=issued, issued_key=key)
 
 
-def key_of(agent_id: str, public_id: str) -> AgentKey:
-    """A key by its agent and public part, or 404."""
-    return get_object_or_404(AgentKey.objects.select_related("agent"), agent__agent_id=agent_id, public_id=public_id)
-
-
 @require_POST
 @administrators_only
 def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
     """Issues a successor with the same scopes; the old key goes on for the overlap."""
-    old = key_of(agent_id, public_id)
+    old = require_found(find_key(agent_id, public_id))
     overlap = OVERLAPS.get(request.POST.get("overlap", ""), OVERLAPS["24h"])
     issued, key = actions.roll_key(actor_of(request), old, overlap=overlap)
-    return agent_page(request, find(agent_id), issued=issued, issued_key=key, rolled=old)
+    return agent_page(request, require_found(find_agent(agent_id)), issued=issued, issued_key=key, rolled=old)
 
 
 @require_POST
 @administrators_only
 def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
     """Ends a key at once, for good."""
-    key = key_of(agent_id, public_id)
+    key = require_found(find_key(agent_id, public_id))
     if key.revoked_at is None:
         actions.revoke_key(actor_of(request), key)
     add_toast(request, _("ra_%(key)s… is revoked and no longer works") % {"key": key.public_id})

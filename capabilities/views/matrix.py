@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -13,45 +14,48 @@ from django.views.decorators.http import require_POST
 
 from capabilities import actions
 from capabilities.access import actor_of, administrators_only
-from capabilities.actions.services import Cell
+from capabilities.core.vocabulary import Cell
 from capabilities.errors import ActionError
-from capabilities.models import Provider, Service, ServiceCapability
-from capabilities.queries.matrix import Wanted, columns, matrix, one_square
+from capabilities.queries.matrix import SIDES, MatrixFilter, find_square, list_columns, read_matrix
+from capabilities.queries.providers import list_provider_names
+from capabilities.queries.services import find_row, find_rows
 from capabilities.templatetags.cells import cell as cell_tag
 from capabilities.templatetags.ui import capability_label
-from capabilities.views.answers import add_refusal_toast, add_toast, wants_fragment
+from capabilities.views.answers import add_refusal_toast, add_toast, require_found, wants_fragment
 
-SIDES = ServiceCapability.Side.values
+if TYPE_CHECKING:
+    from capabilities.models import Service
+
 SHOWS = ("routed", "unknown")
 LONGEST = 100
 
 
-def wanted_of(query: QueryDict) -> Wanted:
+def parse_filter(query: QueryDict) -> MatrixFilter:
     """What the address asks for."""
     name = query.get("add_name", "").strip()[:LONGEST]
     side = query.get("add_side", "input")
     extra = ((side, name),) if name and side in SIDES else ()
     show = query.get("show", "")
-    return Wanted(query.get("q", "").strip(), query.get("provider", ""), show if show in SHOWS else "", extra)
+    return MatrixFilter(query.get("q", "").strip(), query.get("provider", ""), show if show in SHOWS else "", extra)
 
 
 def matrix_page(request: HttpRequest) -> HttpResponse:
     """The matrix, filtered by words, provider, use and what is unknown."""
-    wanted = wanted_of(request.GET)
-    found = matrix(wanted)
+    wanted = parse_filter(request.GET)
+    found = read_matrix(wanted)
     context = {
         "matrix": found,
         "wanted": wanted,
-        "providers": Provider.objects.values_list("name", flat=True),
+        "providers": list_provider_names(),
         "filtered": bool(wanted.q or wanted.provider or wanted.show),
-        "query": without(request.GET, "show"),
+        "query": drop_name(request.GET, "show"),
         "ids": [row.service.pk for row in found.rows],
     }
     template = "capabilities/matrix.html#grid" if wants_fragment(request) else "capabilities/matrix.html"
     return render(request, template, context)
 
 
-def without(query: QueryDict, name: str) -> str:
+def drop_name(query: QueryDict, name: str) -> str:
     """The query without one of its names."""
     return urlencode([(key, value) for key, value in query.items() if key != name and value])
 
@@ -60,7 +64,7 @@ def without(query: QueryDict, name: str) -> str:
 @administrators_only
 def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
     """Switches one cell; answers with the cell as it is now."""
-    row = get_object_or_404(Service, pk=pk)
+    row = require_found(find_row(pk))
     side, name = request.GET.get("side", ""), request.GET.get("name", "").strip()
     if side not in SIDES or not name or len(name) > LONGEST:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
@@ -69,7 +73,7 @@ def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
     add_toast(request, change_sentence(row, side, name, on), made.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("matrix")
-    return HttpResponse(cell_tag(row, one_square(row, side, name), True))
+    return HttpResponse(cell_tag(row, find_square(row, side, name), True))
 
 
 def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
@@ -86,7 +90,7 @@ def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
 @administrators_only
 def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
     """What can be done with a whole row: the content of its dialog."""
-    row = get_object_or_404(Service, pk=pk)
+    row = require_found(find_row(pk))
     context = {"title": row.service_id, "ids": [row.pk], "row": row, "sides": SIDES, "back": back_of(request)}
     return render(request, "capabilities/matrix_menu.html", context)
 
@@ -97,7 +101,7 @@ def matrix_column(request: HttpRequest) -> HttpResponse:
     side, name = request.GET.get("side", ""), request.GET.get("name", "")
     if side not in SIDES or not name:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
-    found = matrix(wanted_of(request.GET))
+    found = read_matrix(parse_filter(request.GET))
     context = {"side": side, "name": name, "ids": [row.service.pk for row in found.rows], "back": back_of(request)}
     return render(request, "capabilities/matrix_menu.html", context)
 
@@ -112,11 +116,7 @@ def back_of(request: HttpRequest) -> str:
 @administrators_only
 def matrix_fill(request: HttpRequest) -> HttpResponse:
     """Switches a row or a column on or off, or fills services from the catalogue: one revision."""
-    rows = list(
-        Service.objects.filter(pk__in=[pk for pk in request.POST.getlist("service") if pk.isdecimal()])
-        .select_related("provider")
-        .prefetch_related("capabilities")
-    )
+    rows = find_rows(request.POST.getlist("service"))
     try:
         if request.POST.get("act") == "catalogue":
             fill(request, rows)
@@ -148,7 +148,7 @@ def switch(request: HttpRequest, rows: list[Service]) -> None:
     side, name = request.POST.get("side", ""), request.POST.get("name", "")
     if side not in SIDES or not rows:
         return
-    reads, writes = columns(rows)
+    reads, writes = list_columns(rows)
     names = [name] if name else list(reads if side == "input" else writes)
     cells: dict[Cell, bool] = {(side, each): on for each in names}
     made = actions.set_capabilities(actor_of(request), dict.fromkeys(rows, cells))

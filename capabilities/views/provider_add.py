@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import get_language, ngettext
@@ -18,10 +18,14 @@ from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
 from capabilities.forms.models import ModelLine, chosen_models, offered, read_lines
 from capabilities.forms.providers import NewProviderForm
-from capabilities.models import Provider
+from capabilities.queries.providers import find_provider, provider_exists
+from capabilities.queries.services import has_services
 from capabilities.views import dialling
-from capabilities.views.answers import UNPROCESSABLE, add_toast
+from capabilities.views.answers import UNPROCESSABLE, add_toast, require_found
 from capabilities.views.refused_forms import add_refusal
+
+if TYPE_CHECKING:
+    from capabilities.models import Provider
 
 
 def label_of(preset: HostPreset) -> str:
@@ -33,7 +37,7 @@ def start_of(preset: HostPreset | None) -> dict[str, Any]:
     """What the form begins with."""
     if preset is None:
         return {"protocol": "openai"}
-    taken = Provider.objects.filter(name=preset.name).exists()
+    taken = provider_exists(preset.name)
     return {
         "name": f"{preset.name}-2" if taken else preset.name,
         "display_name": label_of(preset),
@@ -71,7 +75,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
 @administrators_only
 def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     """The further steps: test, fetch or write the models, choose, make services."""
-    row = get_object_or_404(Provider, name=name)
+    row = require_found(find_provider(name))
     act = request.POST.get("act", "")
     if act == "make":
         return make(request, row)
@@ -83,7 +87,7 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
         context["lines"] = offered(row, found.models)
     elif act == "write":
         context["lines"] = offered(row, request.POST.get("names", "").splitlines(), use=True)
-    elif request.method == "GET" and not row.services.exists():
+    elif request.method == "GET" and not has_services(row):
         context["lines"] = suggested(row)
     return models_page(request, row, **context)
 

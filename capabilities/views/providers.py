@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
@@ -15,13 +15,21 @@ from capabilities.access import actor_of, administrators_only, can_edit
 from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.providers import PROTOCOLS, ProviderForm
-from capabilities.models import Provider
-from capabilities.ports import ports
-from capabilities.queries.pages import ProviderLine, provider_line, provider_lines
+from capabilities.queries.providers import (
+    ProviderLine,
+    describe_provider,
+    find_provider,
+    find_providers,
+    list_providers,
+)
+from capabilities.queries.services import list_services_at
 from capabilities.sentences import join_words
 from capabilities.views import dialling
-from capabilities.views.answers import add_refusal_toast, add_toast, wants_fragment
+from capabilities.views.answers import add_refusal_toast, add_toast, require_found, wants_fragment
 from capabilities.views.refused_forms import add_refusal, find_differences, renew_version
+
+if TYPE_CHECKING:
+    from capabilities.models import Provider
 
 STATES = ("usable", "stopped", "disabled")
 PLACES = {"apiKey": "key"}
@@ -30,21 +38,21 @@ PLACES = {"apiKey": "key"}
 def providers(request: HttpRequest) -> HttpResponse:
     """Every provider, filtered by words, protocol and state."""
     query = {name: request.GET.get(name, "").strip() for name in ("q", "protocol", "state")}
-    lines = provider_lines(**query)
+    lines = list_providers(**query)
     context = {
         "lines": lines,
         "query": query,
         "filtered": any(query.values()),
         "states": STATES,
         "protocols": [name for name, _label in PROTOCOLS],
-        "sentence": sentence(lines) if not any(query.values()) else "",
+        "sentence": summarize(lines) if not any(query.values()) else "",
         "testing": "test" in request.GET and can_edit(request.user),
     }
     template = "capabilities/providers.html#rows" if wants_fragment(request) else "capabilities/providers.html"
     return render(request, template, context)
 
 
-def sentence(lines: list[ProviderLine]) -> str:
+def summarize(lines: list[ProviderLine]) -> str:
     """What is so, in one sentence."""
     stopped = [line.row.name for line in lines if line.state == "stopped"]
     if not lines:
@@ -64,7 +72,7 @@ def sentence(lines: list[ProviderLine]) -> str:
 def providers_switch(request: HttpRequest) -> HttpResponse:
     """Switches the chosen providers on or off, as one revision."""
     enabled = request.POST.get("enabled") == "1"
-    rows = list(Provider.objects.filter(name__in=request.POST.getlist("name")))
+    rows = find_providers(request.POST.getlist("name"))
     changed = actions.enable_providers(actor_of(request), rows, enabled=enabled)
     word = (
         ngettext("%(count)s provider enabled", "%(count)s providers enabled", changed.count)
@@ -77,7 +85,7 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
 
 def provider(request: HttpRequest, name: str) -> HttpResponseBase:
     """One provider: its form, its key, what uses it."""
-    row = get_object_or_404(Provider, name=name)
+    row = require_found(find_provider(name))
     if request.method != "POST":
         return provider_page(request, row, ProviderForm(instance=row))
     return save(request, row)
@@ -88,12 +96,12 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
     """Saves the form; 422 with its errors, 409 with both versions."""
     form = ProviderForm(request.POST, instance=row)
     if not form.is_valid():
-        return provider_page(request, Provider.objects.get(pk=row.pk), form, status=422)
+        return provider_page(request, require_found(find_provider(row.name)), form, status=422)
     try:
         saved, expected = form.filled(), form.cleaned_data["version"]
         made = actions.save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
     except ActionError as refusal:
-        current = Provider.objects.get(pk=row.pk)
+        current = require_found(find_provider(row.name))
         status = add_refusal(form, refusal, PLACES)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
         renew_version(form, current.version)
@@ -106,12 +114,11 @@ def provider_page(
     request: HttpRequest, row: Provider, form: ProviderForm, status: int = 200, **more: Any
 ) -> HttpResponse:
     """The page of a provider around a form."""
-    line = provider_line(row, ports.installed.key_notes())
     context = {
         "row": row,
         "form": form,
-        "line": line,
-        "services": row.services.all(),
+        "line": describe_provider(row),
+        "services": list_services_at(row),
         "cannot_delete": find_refusal(actions.check_can_delete_provider, row),
         **more,
     }
@@ -122,7 +129,7 @@ def provider_page(
 @administrators_only
 def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
     """Deletes a provider that nothing uses; Undo brings it back."""
-    row = get_object_or_404(Provider, name=name)
+    row = require_found(find_provider(name))
     try:
         made = actions.delete_provider(actor_of(request), row)
     except ActionError as refusal:
@@ -136,7 +143,7 @@ def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
 @administrators_only
 def provider_test(request: HttpRequest, name: str) -> HttpResponse:
     """Sends one tiny request with the saved configuration; says what came of it and how long it took."""
-    row = get_object_or_404(Provider, name=name)
+    row = require_found(find_provider(name))
     result = dialling.test(row)
     if request.htmx:  # type: ignore[attr-defined]
         template = "capabilities/dialled_short.html" if "short" in request.GET else "capabilities/dialled.html"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -17,46 +17,39 @@ from capabilities.actions.catalogue import cells_of, entry_for
 from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot
+from capabilities.core.providers.catalogue import CatalogueEntry
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
-from capabilities.models import Provider, Service
 from capabilities.ports import ports
-from capabilities.queries.matrix import MatrixRow, Square, columns, row_of
+from capabilities.queries.matrix import Square, list_squares
+from capabilities.queries.providers import find_provider
+from capabilities.queries.services import describe_service, find_service, list_agents_using, list_services
 from capabilities.sentences import join_words
 from capabilities.templatetags.ui import capability_label
 from capabilities.views import dialling
-from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, wants_fragment
+from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
 from capabilities.views.refused_forms import Difference, add_refusal, find_differences, render_value, renew_version
 
+if TYPE_CHECKING:
+    from capabilities.models import Service
+
 PLACES = {"serviceId": "service_id"}
-PER_PAGE = 50
 
 
 def services(request: HttpRequest) -> HttpResponse:
     """Every model service with what it reads and writes."""
     q = request.GET.get("q", "").strip()
-    rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
-    if q:
-        rows = rows.filter(service_id__icontains=q)
-    page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
-    lines = [(row, *lists_of(row)) for row in page]
+    page = list_services(q, request.GET.get("page"))
+    lines = [describe_service(row) for row in page]
     template = "capabilities/services.html#rows" if wants_fragment(request) else "capabilities/services.html"
     return render(request, template, {"lines": lines, "q": q, "page": page})
-
-
-def lists_of(row: Service) -> tuple[list[str], list[str]]:
-    """What a service reads and writes, as it counts."""
-    squares = squares_of(row)
-    return [each.name for each in squares if each.on and each.side == "input"], [
-        each.name for each in squares if each.on and each.side == "output"
-    ]
 
 
 @administrators_only
 def service_new(request: HttpRequest) -> HttpResponse:
     """A new model service; what it reads is filled from the catalogue where that knows the model."""
-    provider = Provider.objects.filter(name=request.GET.get("provider", "")).first()
+    provider = find_provider(request.GET.get("provider", ""))
     form = ServiceForm(request.POST or None, initial={"provider": provider})
     status = 200
     if request.method == "POST":
@@ -75,16 +68,10 @@ def service_new(request: HttpRequest) -> HttpResponse:
 
 def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
     """One model service."""
-    row = find(service_id)
+    row = require_found(find_service(service_id))
     if request.method != "POST":
         return service_page(request, row, ServiceForm(instance=row))
     return save(request, row)
-
-
-def find(service_id: str) -> Service:
-    """The service with that id, or 404."""
-    rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
-    return get_object_or_404(rows, service_id=service_id)
 
 
 @administrators_only
@@ -92,14 +79,14 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     """Saves the form; 422 with its errors, 409 with both versions."""
     form = ServiceForm(request.POST, instance=row)
     if not form.is_valid():
-        return service_page(request, find(row.service_id), form, UNPROCESSABLE)
+        return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
     try:
-        saved, cells = form.filled(), form.cells(squares_of(row))
+        saved, cells = form.filled(), form.cells(list_squares(row))
         made = actions.save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
     except ActionError as refusal:
-        current = find(row.service_id)
+        current = require_found(find_service(row.service_id))
         status = add_refusal(form, refusal, PLACES)
-        differ = [*switch_differences(form, current), *find_differences(form, current)]
+        differ = [*find_switch_differences(form, current), *find_differences(form, current)]
         conflict = differ if isinstance(refusal, ConflictError) else None
         renew_version(form, current.version)
         return service_page(request, current, form, status, refusal=refusal, conflict=conflict)
@@ -107,14 +94,9 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     return redirect("service", service_id=saved.service_id)
 
 
-def squares_of(row: Service) -> tuple[Square, ...]:
-    """What a service can do, each of the usual capabilities and its own."""
-    return row_of(row, *columns([row])).cells
-
-
-def switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
+def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
     """The sides whose switches the form has otherwise than the row now does."""
-    stored = squares_of(current)
+    stored = list_squares(current)
     chosen = form.switched(stored)
     found = []
     for side, label in (("input", _("Reads (input)")), ("output", _("Writes (output)"))):
@@ -136,7 +118,7 @@ class SlotLine:
     own: bool
 
 
-def slot_lines(row: Service) -> list[SlotLine]:
+def list_slots(row: Service) -> list[SlotLine]:
     """Where content goes in a request to this service, and how much of it."""
     provider = row.provider
     preset = preset_for_endpoint(provider.endpoint)
@@ -149,8 +131,8 @@ def slot_lines(row: Service) -> list[SlotLine]:
 
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
     """The page of a model service around a form."""
-    stored = row_of(row, *columns([row]))
-    switches = form.switched(stored.cells)
+    stored = list_squares(row)
+    switches = form.switched(stored)
     entry = entry_for(row.provider, row.model)
     context = {
         "row": row,
@@ -158,9 +140,9 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "reads": [each for each in switches if each.side == "input"],
         "writes": [each for each in switches if each.side == "output"],
         "entry": entry,
-        "disagrees": disagreements(stored) if entry else [],
-        "slots": slot_lines(row),
-        "agents": row.agents.all(),
+        "disagrees": find_disagreements(stored, entry) if entry else [],
+        "slots": list_slots(row),
+        "agents": list_agents_using(row),
         "refusals": ports.refusals.of(row.provider.name, row.model),
         "cannot_delete": find_refusal(actions.check_can_delete_service, row),
         **more,
@@ -168,19 +150,17 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
     return render(request, "capabilities/service.html", context, status=status)
 
 
-def disagreements(stored: MatrixRow) -> list[Square]:
+def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[Square]:
     """The cells where the catalogue says otherwise, as the catalogue has them."""
-    entry = entry_for(stored.service.provider, stored.service.model)
-    said = cells_of(entry) if entry else {}
-    there = {(each.side, each.name): each.on for each in stored.cells}
-    return [Square(*cell, on, "catalogue") for cell, on in said.items() if there.get(cell, False) != on]
+    there = {(each.side, each.name): each.on for each in stored}
+    return [Square(*cell, on, "catalogue") for cell, on in cells_of(entry).items() if there.get(cell, False) != on]
 
 
 @require_POST
 @administrators_only
 def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
     """Takes the catalogue's word for everything it knows of this model."""
-    row = find(service_id)
+    row = require_found(find_service(service_id))
     changed = actions.fill_from_catalogue(actor_of(request), [row], insist=True)
     if changed.count:
         add_toast(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, changed.revision)
@@ -193,7 +173,7 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
 @administrators_only
 def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
     """Forgets that the model refused a parameter: the next request sends it as usual."""
-    row, name = find(service_id), request.POST.get("name", "")
+    row, name = require_found(find_service(service_id)), request.POST.get("name", "")
     ports.refusals.forget(row.provider.name, row.model, name)
     add_toast(request, _("%(name)s is sent as usual again") % {"name": name})
     return redirect("service", service_id=service_id)
@@ -203,7 +183,7 @@ def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
 @administrators_only
 def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
     """Asks the real model what it reads, and records the answer as probed."""
-    row = find(service_id)
+    row = require_found(find_service(service_id))
     probed = actions.probe_service(actor_of(request), row)
     if probed.failed:
         result = dialling.outcome_of(row.provider.name, probed.failed)
@@ -221,7 +201,7 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
 @administrators_only
 def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
     """Deletes a model service that no agent uses."""
-    row = find(service_id)
+    row = require_found(find_service(service_id))
     try:
         made = actions.delete_service(actor_of(request), row)
     except ActionError as refusal:

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from routing_admin.configuration import snapshot
 from routing_admin.demo import load
+from routing_admin.models import Installation
 
 HTMX = {"HX-Request": "true"}
 
@@ -29,12 +30,16 @@ def demo() -> None:
     load.load()
 
 
+STAMP = f'FROM "{Installation._meta.db_table}"'
+"""In the query that asks once a second whether another process changed something."""
+
+
 def queries_of(client: Client, address: str) -> int:
-    """How many queries a page takes once the process is warm."""
+    """How many queries a page takes once the process is warm; the look at the stamp, due or not, is left out."""
     client.get(address)
     with CaptureQueriesContext(connection) as caught:
         assert client.get(address).status_code == 200
-    return len(caught)
+    return sum(STAMP not in query["sql"] for query in caught)
 
 
 def text_of(answer: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the pages of this app show, gathered in a constant number of queries."""
+"""What the providers' pages show: each with its key and with what uses it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, prefetch_related_objects
 from django.utils.translation import gettext as _
 
 from capabilities.core.providers.presets import HostPreset, preset_for_endpoint
@@ -36,7 +36,7 @@ class ProviderLine:
     @property
     def reason(self) -> str:
         """Why it cannot be called, in the reader's language where the reason is a missing key."""
-        return reason_of(self.key)
+        return explain_key(self.key)
 
     @property
     def preset(self) -> HostPreset | None:
@@ -44,14 +44,39 @@ class ProviderLine:
         return preset_for_endpoint(self.row.endpoint)
 
 
-def reason_of(key: KeyNote) -> str:
+def explain_key(key: KeyNote) -> str:
     """Why a provider with this key cannot be called; empty when it can."""
     if key.source == "missing" and key.variable:
         return _("No key: set %(variable)s in the environment, or store one.") % {"variable": key.variable}
     return translate_sentence(key.reason)
 
 
-def provider_lines(q: str = "", protocol: str = "", state: str = "") -> list[ProviderLine]:
+def select_providers() -> QuerySet[Provider]:
+    """All providers in their order, not read yet: what a form offers."""
+    return Provider.objects.all()
+
+
+def find_provider(name: str) -> Provider | None:
+    """The provider with that name; None for none."""
+    return Provider.objects.filter(name=name).first()
+
+
+def find_providers(names: Iterable[str]) -> list[Provider]:
+    """The providers with these names, in their order; unknown names are passed over."""
+    return list(Provider.objects.filter(name__in=list(names)))
+
+
+def list_provider_names() -> list[str]:
+    """The names of all providers, in their order."""
+    return list(Provider.objects.values_list("name", flat=True))
+
+
+def provider_exists(name: str) -> bool:
+    """Whether a provider has that name."""
+    return Provider.objects.filter(name=name).exists()
+
+
+def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[ProviderLine]:
     """The providers that match, in their order; four queries."""
     rows: QuerySet[Provider] = Provider.objects.select_related("stored_key").prefetch_related(
         "services", "candidates__route"
@@ -61,17 +86,23 @@ def provider_lines(q: str = "", protocol: str = "", state: str = "") -> list[Pro
     if protocol:
         rows = rows.filter(protocol=protocol)
     keys = ports.installed.key_notes()
-    lines = [provider_line(row, keys) for row in rows]
+    lines = [build_line(row, keys) for row in rows]
     return [line for line in lines if not state or line.state == state]
 
 
-def provider_line(row: Provider, keys: Mapping[str, KeyNote]) -> ProviderLine:
-    """One provider with its key and its users."""
+def describe_provider(row: Provider) -> ProviderLine:
+    """One provider with its key and its users; three queries."""
+    prefetch_related_objects([row], "services", "candidates__route")
+    return build_line(row, ports.installed.key_notes())
+
+
+def build_line(row: Provider, keys: Mapping[str, KeyNote]) -> ProviderLine:
+    """One provider with its key, of those given, and its users."""
     services = tuple(service.service_id for service in row.services.all())
-    return ProviderLine(row, keys.get(row.name, UNKNOWN_KEY), services, routes_of(row))
+    return ProviderLine(row, keys.get(row.name, UNKNOWN_KEY), services, list_routes(row))
 
 
-def routes_of(row: Provider) -> tuple[str, ...]:
+def list_routes(row: Provider) -> tuple[str, ...]:
     """The task types whose chains name the provider, each once."""
     candidates: Iterable[Any] = row.candidates.all()
     return tuple(dict.fromkeys(candidate.route.task_type for candidate in candidates))

@@ -1,0 +1,72 @@
+"""Questions about services and agents, answered from the snapshot in memory (MCR-4, MCR-6, CONTRACT §4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capabilities.core.problems import Problem
+from capabilities.core.services.registry import LlmServiceConfig
+from capabilities.core.vocabulary import Direction
+from capabilities.errors import InvalidError, NotFoundError
+from capabilities.ports import ports
+from capabilities.queries.agents import find_guarantee
+
+
+def parse_direction(word: str) -> Direction:
+    """The direction a caller named. Raises `InvalidError` for another word (decision 5)."""
+    try:
+        return Direction(word)
+    except ValueError:
+        raise InvalidError([Problem("direction", "direction is input, output or both.", "enum")]) from None
+
+
+def service_json(service: LlmServiceConfig) -> dict[str, Any]:
+    """A service as the API shows it; there is no key in it."""
+    return {
+        "id": service.id,
+        "name": service.name,
+        "baseURL": service.base_url,
+        "model": service.model,
+        "capabilityTags": list(service.capability_tags),
+        "capabilities": {
+            "input": list(service.capabilities.input),
+            "output": list(service.capabilities.output),
+        },
+        "description": service.description,
+    }
+
+
+def list_services(capability: str | None, direction: Direction) -> list[dict[str, Any]]:
+    """The enabled services in their order; with a capability those that have it in that direction."""
+    registry = ports.installed.registry()
+    found = registry.get_services_by_capability(capability, direction) if capability else registry
+    return [service_json(service) for service in found]
+
+
+def find_capabilities(service_id: str) -> dict[str, list[str]]:
+    """What a service reads and writes (MCR-6.2). Raises `NotFoundError` for an unknown id."""
+    found = ports.installed.registry().get_capabilities(service_id)
+    if found is None:
+        raise NotFoundError("There is no model service with this id. GET /api/v1/services lists them.")
+    return {"input": list(found.input), "output": list(found.output)}
+
+
+def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
+    """The ids of living agents; with a capability those whose model has it in that direction (MCR-4.1)."""
+    directory = ports.installed.agents()
+    return directory.with_capability(capability, direction) if capability else [agent.id for agent in directory]
+
+
+def describe_agent(agent_id: str) -> dict[str, Any]:
+    """An agent, what its model can do, and who can take the rest (MCR-4.3, 4.4). Raises `NotFoundError`.
+
+    For an agent of a route, `capabilities` are those of its first ready candidate, and `chain` says what every
+    candidate reads and what only some do.
+    """
+    directory = ports.installed.agents()
+    profile, found = directory.get(agent_id), directory.context(agent_id)
+    if profile is None or found is None:
+        raise NotFoundError("There is no agent with this id. GET /api/v1/agents lists them.")
+    chain = find_guarantee(profile.task_type) if profile.task_type else None
+    whole = {"chain": {"all": list(chain.all), "some": list(chain.some)}} if chain else {}
+    return {**found, "taskType": profile.task_type, **whole}
