@@ -52,6 +52,11 @@ def agent_exists(agent_id: str) -> bool:
     return Agent.objects.filter(agent_id=agent_id).exists()
 
 
+def list_agent_ids() -> list[str]:
+    """The ids of all agents, the expired ones too."""
+    return list(Agent.objects.values_list("agent_id", flat=True))
+
+
 def find_key(agent_id: str, public_id: str) -> AgentKey | None:
     """A key by its agent and its public part; None for none."""
     return AgentKey.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public_id).first()
@@ -163,13 +168,3 @@ def write_snippets(row: Agent) -> tuple[Snippet, ...]:
         "print(answer.choices[0].message.content)"
     )
     return Snippet("curl", "shell", curl), Snippet("OpenAI SDK", "python", sdk)
-
-
-def find_agent(agent_id: str) -> Agent | None:
-    """The agent of that id, one whose time is over, too; None when there is none."""
-    return Agent.objects.filter(agent_id=agent_id).first()
-
-
-def list_agent_ids() -> list[str]:
-    """The ids of all agents, those whose time is over, too."""
-    return list(Agent.objects.values_list("agent_id", flat=True))
