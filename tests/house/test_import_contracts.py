@@ -51,6 +51,7 @@ PLANTED: tuple[tuple[str, str, str], ...] = (
     ),
     ("cores import the standard library and cores", "routing_admin/core/planning/plan.py", "capabilities.ports"),
     ("ports are only for what points upward", "routing_admin/actions/history.py", "capabilities.ports"),
+    ("rows are read and written in their rooms alone", "routing_admin/views/routes/listing.py", "routing_admin.models"),
 )
 """A contract, a file, and a module that the contract does not let the file import."""
 

@@ -1,0 +1,106 @@
+"""Rows are read and written in their rooms alone, as far as the syntax tells.
+
+The import contract of the same name says who may import rows; this says who may ask a manager or a query of them,
+Django's own users and sessions among them. Its rooms are the contract's, so there is one list.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+APPS = ("capabilities", "artifacts", "routing_admin")
+CONTRACT = "rows are read and written in their rooms alone"
+
+MANAGERS = {"objects", "_default_manager", "_base_manager"}
+SHORTCUTS = {"get_object_or_404", "get_list_or_404", "aget_object_or_404", "aget_list_or_404"}
+QUERIES = {
+    *("select_related", "prefetch_related", "select_for_update", "values_list", "order_by", "annotate", "aggregate"),
+    *("defer", "in_bulk", "refresh_from_db", "get_or_create", "update_or_create", "bulk_create", "bulk_update"),
+}
+"""Methods that nothing here has but rows and what selects them."""
+
+
+def contract() -> dict[str, list[str]]:
+    """The import contract of the same name."""
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    return next(each for each in found if each["name"] == CONTRACT)
+
+
+def rooms() -> tuple[str, ...]:
+    """Where rows may be asked: the contract's rooms, and what it leaves out by name for the time being."""
+    known = contract()
+    waiting = [line.partition(" -> ")[0] for line in known.get("ignore_imports", [])]
+    return (*known["protected_modules"], *known["allowed_importers"], *waiting)
+
+
+def is_within(module: str, places: tuple[str, ...]) -> bool:
+    """Whether a module is one of these places, or stands in one."""
+    return any(module == place or module.startswith(f"{place}.") for place in places)
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Every module of the program by its name, migrations aside."""
+    for app in APPS:
+        for file in sorted((ROOT / app).rglob("*.py")):
+            name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            if ".migrations" not in name:
+                yield name, file
+
+
+def row_words(source: str) -> set[str]:
+    """The words of a source by which rows are read or written: managers, shortcuts, queries, reverse relations."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in MANAGERS | QUERIES:
+            found.add(node.attr)
+        elif isinstance(node, ast.Name) and node.id in SHORTCUTS:
+            found.add(node.id)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "all":
+            found |= set() if node.args or node.keywords else {"all"}
+    return found
+
+
+def test_nobody_asks_rows_outside_their_rooms() -> None:
+    """Pages, doors and commands read through queries and write through actions."""
+    outside = ((name, file) for name, file in modules() if not is_within(name, rooms()))
+    found = {name: words for name, file in outside if (words := row_words(file.read_text("utf-8")))}
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [
+        ("from routing_admin.models import Revision\nnewest = Revision.objects.first()", "objects"),
+        ("from django.contrib.auth import get_user_model\nusers = get_user_model().objects.count()", "objects"),
+        ("rows = type(row)._default_manager.count()", "_default_manager"),
+        ("from django.shortcuts import get_object_or_404\nrow = get_object_or_404(User, pk=1)", "get_object_or_404"),
+        ("attempts = row.attempts.order_by('position')", "order_by"),
+        ("attempts = [one.code for one in row.attempts.all()]", "all"),
+        ("row.refresh_from_db()", "refresh_from_db"),
+    ],
+)
+def test_a_planted_query_is_caught(source: str, word: str) -> None:
+    """However rows are reached, the word that reaches them is found."""
+    assert word in row_words(source)
+
+
+def test_what_only_looks_like_a_query_is_no_violation() -> None:
+    """A row's type in an annotation, its fields, a form's choices, and a list of connections that takes an argument."""
+    source = (
+        "if TYPE_CHECKING:\n    from routing_admin.models import TaskRoute\n"
+        "def name_of(row: TaskRoute) -> str:\n    return row.task_type\n"
+        "all(connections.all(initialized_only=True))\n"
+    )
+    assert row_words(source) == set()
+
+
+def test_a_room_is_a_place_that_exists() -> None:
+    """A room that has gone is taken off the list, so that nobody moves in unasked."""
+    known = {name for name, _ in modules()}
+    assert {room for room in rooms() if room not in known and not room.endswith(".migrations")} == set()
