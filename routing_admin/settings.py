@@ -184,7 +184,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
-DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see routing_admin/gateway
+DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see capabilities/body_limits.py
 DATA_UPLOAD_MAX_NUMBER_FILES = 50
 FILE_UPLOAD_HANDLERS = ["artifacts.storage.uploads.StoringUploadHandler"]
 NINJA_NUM_PROXIES = TRUSTED_PROXIES

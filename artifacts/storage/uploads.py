@@ -10,7 +10,6 @@ import weakref
 from io import SEEK_END, BytesIO
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import TooManyFilesSent
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
@@ -21,6 +20,7 @@ from django.http.request import UnreadablePostError
 from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
 from artifacts.core.store import Stored, Upload
 from artifacts.storage.content import byte_store
+from capabilities.body_limits import upload_limit
 
 IN_MEMORY = 2 * 1024 * 1024
 """Bytes of a file that stay in memory, too: what a form may `read()`, such as a configuration file."""
@@ -67,7 +67,7 @@ class StoringUploadHandler(FileUploadHandler):
     def __init__(self, request: HttpRequest | None = None) -> None:
         super().__init__(request)
         self._begun: list[Upload] = []
-        self._limit = settings.MAX_UPLOAD_BYTES
+        self._limit = upload_limit()
         weakref.finalize(self, _give_up, self._begun)
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -24,6 +23,7 @@ from artifacts.storage.thumbnails import can_have_thumbnail
 from artifacts.storage.uploads import received_files
 from artifacts.views.words import KINDS, refusal_sentence
 from capabilities.access import actor_of, administrators_only
+from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError, InvalidError
 
 STATUS = {TooLargeError: 413, StorageFullError: 507}
@@ -55,7 +55,7 @@ def _page(request: HttpRequest) -> dict[str, Any]:
         "all_address": _address(asked, selected="all"),
         "all_selected": request.GET.get("selected") == "all",
         "here": _address(asked),
-        "max_bytes": settings.MAX_UPLOAD_BYTES,
+        "max_bytes": upload_limit(),
     }
 
 

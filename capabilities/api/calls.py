@@ -16,11 +16,10 @@ from pydantic import ValidationError
 
 from capabilities.access import Principal, Refusal, authenticate, refused_query
 from capabilities.acts import Actor
+from capabilities.body_limits import MAX_DEPTH, body_limit
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
 
-MAX_BODY = 32 * 1024 * 1024
-MAX_DEPTH = 64
 S = TypeVar("S", bound=Schema)
 
 
@@ -83,8 +82,9 @@ def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
     return HttpResponse(data, status=status, content_type="application/json; charset=utf-8", headers=named)
 
 
-def read_body(request: HttpRequest, limit: int = MAX_BODY) -> bytes:
-    """The body of a call. Raises `CallError` 413 as soon as more than `limit` bytes were read, 415 when packed."""
+def read_body(request: HttpRequest) -> bytes:
+    """The body of a call. Raises `CallError` 413 as soon as more was read than its address takes, 415 when packed."""
+    limit = body_limit(request.path)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the body without Content-Encoding.")
     announced = request.headers.get("content-length", "")
@@ -97,9 +97,9 @@ def read_body(request: HttpRequest, limit: int = MAX_BODY) -> bytes:
     return bytes(data)
 
 
-def read_json(request: HttpRequest, limit: int = MAX_BODY) -> Any:
+def read_json(request: HttpRequest) -> Any:
     """The body as a JSON value. Raises `CallError` 400 when it is none, or nested deeper than `MAX_DEPTH`."""
-    data = read_body(request, limit)
+    data = read_body(request)
     try:
         value = orjson.loads(data)
     except (ValueError, RecursionError) as error:
@@ -126,9 +126,9 @@ def children(value: Any) -> list[Any]:
     return [each for each in inside if isinstance(each, dict | list)]
 
 
-def read_as(request: HttpRequest, schema: type[S], limit: int = MAX_BODY) -> S:
+def read_as(request: HttpRequest, schema: type[S]) -> S:
     """The body as an instance of the schema. Raises `InvalidError` with every field that does not fit."""
-    return parsed(read_json(request, limit), schema)
+    return parsed(read_json(request), schema)
 
 
 def parsed(value: Any, schema: type[S]) -> S:

@@ -1,4 +1,4 @@
-"""The words everything else is said in: kinds of content, capabilities, directions."""
+"""The words everything else is said in: kinds of content, which types are text, capabilities, directions."""
 
 from __future__ import annotations
 
@@ -54,6 +54,39 @@ CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
     }
 )
 """The capability a model needs to read a kind of content (REQUIREMENTS, decision 1)."""
+
+TEXT_TYPES = frozenset(
+    {
+        "application/ecmascript",
+        "application/graphql",
+        "application/json5",
+        "application/sql",
+        "application/toml",
+        "application/typescript",
+        "application/x-httpd-php",
+        "application/x-ndjson",
+        "application/x-perl",
+        "application/x-python-code",
+        "application/x-ruby",
+        "application/x-sh",
+        "application/x-subrip",
+        "application/x-tex",
+        "application/x-www-form-urlencoded",
+        "application/xhtml",
+        "application/yaml",
+        "application/jsonl",
+        "application/x-pem-file",
+        "application/postscript",
+        "message/rfc822",
+        "application/mbox",
+    }
+)
+"""Text under a name that does not begin with `text/` nor end in `+json`, `+xml`, `+yaml`."""
+
+
+def is_text_mime(mime: str) -> bool:
+    """Whether the (cleaned) type is text a model reads as it is; SVG and XML are, RTF is not (decision 3)."""
+    return mime.startswith("text/") or mime in TEXT_TYPES or mime.endswith(("+json", "+xml", "+yaml", "/json", "/xml"))
 
 
 @dataclass(frozen=True, slots=True)

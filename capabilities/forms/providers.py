@@ -15,6 +15,7 @@ from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from capabilities.core.providers.environment import readable, reference
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
+from capabilities.core.ranges import LONGEST_SECONDS, SHORTEST_SECONDS
 from capabilities.models import Provider
 from capabilities.queries.providers import provider_exists
 
@@ -144,7 +145,11 @@ class ProviderForm(ProviderModelForm):
             field.initial = written(row.quirks[name]) if row.quirks.get(name) is not None else ""
         for name, label in TIMEOUTS:
             self.fields[f"timeout_{name}"] = forms.FloatField(
-                label=str(label), required=False, min_value=0.1, max_value=3600, initial=row.timeouts.get(name)
+                label=str(label),
+                required=False,
+                min_value=SHORTEST_SECONDS,
+                max_value=LONGEST_SECONDS,
+                initial=row.timeouts.get(name),
             )
 
     @property

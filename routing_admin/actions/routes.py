@@ -16,6 +16,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.rows import write_chain
 from routing_admin.configuration.rows.writing import route_fields
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec, RouteSpec
+from routing_admin.core.planning.model_names import task_name
 from routing_admin.models import Alias, TaskRoute
 
 
@@ -68,7 +69,7 @@ def check_can_delete_route(row: TaskRoute) -> None:
         raise InUseError(_("Every task type without a route of its own goes to the default route; it has to stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]
     check_unused(agents, _("Agents still use this task route: %(users)s. Give them another one first."))
-    aliases = [alias.name for alias in Alias.objects.filter(target__in=[row.task_type, f"task:{row.task_type}"])]
+    aliases = [alias.name for alias in Alias.objects.filter(target__in=[row.task_type, task_name(row.task_type)])]
     check_unused(aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
 
 

@@ -12,8 +12,9 @@ from django.utils.cache import patch_vary_headers
 from ninja import Router
 from ninja.params.functions import Query
 
-from artifacts.storage.uploads import received_files
+from artifacts.storage.uploads import IN_MEMORY, received_files
 from capabilities.api.calls import CallError, agent_actor, answer, needs, read_body
+from capabilities.body_limits import MIB
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from routing_admin.actions import import_configuration, preview_import
@@ -176,7 +177,8 @@ def files_of(request: HttpRequest) -> list[bytes]:
         return [read_body(request)]
     files = received_files(request)
     if not files or any(file.file is None for file in files):
-        raise InvalidError([Problem("file", "Send one or two parts named file, each below 2 MiB.", "required")])
+        message = f"Send one or two parts named file, each below {IN_MEMORY // MIB} MiB."
+        raise InvalidError([Problem("file", message, "required")])
     return [file.open().read() for file in files]
 
 

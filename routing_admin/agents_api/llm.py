@@ -14,10 +14,13 @@ from artifacts.storage.content import RowStore
 from capabilities.api.calls import CallError, answer, needs, principal_of, read_as, takes
 from capabilities.api.schemas import AttachmentIn
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE
 from routing_admin.core.fallback.chain import Done
 from routing_admin.core.fallback.errors import RouterError, retry_headers
+from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
@@ -42,7 +45,7 @@ class ResolveIn(Schema):
     prompt: str = ""
     systemPrompt: str | None = None
     maxTokens: int | None = Field(None, ge=1, strict=True)
-    temperature: float | None = Field(None, ge=0, le=2)
+    temperature: float | None = Field(None, ge=TEMPERATURE[0], le=TEMPERATURE[1])
     taskType: str | None = Field(None, max_length=200)
     language: str | None = Field(None, max_length=35)
     attachments: list[AttachmentIn] = Field(default_factory=list, max_length=100)
@@ -64,9 +67,7 @@ async def send(request: HttpRequest) -> HttpResponse:
     try:
         return answer(answered(planned, await record_answer(Dispatch(planned), recorder)))
     except (RouterError, DrainingError) as error:
-        attempts = [attempt.as_json() for attempt in getattr(error, "attempts", ())]
-        told = {"error": error.code, "message": error.message, "requestId": request_id_of(request)}
-        response = answer({**told, "attempts": attempts}, error.status)
+        response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
         for name, value in retry_headers(error).items():
             response.headers[name] = value
         return response
@@ -77,7 +78,7 @@ def decided(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     principal = principal_of(request)
     body = read_as(request, SendIn)
     recorder = RequestRecorder(request_id_of(request), "api")
-    recorder.knows(agent=principal.agent, key=principal.key, asked_model=f"task:{body.taskType or 'default'}")
+    recorder.knows(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
     planned = planned_request(body, principal.agent)
     record_plan(recorder, planned, planned.plan.task_type)
     return recorder, planned

@@ -22,6 +22,7 @@ from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.run import RunContext
+from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import resolve_route
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer_sync, record_plan
@@ -68,7 +69,7 @@ def record_demo_request() -> str | None:
 def _walked(planned: PlannedRequest) -> str:
     request_id = "demo_" + secrets.token_hex(8)
     recorder = RequestRecorder(request_id, "demo")
-    recorder.knows(agent=AGENT, asked_model=f"task:{TASK_TYPE}")
+    recorder.knows(agent=AGENT, asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
     run_context = RunContext(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic), Memory(time.monotonic))
     dispatch = Dispatch(planned, OneDown(DOWN), run_context)

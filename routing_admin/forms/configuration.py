@@ -8,8 +8,10 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext_lazy as _
 
+from artifacts.storage.uploads import IN_MEMORY
+
 MERGE, REPLACE = "merge", "replace"
-LARGEST_FILE = 2 * 1024 * 1024
+LARGEST_FILE = IN_MEMORY
 """Bytes of a configuration file that a page reads; a larger one goes through `manage.py import_config`."""
 
 

@@ -9,9 +9,10 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from routing_admin.core.documents.json_path import storable
 from routing_admin.core.fallback.policy import ErrorPreset
-from routing_admin.core.files.field_rules import LARGEST
+from routing_admin.core.planning.model_names import LONGEST_NAME
 
 PRESETS = (
     (ErrorPreset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
@@ -26,23 +27,29 @@ POLICIES = (
     ("extract+convert", _("put text in, convert the rest")),
     ("native_only", _("pass a model by that cannot read it")),
 )
-DAY = 86_400
+
+
+SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)
 
 
 class Number(forms.FloatField):
     """A small number field, as wide as its numbers; empty is absent, 0 is a value."""
 
-    def __init__(self, *, inherited: str = "", **options: Any) -> None:
+    def __init__(self, *, between: tuple[float, float], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "decimal", "placeholder": inherited, "autocomplete": "off"}
-        super().__init__(required=False, widget=forms.TextInput(attrs=attrs), **options)
+        least, most = between
+        widget = forms.TextInput(attrs=attrs)
+        super().__init__(required=False, min_value=least, max_value=most, widget=widget, **options)
 
 
 class Whole(forms.IntegerField):
     """A small field for a whole number."""
 
-    def __init__(self, *, inherited: str = "", **options: Any) -> None:
+    def __init__(self, *, between: tuple[int, int], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "numeric", "placeholder": inherited, "autocomplete": "off"}
-        super().__init__(required=False, widget=forms.TextInput(attrs=attrs), **options)
+        least, most = between
+        widget = forms.TextInput(attrs=attrs)
+        super().__init__(required=False, min_value=least, max_value=most, widget=widget, **options)
 
 
 def text_that_can_be_stored(value: str) -> None:
@@ -56,11 +63,11 @@ class RouteForm(forms.Form):
 
     task_type = forms.CharField(label=_("Task type"), max_length=200, validators=[text_that_can_be_stored])
     enabled = forms.BooleanField(label=_("Enabled"), required=False)
-    temperature = Number(label=_("Temperature"), min_value=0, max_value=2)
-    max_tokens = Whole(label=_("Max tokens"), min_value=1, max_value=LARGEST)
-    retries = Whole(label=_("Retries per candidate"), min_value=0, max_value=10, inherited="2")
-    first_content = Number(label=_("First content, seconds"), min_value=0.1, max_value=DAY, inherited="120")
-    deadline = Number(label=_("Total deadline, seconds"), min_value=0.1, max_value=DAY, inherited="600")
+    temperature = Number(label=_("Temperature"), between=TEMPERATURE)
+    max_tokens = Whole(label=_("Max tokens"), between=MAX_TOKENS)
+    retries = Whole(label=_("Retries per candidate"), between=RETRIES, inherited="2")
+    first_content = Number(label=_("First content, seconds"), between=SECONDS, inherited="120")
+    deadline = Number(label=_("Total deadline, seconds"), between=SECONDS, inherited="600")
     preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
     policy = forms.ChoiceField(
         label=_("Files that a model cannot read"), choices=POLICIES, required=False, help_text=_("Content policy")
@@ -72,8 +79,8 @@ class CandidateForm(forms.Form):
 
     provider = forms.CharField(widget=forms.HiddenInput)
     model = forms.CharField(widget=forms.HiddenInput, required=False)
-    temperature = Number(label=_("Temperature"), min_value=0, max_value=2)
-    max_tokens = Whole(label=_("Max tokens"), min_value=1, max_value=LARGEST)
+    temperature = Number(label=_("Temperature"), between=TEMPERATURE)
+    max_tokens = Whole(label=_("Max tokens"), between=MAX_TOKENS)
 
 
 class AliasForm(forms.Form):
@@ -83,5 +90,5 @@ class AliasForm(forms.Form):
         label=pgettext_lazy("alias", "Model name callers use"), max_length=200, validators=[text_that_can_be_stored]
     )
     target = forms.CharField(
-        label=pgettext_lazy("alias", "Leads to"), max_length=300, validators=[text_that_can_be_stored]
+        label=pgettext_lazy("alias", "Leads to"), max_length=LONGEST_NAME, validators=[text_that_can_be_stored]
     )

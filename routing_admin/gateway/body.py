@@ -7,25 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
-from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import UnreadablePostError
 
+from capabilities.body_limits import MAX_DEPTH, body_limit
 from routing_admin.gateway.errors import BadRequestError
 
-MAX_DEPTH = 64
-SMALLEST_LIMIT = 64 * 1024 * 1024
 PARAM_CHARS = 200
-
-
-def body_limit() -> int:
-    """The most bytes a chat request may have: room for two of the largest uploads, at least 64 MiB."""
-    return max(SMALLEST_LIMIT, 3 * int(settings.MAX_UPLOAD_BYTES))
 
 
 def read_object(request: HttpRequest) -> dict[str, Any]:
     """The body as a JSON object. Raises `BadRequestError`: 413 when too large, 415 when packed, else 400."""
-    limit = body_limit()
+    limit = body_limit(request.path)
     too_large = BadRequestError(f"The body is larger than the limit of {limit} bytes.", None, "body_too_large", 413)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise BadRequestError("Send the body without Content-Encoding.", None, "unsupported_encoding", 415)

@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import pybase64
-from django.conf import settings
 
 from artifacts import extract
 from artifacts.actions import store_blocks
@@ -27,6 +26,7 @@ from artifacts.core.errors import ArtifactError, MissingError
 from artifacts.core.filenames import clean_filename
 from artifacts.sniffer import detector
 from capabilities.acts import Actor
+from capabilities.body_limits import upload_limit
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import ActionError
@@ -130,8 +130,8 @@ def decoded(text: str, param: str, start: int = 0) -> bytes:
 
     Raises `BadRequestError`: 400 when it does not decode, 413 when it is too large.
     """
-    if len(text) - start > settings.MAX_UPLOAD_BYTES * 4 // 3 + 4:
-        message = f"The file is larger than the limit of {settings.MAX_UPLOAD_BYTES} bytes."
+    if len(text) - start > upload_limit() * 4 // 3 + 4:
+        message = f"The file is larger than the limit of {upload_limit()} bytes."
         raise BadRequestError(message, param, "file_too_large", 413)
     try:
         return in_pieces(text, start)

@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot, first_service
+from routing_admin.core.planning.model_names import TASK, UnknownModelError, resolve
 from routing_admin.core.planning.plan import is_taken
 from routing_admin.gateway.admission import admitted, endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
-from routing_admin.gateway.naming import TASK, UnknownModelError, resolve
 
 
 @endpoint("GET", "HEAD")

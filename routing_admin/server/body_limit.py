@@ -7,39 +7,19 @@ outside, in the ASGI application; inside, each address then applies its own and 
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from django.conf import settings
+from capabilities.body_limits import received_limit
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[..., Awaitable[None]]
 
-MIB = 1024 * 1024
-AROUND = MIB
-"""Bytes that a form may take around its file."""
-
-SINGLE_FILE = re.compile(r"/(api/v1/artifacts|v1/files)/?")
-JSON_CALLS = re.compile(r"/(api/v1|v1|mcp)(/|$)")
-JSON_BYTES = 64 * MIB
-FILES_AT_ONCE = 10
-"""How many of the largest files a page may send in one request."""
-
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
 """The setting that the limits here grow with."""
-
-
-def limit_of(path: str) -> int:
-    """Bytes a body for that address may have: one file, one JSON request, or several files from a page."""
-    if SINGLE_FILE.fullmatch(path):
-        return int(settings.MAX_UPLOAD_BYTES) + AROUND
-    if JSON_CALLS.match(path):
-        return max(JSON_BYTES, 3 * int(settings.MAX_UPLOAD_BYTES)) + AROUND
-    return FILES_AT_ONCE * int(settings.MAX_UPLOAD_BYTES) + AROUND
 
 
 class _TooLargeError(Exception):
@@ -53,7 +33,7 @@ def limited(app: App) -> App:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        limit, received, started = limit_of(scope["path"]), 0, False
+        limit, received, started = received_limit(scope["path"]), 0, False
 
         async def counted() -> Message:
             nonlocal received

@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import FrameType
+from typing import Any
 
 DRAIN_SECONDS = 30
 """How long requests in flight may take to finish after SIGTERM."""
@@ -28,6 +29,10 @@ class DrainingError(Exception):
 
     status, code, message = 503, DRAINED, DRAINED_MESSAGE
     should_retry, retry_after = True, 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The error as `/api/v1` writes it (CONTRACT §4); nobody's attempt was whole."""
+        return {"error": self.code, "message": self.message, "attempts": []}
 
 
 class Draining:

@@ -13,7 +13,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import RequestFactory, override_settings
 
 from artifacts.storage.uploads import IN_MEMORY, StoringUploadHandler, received_files
-from routing_admin.server.body_limit import AROUND, limit_of, limited
+from capabilities.body_limits import body_limit, received_limit
+from routing_admin.server.body_limit import limited
 
 MIB = 1024 * 1024
 
@@ -53,13 +54,40 @@ async def talk(
     return (sent[0]["status"], body), seen, taken
 
 
+@override_settings(MAX_UPLOAD_BYTES=25 * MIB)
+@pytest.mark.parametrize(
+    ("path", "read", "received"),
+    [
+        ("/api/v1/artifacts", 26, 26),
+        ("/v1/files", 26, 26),
+        ("/v1/files/", 26, 26),
+        ("/api/v1/artifacts/artifact:1/info", 32, 33),
+        ("/api/v1/config/import", 32, 33),
+        ("/v1/chat/completions", 75, 76),
+        ("/mcp", 75, 76),
+        ("/artifacts/", 251, 251),
+        ("/v1x", 251, 251),
+        ("/", 251, 251),
+    ],
+)
+def test_each_address_has_one_limit_for_the_server_and_for_the_call(path: str, read: int, received: int) -> None:
+    """In MiB, with uploads of 25: the server lets a call read a little more, so that it refuses in its own words."""
+    assert (body_limit(path), received_limit(path)) == (read * MIB, received * MIB)
+
+
+@override_settings(MAX_UPLOAD_BYTES=MIB)
+def test_a_chat_request_has_room_however_small_uploads_are() -> None:
+    """At least 64 MiB."""
+    assert body_limit("/v1/chat/completions") == 64 * MIB
+
+
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
     """413 after the limit, however many blocks would follow; no length need be announced."""
     (status, body), seen, taken = await talk("/api/v1/artifacts", [b"x" * MIB] * 50)
     assert status == 413
     assert json.loads(body)["error"] == "too_large"
-    assert seen <= limit_of("/api/v1/artifacts") == MIB + AROUND
+    assert seen <= received_limit("/api/v1/artifacts") == MIB + MIB
     assert taken == 3
 
 

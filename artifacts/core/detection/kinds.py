@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from artifacts.core.detection.extensions import MIME_OF_EXTENSION, MIME_OF_NAME, ODF, OOXML
-from capabilities.core.text_types import is_text_mime as is_text_mime
 from capabilities.core.vocabulary import Kind
+from capabilities.core.vocabulary import is_text_mime as is_text_mime
 
 OCTET_STREAM = "application/octet-stream"
 PLAIN_TEXT = "text/plain"

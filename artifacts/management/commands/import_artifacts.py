@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from artifacts import actions
@@ -16,6 +15,7 @@ from artifacts.core.store import BLOCK
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import Actor
+from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError
 from capabilities.models import Agent
 
@@ -66,10 +66,10 @@ def files_below(directory: Path) -> Iterator[Path]:
 
 def keep(path: Path, owner: str) -> Artifact | None:
     """The new artifact; None when one with this name and these bytes is there already."""
-    if path.stat().st_size > settings.MAX_UPLOAD_BYTES:
-        raise TooLargeError(settings.MAX_UPLOAD_BYTES)
+    if path.stat().st_size > upload_limit():
+        raise TooLargeError(upload_limit())
     with path.open("rb") as file:
-        kept = byte_store().put(iter(lambda: file.read(BLOCK), b""), settings.MAX_UPLOAD_BYTES)
+        kept = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
     known = Artifact.objects.living().filter(sha256=kept.sha256, filename=clean_filename(path.name), owner=owner)
     if known.exists():
         return None

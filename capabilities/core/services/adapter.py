@@ -10,10 +10,9 @@ from typing import Any
 from capabilities.core.message import FilePart
 from capabilities.core.services.agents import AgentDirectory, CanRead, has_the_word
 from capabilities.core.services.registry import LlmServiceRegistry
-from capabilities.core.text_types import is_text_mime
 from capabilities.core.texts.description import attachment_block, content_type_of
 from capabilities.core.texts.friendly import FORMAT_OF
-from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Direction, Kind
+from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Direction, Kind, is_text_mime
 
 DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 

@@ -15,12 +15,12 @@ from typing import Protocol
 from capabilities.core.wire import Failure
 from routing_admin.core.fallback.policy import Verdict
 from routing_admin.core.fallback.table import Effect, Scope
+from routing_admin.core.fallback.waits import LONGEST_NAMED_SECONDS
 
 FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
-LONGEST_SECONDS = 300.0
+LONGEST_COOLDOWN_SECONDS = 300.0
 PAYMENT_SECONDS = 600.0
-LONGEST_NAMED_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,4 +150,4 @@ def _seconds(state: _State, failure: Failure, effect: Effect) -> float:
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1
-    return min(STEP_SECONDS * state.rounds, LONGEST_SECONDS)
+    return min(STEP_SECONDS * state.rounds, LONGEST_COOLDOWN_SECONDS)

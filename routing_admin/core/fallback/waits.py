@@ -11,7 +11,8 @@ from routing_admin.core.fallback.policy import ErrorPreset
 
 SHORT_SECONDS = 5.0
 """The longest named wait that is honoured by waiting."""
-LONGEST_SECONDS = 3600.0
+LONGEST_NAMED_SECONDS = 3600.0
+"""The longest wait that a provider is believed."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
 
@@ -27,7 +28,7 @@ def named_wait(failure: Failure) -> float | None:
     seconds = failure.retry_after
     if seconds is None or not math.isfinite(seconds) or seconds <= 0:
         return None
-    return min(seconds, LONGEST_SECONDS)
+    return min(seconds, LONGEST_NAMED_SECONDS)
 
 
 def is_long(seconds: float, time_left: float) -> bool:

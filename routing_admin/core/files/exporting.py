@@ -12,6 +12,7 @@ from typing import Any
 
 from capabilities.core.providers.environment import key_variable
 from routing_admin.core.configuration.specs import (
+    DEFAULT_ROUTE,
     CandidateSpec,
     Configuration,
     KeyKind,
@@ -25,6 +26,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import key_text, write_provider, write_route
 from routing_admin.core.files.llmservices import write_service
 from routing_admin.core.files.seed_export import OURS_UNSAID, seed_routing, seed_services
+from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import is_taken
 
 GATEWAY = "routing-admin"
@@ -87,9 +89,9 @@ def services_value(configuration: Configuration) -> dict[str, Any]:
 def _pointing_at_us(configuration: Configuration, base: str) -> Configuration:
     """The same task types and services, each answered by this installation under its own name."""
     key = KeySpec(KeyKind.ENV, key_variable(GATEWAY))
-    us = ProviderSpec(GATEWAY, f"{base}/chat/completions", "task:default", key=key)
+    us = ProviderSpec(GATEWAY, f"{base}/chat/completions", task_name(DEFAULT_ROUTE), key=key)
     routes = (
-        RouteSpec(route.task_type, (CandidateSpec(GATEWAY, f"task:{route.task_type}"),), extra=route.extra)
+        RouteSpec(route.task_type, (CandidateSpec(GATEWAY, task_name(route.task_type)),), extra=route.extra)
         for route in configuration.routes
         if is_taken(route)
     )

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of
 from capabilities.core.providers.quirks import check_quirks
+from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, TEMPERATURE
 from capabilities.core.worded import worded
 from routing_admin.core.documents.json_path import child, storable
 from routing_admin.core.documents.problem_sentences import (
@@ -21,13 +22,12 @@ from routing_admin.core.documents.problem_sentences import (
     unreadable_text,
     wrong_type,
 )
-from routing_admin.core.fallback.policy import word_problem
+from routing_admin.core.fallback.policy import ErrorPreset, word_problem
 from routing_admin.core.fallback.table import Action
 
 Check = Callable[[str, Any], Iterator[Problem]]
 
-PROTOCOLS = ("openai", "anthropic", "gemini", "echo")
-PRESETS = ("seed", "resilient", "strict")
+PRESETS = tuple(ErrorPreset)
 ACTIONS = tuple(Action)
 TIMES = ("connect", "firstContent", "between", "total")
 SCHEMES = ("http", "https", "echo")
@@ -112,11 +112,10 @@ def number(least: float, most: float, expected: str, *, whole: bool = False) -> 
     return check
 
 
-LARGEST = 2**31 - 1
-temperature = number(0, 2, worded("a number from 0 to 2"))
-max_tokens = number(1, LARGEST, worded("a whole number of at least 1"), whole=True)
-retries = number(0, 10, worded("a whole number from 0 to 10"), whole=True)
-seconds = number(math.ulp(0.0), 86_400, worded("a number of seconds above 0, at most a day"))
+temperature = number(*TEMPERATURE, worded("a number from 0 to 2"))
+max_tokens = number(*MAX_TOKENS, worded("a whole number of at least 1"), whole=True)
+retries = number(*RETRIES, worded("a whole number from 0 to 10"), whole=True)
+seconds = number(math.ulp(0.0), LONGEST_SECONDS, worded("a number of seconds above 0, at most a day"))
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from capabilities.core.problems import Problem
+from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.environment import overrides
 from capabilities.core.worded import worded
 from routing_admin.core.documents.json_path import child, storable
@@ -33,7 +34,7 @@ PROVIDER_RULES = (
     Rule("endpoint", rule.url, required=True),
     Rule("defaultModel", rule.filled, required=True),
     Rule("displayName", rule.text),
-    Rule("protocol", rule.one_of(rule.PROTOCOLS)),
+    Rule("protocol", rule.one_of(tuple(PROTOCOLS))),
     Rule("enabled", rule.flag),
     Rule("envName", rule.text),
     Rule("quirks", rule.quirks),

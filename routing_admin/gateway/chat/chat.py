@@ -22,12 +22,12 @@ from routing_admin.core.fallback.chain import OK, Attempt, Done, cut_short
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import stream_ended
+from routing_admin.core.planning.model_names import Named, UnknownModelError, resolve, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.databases.router import renew_connections
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.gateway import naming
 from routing_admin.gateway.admission import actor_for, admitted, async_endpoint
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.chat.parsing import parse
@@ -98,7 +98,7 @@ def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
     try:
         state = snapshot.current()
         asked = parse(read_object(request), RowStore(principal.agent).part)
-        recorder.knows(asked_model=asked.model or f"task:{asked.task_type}", stream=asked.stream)
+        recorder.knows(asked_model=asked.model or task_name(asked.task_type or ""), stream=asked.stream)
         named = _named(state, asked.model, asked.task_type)
         planned = plan_request(
             state,
@@ -118,10 +118,10 @@ def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
     return Ready(Dispatch(planned), asked.include_usage)
 
 
-def _named(state: snapshot.Snapshot, model: str, task_type: str | None) -> naming.Named:
+def _named(state: snapshot.Snapshot, model: str, task_type: str | None) -> Named:
     try:
-        return naming.resolve(state.configuration, model, task_type)
-    except naming.UnknownModelError as error:
+        return resolve(state.configuration, model, task_type)
+    except UnknownModelError as error:
         raise GatewayError(404, "model_not_found", str(error), "model") from None
     except NoRouteError as error:
         raise GatewayError(503, "no_route", str(error)) from None

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Tool
+from capabilities.core.ranges import TEMPERATURE
+from routing_admin.core.planning.model_names import LONGEST_NAME
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -31,7 +33,6 @@ OURS = frozenset(
 )
 """Fields that are read here; every other one goes along as it came."""
 CHOICES = ("none", "auto", "required")
-LONGEST_NAME = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
     older = count_in(body, "max_tokens")
     return ChatRequest(
         MessageReader(find).messages(body.get("messages")),
-        number_in(body, "temperature", 0, 2),
+        number_in(body, "temperature", *TEMPERATURE),
         most if most is not None else older,
         number_in(body, "top_p", 0, 1),
         _stop(body.get("stop")),

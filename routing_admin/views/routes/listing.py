@@ -25,6 +25,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import ChainLint, Checked, Finding, lint
+from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
 from routing_admin.dispatch.plan import unusable_of
 from routing_admin.forms.routes import AliasForm
 from routing_admin.queries.routes import find_route
@@ -32,8 +33,6 @@ from routing_admin.views.routes import phrases as words
 
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
-
-CATCH_ALL = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def context(state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
 def targets(configuration: Configuration) -> list[str]:
     """Where an alias can lead: every route and every model service."""
     return [
-        *(f"task:{route.task_type}" for route in configuration.routes),
+        *(task_name(route.task_type) for route in configuration.routes),
         *(service.id for service in configuration.services),
     ]
 
@@ -192,7 +191,7 @@ def alias(request: HttpRequest) -> HttpResponse:
         add_toast(request, _("Alias %(name)s is removed.") % {"name": gone}, made.revision)
         return redirect("routes")
     form = AliasForm(request.POST)
-    if form.is_valid() and not _resolves(form.cleaned_data["target"], snapshot.current().configuration):
+    if form.is_valid() and not is_target(snapshot.current().configuration, form.cleaned_data["target"]):
         form.add_error("target", _("There is no task route and no model service of that name."))
     if not form.is_valid():
         return render(request, "routes/list.html", context(snapshot.current(), form), status=422)
@@ -201,17 +200,6 @@ def alias(request: HttpRequest) -> HttpResponse:
     text = _("%(name)s now leads to %(target)s.")
     add_toast(request, text % {"name": found.name, "target": found.target}, made.revision)
     return redirect("routes")
-
-
-def _resolves(target: str, configuration: Configuration) -> bool:
-    """Whether an alias's target is a route, a service, or a model at a provider."""
-    provider, slash, model = target.partition("/")
-    return (
-        target == "auto"
-        or configuration.route(target.removeprefix("task:")) is not None
-        or configuration.service(target) is not None
-        or bool(slash and model and configuration.provider(provider))
-    )
 
 
 @require_POST

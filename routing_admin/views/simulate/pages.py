@@ -26,6 +26,7 @@ from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
+from routing_admin.core.planning.model_names import task_name
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
@@ -211,7 +212,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     planned = plan_request(state, route, chat_of(panel), language=panel.language or None)
     dispatch = Dispatch(planned)
     recorder = RequestRecorder(request_id_of(request), "page")
-    recorder.knows(asked_model=f"task:{route.task_type}")
+    recorder.knows(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
     with ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
         pass

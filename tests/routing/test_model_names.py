@@ -12,7 +12,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.gateway.naming import UnknownModelError, resolve
+from routing_admin.core.planning.model_names import UnknownModelError, is_target, resolve
 
 PROVIDERS = tuple(ProviderSpec(name, "https://x.example/v1", "m") for name in ("silicon", "a/b"))
 SERVICE = ServiceSpec("vision-model", "Vision", "silicon", "v1", "https://x.example/v1")
@@ -83,3 +83,27 @@ def test_a_task_type_in_the_body_wins_over_the_name():
     """Existing clients must send some model; the task type says what they mean."""
     assert resolve(PLAIN, "gpt-99", "planning").route.task_type == "planning"
     assert resolve(PLAIN, "vision-model", "unheard-of").matched is False
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("task:planning", True),
+        ("planning", True),
+        ("closed", True),
+        ("vision-model", True),
+        ("off", True),
+        ("silicon/deepseek-ai/DeepSeek-V3", True),
+        ("a/b/c", True),
+        ("auto", True),
+        ("task:unheard-of", False),
+        ("gpt-4o", False),
+        ("nobody/x", False),
+        ("silicon/", False),
+        ("*", False),
+        ("", False),
+    ],
+)
+def test_an_alias_may_lead_to_what_is_there_even_while_it_is_disabled(name, is_one):
+    """A route, a service, a provider's model or `auto`; never to another alias or to what nobody configured."""
+    assert is_target(PLAIN, name) is is_one

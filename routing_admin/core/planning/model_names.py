@@ -11,6 +11,9 @@ from routing_admin.core.planning.plan import resolve_route
 TASK = "task:"
 AUTO = "auto"
 CATCH_ALL = "*"
+"""The alias that takes every name nothing else takes."""
+LONGEST_NAME = 300
+"""Characters that the name of a model may have."""
 
 
 class UnknownModelError(LookupError):
@@ -58,6 +61,29 @@ def resolve(configuration: Configuration, model: str, task_type: str | None = No
     return found
 
 
+def is_target(configuration: Configuration, name: str) -> bool:
+    """Whether an alias may lead there: to a route or a service, enabled or not, to a provider's model, or to `auto`."""
+    return (
+        name == AUTO
+        or configuration.route(name.removeprefix(TASK)) is not None
+        or configuration.service(name) is not None
+        or provider_and_model(configuration, name) is not None
+    )
+
+
+def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
+    """`provider/model`, split at the first slash that leaves the name of a provider (decision 7); None where none."""
+    for at, letter in enumerate(name):
+        if letter == "/" and name[at + 1 :] and configuration.provider(name[:at]) is not None:
+            return name[:at], name[at + 1 :]
+    return None
+
+
+def task_name(task_type: str) -> str:
+    """The model name of a task route."""
+    return TASK + task_type
+
+
 def _by_table(configuration: Configuration, name: str) -> Named | None:
     return next((found for row in TABLE if (found := row(configuration, name)) is not None), None)
 
@@ -79,11 +105,8 @@ def _bare_task(configuration: Configuration, name: str) -> Named | None:
 
 
 def _pair(configuration: Configuration, name: str) -> Named | None:
-    """`provider/model`, split at the first slash that leaves the name of a provider (decision 7)."""
-    for at, letter in enumerate(name):
-        if letter == "/" and name[at + 1 :] and configuration.provider(name[:at]) is not None:
-            return _direct(name, name[:at], name[at + 1 :])
-    return None
+    pair = provider_and_model(configuration, name)
+    return _direct(name, *pair) if pair else None
 
 
 def _auto(configuration: Configuration, name: str) -> Named | None:
