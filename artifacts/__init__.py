@@ -1,1 +1,1 @@
-"""What a file is, and how each model would receive it."""
+"""What is this file, and how would each model receive it?"""

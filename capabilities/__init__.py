@@ -1,1 +1,1 @@
-"""Who can read what: providers, model services, agents and the protocols they speak."""
+"""Who can read what? Providers, model services, agents and the protocols they speak."""

@@ -88,9 +88,6 @@ class RouteDirectory(Protocol):
     def exists(self, task_type: str) -> bool:
         """Whether that task type has a route."""
 
-    def first_service(self, task_type: str) -> str | None:
-        """Id of the service an agent of that route begins with: its first ready candidate."""
-
     def task_types(self) -> tuple[str, ...]:
         """Every task type that has a route, in order."""
 

@@ -1,1 +1,1 @@
-"""Where a task goes: the project package, task routes, data plane, configuration and history."""
+"""Where does a task go? The project package: task routes, data plane, configuration and history."""

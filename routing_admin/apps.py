@@ -10,6 +10,6 @@ class RoutingAdminConfig(AppConfig):
 
     def ready(self) -> None:
         """Connects what `capabilities` and `artifacts` ask upward for (ARCHITECTURE, ports)."""
-        from routing_admin.ports import connect
+        from routing_admin.wiring import connect
 
         connect()

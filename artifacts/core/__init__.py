@@ -1,1 +1,1 @@
-"""What a file is and how each model would receive it: values and rules in plain Python."""
+"""What is a file, and how would each model receive it? Values and rules in plain Python."""

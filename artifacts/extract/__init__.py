@@ -1,4 +1,4 @@
-"""Text, other forms and facts out of hostile files, decoded in a separate short-lived process (DECISIONS: documents).
+"""What do hostile files hold? Text, other forms and facts, decoded in a short-lived process (DECISIONS: documents).
 
 The web process hands an open file to `python -m artifacts.extract`, which has limits on memory, processor time and
 output, no network, no secrets in its environment and no Django. Whatever happens there (a bomb, a crash, a time-out)

@@ -1,1 +1,1 @@
-"""Commands of this app."""
+"""What can be done with artifacts from a shell? The commands of this app."""

@@ -1,1 +1,1 @@
-"""The pages of this app; each view is four moves: find, form, action, render."""
+"""What do people see of artifacts? Each view is four moves: find, form, action, render."""

@@ -1,1 +1,1 @@
-"""Data: what known models read and write, for `core/providers/catalogue.py`. How it is made: `build.py`."""
+"""What do known models read and write? Data for `core/providers/catalogue.py`; how it is made: `build.py`."""

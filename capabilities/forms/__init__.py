@@ -1,1 +1,1 @@
-"""What people type on the pages of this app, checked before an action is called."""
+"""What do people type on the pages of this app? Checked here, before an action is called."""

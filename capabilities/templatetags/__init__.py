@@ -1,1 +1,1 @@
-"""The pages' parts as template tags, usable from every app."""
+"""Of which parts are pages made? Template tags, usable from every app."""

@@ -1,1 +1,1 @@
-"""The pages of this app: each view finds, fills a form, acts, renders."""
+"""What do people see of providers, services and agents? Each view finds, fills a form, acts, renders."""

@@ -1,4 +1,4 @@
-"""Every way to change routes, aliases, languages and the installation, to import, restore and undo.
+"""How are routes, aliases, languages and the installation changed? Imports, restore and undo come through here, too.
 
 What they return has `revision`, as in `capabilities.actions`.
 """

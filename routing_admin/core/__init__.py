@@ -1,1 +1,1 @@
-"""Where a task goes: configuration, fallback flow and languages in plain Python."""
+"""Where does a task go? Configuration, fallback and languages in plain Python."""

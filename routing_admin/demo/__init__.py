@@ -1,1 +1,1 @@
-"""The demo that an empty database starts with (CONTRACT §7): every page shows something, and no key is needed."""
+"""What stands in a new installation? A demo (CONTRACT §7): every page shows something, and no key is needed."""

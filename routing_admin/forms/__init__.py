@@ -1,1 +1,1 @@
-"""What people type into the pages of this package, checked field by field; nothing is written here."""
+"""What do people type on the pages of this package? Checked field by field; nothing is written here."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from django.urls import path
 
 from routing_admin.gateway import files, models
-from routing_admin.gateway.chat import chat
+from routing_admin.gateway.chat.completions import completions
 from routing_admin.gateway.unknown_urls import BELOW_V1, ELSEWHERE, REST
 
 app_name = "gateway"
 urlpatterns = [
-    path("v1/chat/completions", chat.completions, name="chat"),
+    path("v1/chat/completions", completions, name="chat"),
     path("v1/files", files.files, name="files"),
     path("v1/files/<str:ref>", files.file, name="file"),
     path("v1/files/<str:ref>/content", files.content, name="file_content"),

@@ -1,1 +1,1 @@
-"""Commands of the project."""
+"""What can be done from a shell? The commands of the project."""

@@ -1,4 +1,4 @@
-"""The rows of the project package: routes, history, request log, installation."""
+"""Which rows does this package keep? Routes, history, request log, installation."""
 
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, Language

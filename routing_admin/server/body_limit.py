@@ -22,7 +22,7 @@ SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
 """The setting that the limits here grow with."""
 
 
-class _TooLargeError(Exception):
+class _BodyTooLargeError(Exception):
     """More was received than the address takes."""
 
 
@@ -40,7 +40,7 @@ def limited(app: App) -> App:
             message = await receive()
             received += len(message.get("body", b""))
             if received > limit:
-                raise _TooLargeError
+                raise _BodyTooLargeError
             return message
 
         async def watched(message: Message) -> None:
@@ -50,9 +50,9 @@ def limited(app: App) -> App:
 
         try:
             if announced(scope) > limit:
-                raise _TooLargeError
+                raise _BodyTooLargeError
             await app(scope, counted, watched)
-        except _TooLargeError:
+        except _BodyTooLargeError:
             if not started:
                 await refuse(scope["path"], limit, send)
 

@@ -1,4 +1,4 @@
-"""Outgoing HTTP: the only place that imports httpx. Calls and streams in, answers, failures and events out."""
+"""How is a provider called? The only place that imports httpx: calls and streams out, answers and failures back."""
 
 from routing_admin.upstream.calls import Upstream, configured_upstream, run_sync
 from routing_admin.upstream.streams import Stream

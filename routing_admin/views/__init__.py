@@ -1,1 +1,1 @@
-"""The pages of the project package; each view is four moves: find, form, action, render."""
+"""What do people see? One folder per family of pages; each view is four moves: find, form, action, render."""

@@ -18,7 +18,7 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.transport import NetworkTransport
-from routing_admin.gateway.chat.chat import ChatStream
+from routing_admin.gateway.chat.completions import ChatStream
 from routing_admin.gateway.chat.rendering import Chunks
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate
 from routing_admin.core.fallback.errors import UpstreamRefused
-from routing_admin.core.fallback.memory import REMEMBERED_SECONDS, Memory, Refusal
+from routing_admin.core.fallback.memory import REMEMBERED_SECONDS, Memory, ParameterRefusal
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from tests.routing.scripted_runs import Clock, FakeUpstream, Stage, chain
 
@@ -20,7 +20,7 @@ def test_a_refusal_is_known_for_its_model_alone_and_for_an_hour() -> None:
     """Another model of the same provider is asked in full, and after the hour the same one, too."""
     memory = Memory(clock := Clock())
     memory.refuse("a", "m", "temperature")
-    assert memory.refusals("a", "m") == (Refusal("temperature", None, clock() + REMEMBERED_SECONDS),)
+    assert memory.refusals("a", "m") == (ParameterRefusal("temperature", None, clock() + REMEMBERED_SECONDS),)
     assert memory.refusals("a", "other") == memory.refusals("b", "m") == ()
     clock.sleep(REMEMBERED_SECONDS)
     assert memory.refusals("a", "m") == ()

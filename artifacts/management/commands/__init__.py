@@ -1,1 +1,1 @@
-"""Commands of this app."""
+"""What does each command do? One module per command; `--help` says it."""

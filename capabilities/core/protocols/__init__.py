@@ -1,4 +1,4 @@
-"""What the bytes look like: one folder per vendor's protocol, independent of one another."""
+"""What do the bytes look like? One folder per vendor's protocol, independent of one another."""
 
 from __future__ import annotations
 

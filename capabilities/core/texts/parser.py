@@ -75,11 +75,11 @@ Found = tuple[ParsedDescription, int]
 def _at(lines: Sequence[str], position: int) -> Found | None:
     for opening, language, read in READERS:
         if lines[position].startswith(opening):
-            return read(_Cursor(lines, position), language, LANGUAGES[language])
+            return read(_LineReader(lines, position), language, LANGUAGES[language])
     return None
 
 
-class _Cursor:
+class _LineReader:
     """A place in a list of lines; `take` and `after` go on only when the line is the one wanted."""
 
     def __init__(self, lines: Sequence[str], position: int) -> None:
@@ -103,7 +103,7 @@ class _Cursor:
         return None if value is None else read_back(value)
 
 
-def _read_attachment(at: _Cursor, language: str, say: Phrases) -> Found | None:
+def _read_attachment(at: _LineReader, language: str, say: Phrases) -> Found | None:
     if not at.take(say.received):
         return None
     noun = at.after(say.type)
@@ -134,7 +134,7 @@ def _read_attachment(at: _Cursor, language: str, say: Phrases) -> Found | None:
     ), at.position
 
 
-def _read_unreadable(at: _Cursor, language: str, say: Phrases) -> Found | None:
+def _read_unreadable(at: _LineReader, language: str, say: Phrases) -> Found | None:
     first = at.after(say.unreadable, ")")
     type_name = at.name(say.type)
     size = at.after(say.short_size)
@@ -151,7 +151,7 @@ def _read_unreadable(at: _Cursor, language: str, say: Phrases) -> Found | None:
     ), at.position
 
 
-def _read_failed(at: _Cursor, language: str, say: Phrases) -> Found | None:
+def _read_failed(at: _LineReader, language: str, say: Phrases) -> Found | None:
     name = at.name(say.failed, "]")
     if name is None or not at.take(say.error) or not at.take(say.check):
         return None
@@ -169,7 +169,7 @@ def _truncated_pattern(language: str) -> re.Pattern[str]:
     return re.compile(f"{head}(?:{tail})?(?:({call})(?:{of})?|{whole})?")
 
 
-def _read_truncated(at: _Cursor, language: str, _: Phrases) -> Found | None:
+def _read_truncated(at: _LineReader, language: str, _: Phrases) -> Found | None:
     line = at.after("", "]")
     match = _truncated_pattern(language).fullmatch(line) if line else None
     if match is None:
@@ -188,7 +188,7 @@ def _read_truncated(at: _Cursor, language: str, _: Phrases) -> Found | None:
     ), at.position
 
 
-def _read_lead(at: _Cursor, language: str, say: Phrases) -> Found | None:
+def _read_lead(at: _LineReader, language: str, say: Phrases) -> Found | None:
     name = at.name(say.lead, "):")
     return None if name is None else (ParsedDescription("lead", language, filename=name), at.position)
 

@@ -1,4 +1,4 @@
-"""The configuration as rows: reading all of them into one value, and making the rows say what a value says.
+"""How is the configuration written in rows? All of them read into one value; rows made to say what a value says.
 
 Together with `core/configuration/as_json.py`: rows and JSON are two forms of one value.
 """

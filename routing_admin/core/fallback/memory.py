@@ -11,7 +11,7 @@ REMEMBERED_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ParameterRefusal:
     """A parameter that a model did not take: sent as `sent_as` since, None where it is left out.
 
     `until` is seconds of the memory's clock.
@@ -30,10 +30,10 @@ class Memory:
     """
 
     clock: Callable[[], float]
-    _known: dict[tuple[str, str], tuple[Refusal, ...]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], tuple[ParameterRefusal, ...]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def refusals(self, provider: str, model: str) -> tuple[Refusal, ...]:
+    def refusals(self, provider: str, model: str) -> tuple[ParameterRefusal, ...]:
         """What the model is known not to take now, the latest last."""
         known = self._known.get((provider, model), ())
         if not known:
@@ -45,7 +45,7 @@ class Memory:
         """Remember that the model did not take this parameter; the name it is sent under now counts as taken."""
         with self._lock:
             kept = [each for each in self.refusals(provider, model) if each.param not in (param, sent_as)]
-            learnt = Refusal(param, sent_as, self.clock() + REMEMBERED_SECONDS)
+            learnt = ParameterRefusal(param, sent_as, self.clock() + REMEMBERED_SECONDS)
             self._known[provider, model] = (*kept, learnt)
 
     def forget(self, provider: str, model: str, *params: str) -> None:

@@ -1,4 +1,4 @@
-"""Django's SQLite, whose statements wait for another writer only as long as whoever runs them may (`base.py`).
+"""How long does a statement wait for another writer? Django's SQLite, told so by whoever runs it (`base.py`).
 
 Pages and commands wait as the settings say; the data plane says less, and says so for everything it calls.
 """
@@ -35,7 +35,7 @@ def wait_seconds(usual: float) -> float:
     return usual if most is None else min(usual, most)
 
 
-class _Line:
+class _LastTimeout:
     """When somebody last waited in vain, by the monotonic clock."""
 
     in_vain = float("-inf")
@@ -48,12 +48,12 @@ def in_line(work: Callable[[], T]) -> Callable[[], T]:
     def run() -> T:
         if most is None:
             return work()
-        waited = time.monotonic() - asked if _Line.in_vain > asked else 0.0
+        waited = time.monotonic() - asked if _LastTimeout.in_vain > asked else 0.0
         with waiting_at_most(max(0.0, most - waited)):
             try:
                 return work()
             except OperationalError:
-                _Line.in_vain = time.monotonic()
+                _LastTimeout.in_vain = time.monotonic()
                 raise
 
     return run

@@ -15,7 +15,7 @@ from django.core.exceptions import DisallowedHost, RequestAborted
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.http import HttpResponse, HttpResponseBase
 
-from routing_admin.gateway.chat import chat
+from routing_admin.gateway.chat.completions import completions
 from routing_admin.gateway.errors import GatewayError, response_of
 from routing_admin.server.request_id import request_id_of
 
@@ -64,7 +64,7 @@ async def answer(request: LeanRequest) -> HttpResponseBase:
     except DisallowedHost:
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
         return response_of(GatewayError(400, "host_not_allowed", message), request_id_of(request))
-    return await chat.completions(request)
+    return await completions(request)
 
 
 async def _first_of(tasks: Sequence[asyncio.Task[None]]) -> None:

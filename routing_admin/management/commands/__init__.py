@@ -1,1 +1,1 @@
-"""python manage.py …"""
+"""What does each command do? One module per command; `--help` says it."""

@@ -1,1 +1,1 @@
-"""Well-known hosts, by where they are; `presets.py` puts them together."""
+"""Which hosts are well known, and what is known of each? By where they are; `presets.py` puts them together."""

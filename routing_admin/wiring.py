@@ -13,7 +13,6 @@ from capabilities.ports import Link, RefusedParameter, ports
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
-from routing_admin.configuration.snapshot import first_service
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 from routing_admin.dispatch.dial import Dialler
 from routing_admin.dispatch.receivers import SnapshotServices
@@ -26,12 +25,6 @@ class SnapshotRoutes:
     def exists(self, task_type: str) -> bool:
         """Whether that task type has a route."""
         return snapshot.current().configuration.route(task_type) is not None
-
-    def first_service(self, task_type: str) -> str | None:
-        """Id of the service an agent of that route begins with."""
-        state = snapshot.current()
-        service = first_service(state.configuration, state.keys, task_type)
-        return service.id if service else None
 
     def task_types(self) -> tuple[str, ...]:
         """Every task type that has a route, in order."""
@@ -60,7 +53,7 @@ class SnapshotRoutes:
         return snapshot.current().configuration.default_language or "en"
 
 
-class Refusals:
+class RememberedRefusals:
     """What this process remembers of models' refusals; see `capabilities.ports.Refusals`."""
 
     def of(self, provider: str, model: str) -> Sequence[RefusedParameter]:
@@ -82,4 +75,4 @@ def connect() -> None:
     ports.routes = SnapshotRoutes()
     ports.installed = SnapshotServices()
     ports.dial = Dialler()
-    ports.refusals = Refusals()
+    ports.refusals = RememberedRefusals()
