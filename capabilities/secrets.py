@@ -10,11 +10,20 @@ from urllib.parse import urlsplit
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
+from capabilities.core.worded import worded
 from capabilities.models import StoredKey
 
 
 class KeyUnreadableError(Exception):
-    """A stored key cannot be opened: another encryption key, or another origin than the one it was given for."""
+    """A stored key cannot be opened: `reason` says whether by its encryption or its address."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+OTHER_ENCRYPTION = worded("the stored key was encrypted with another key; enter it again")
+OTHER_ADDRESS = worded("the stored key was given for another address; enter it again")
 
 
 def origin_of(endpoint: str) -> str:
@@ -55,9 +64,9 @@ def open_key(stored: StoredKey, endpoint: str) -> str:
     try:
         inside = json.loads(cipher().decrypt(stored.ciphertext.encode()))
     except InvalidToken as problem:
-        raise KeyUnreadableError("the stored key was encrypted with another key; enter it again") from problem
+        raise KeyUnreadableError(OTHER_ENCRYPTION) from problem
     if inside["origin"] != origin_of(endpoint):
-        raise KeyUnreadableError("the stored key was given for another address; enter it again")
+        raise KeyUnreadableError(OTHER_ADDRESS)
     return str(inside["key"])
 
 

@@ -1,10 +1,8 @@
-"""What cores say, in the reader's language: sentences that kept their facts, and logged ones that are read again."""
+"""What cores say, in the reader's language: their sentences know their facts."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable
 
 from django.utils.translation import gettext, pgettext
 
@@ -42,27 +40,3 @@ def translate_refusal(refusal: ActionError) -> str:
     if isinstance(refusal, InvalidError):
         return " ".join(translate_sentence(problem.message) for problem in refusal.problems)
     return translate_sentence(refusal.args[0]) if refusal.args and isinstance(refusal.args[0], str) else str(refusal)
-
-
-def read_again(text: str, templates: Iterable[str]) -> Worded | None:
-    """The sentence that was logged as `text`, its facts read out of it; None when none of the templates says that."""
-    for template in templates:
-        match = _pattern(template).fullmatch(text)
-        if match:
-            facts: Mapping[str, str] = match.groupdict()
-            return Worded(template, {name: read_again(fact, templates) or fact for name, fact in facts.items()})
-    return None
-
-
-@cache
-def _pattern(template: str) -> re.Pattern[str]:
-    parts = re.split(r"%\((\w+)\)s", template)
-    seen: set[str] = set()
-    pieces = []
-    for place, part in enumerate(parts):
-        if place % 2 == 0:
-            pieces.append(re.escape(part))
-        else:
-            pieces.append(f"(?P={part})" if part in seen else f"(?P<{part}>.+)")
-            seen.add(part)
-    return re.compile("".join(pieces), re.DOTALL)

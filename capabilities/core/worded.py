@@ -1,14 +1,15 @@
 """Sentences that cores say: English text that still knows its template and its facts, so that a page can translate it.
 
 A core writes `worded("%(path)s is missing.", path=path)` and hands on a `str` like any other; commands, logs and the
-API show it as it is. Pages ask `capabilities.sentences.translate_sentence` for it in the reader's language.
+API show it as it is. Pages ask `capabilities.translated` for it in the reader's language. What keeps a sentence keeps
+`data_of` it, code and facts, and nothing ever reads English back (docs/decisions/0007).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 Fact = str | int | tuple[str, ...]
 """What stands in a sentence; a tuple is a list of words, and a fact may be a sentence itself."""
@@ -23,8 +24,12 @@ class Worded(str):  # a str subclass cannot have slots of its own
     def __new__(cls, template: str, facts: Mapping[str, Fact] | None = None) -> Self:
         """The template with its facts filled in; without facts it is the text itself."""
         made = super().__new__(cls, template % _english(facts) if facts else template)
-        made.template, made.facts = template, dict(facts or {})
+        made.template, made.facts = str(template), dict(facts or {})
         return made
+
+    def changed(self, change: Callable[[str], str]) -> Worded:
+        """The same sentence with every text among its facts changed, those of sentences inside it too."""
+        return Worded(self.template, {name: _changed(fact, change) for name, fact in self.facts.items()})
 
 
 def worded(template: str, **facts: Fact) -> Worded:
@@ -32,6 +37,45 @@ def worded(template: str, **facts: Fact) -> Worded:
     return Worded(template, facts)
 
 
+def data_of(text: str) -> Any:
+    """What is kept of a text, as JSON: of a sentence of ours its code and facts, of other words the words themselves.
+
+    The code of a sentence is its template.
+    """
+    if not isinstance(text, Worded):
+        return str(text)
+    return {"code": text.template, "facts": {name: _fact_data(fact) for name, fact in text.facts.items()}}
+
+
+def text_of(data: Any) -> str:
+    """The text that `data_of` kept."""
+    if not isinstance(data, Mapping):
+        return str(data)
+    return Worded(data["code"], {name: _fact_of(fact) for name, fact in data["facts"].items()})
+
+
 def _english(facts: Mapping[str, Fact]) -> Mapping[str, str | int]:
     said = {name: ", ".join(fact) if isinstance(fact, tuple) else fact for name, fact in facts.items()}
     return MappingProxyType(said)
+
+
+def _changed(fact: Fact, change: Callable[[str], str]) -> Fact:
+    if isinstance(fact, tuple):
+        return tuple(_changed_word(word, change) for word in fact)
+    return _changed_word(fact, change) if isinstance(fact, str) else fact
+
+
+def _changed_word(word: str, change: Callable[[str], str]) -> str:
+    return word.changed(change) if isinstance(word, Worded) else change(word)
+
+
+def _fact_data(fact: Fact) -> Any:
+    if isinstance(fact, tuple):
+        return [data_of(word) for word in fact]
+    return data_of(fact) if isinstance(fact, str) else fact
+
+
+def _fact_of(data: Any) -> Fact:
+    if isinstance(data, list):
+        return tuple(text_of(word) for word in data)
+    return data if isinstance(data, int) else text_of(data)

@@ -16,6 +16,7 @@ from capabilities.api.schemas import AttachmentIn
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.wire import Answer
+from capabilities.core.worded import text_of
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
 from routing_admin.core.fallback.chain import Done
@@ -29,6 +30,7 @@ from routing_admin.dispatch.send import Dispatch, surroundings
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
+from routing_admin.request_log.sentences import logged_text
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.request_id import request_id_of
 
@@ -160,7 +162,7 @@ def timeline(found: LoggedRequest) -> dict[str, Any]:
         "stream": row.stream,
         "outcome": row.outcome,
         "status": row.status,
-        "error": row.error or None,
+        "error": logged_text(row) or None,
         "answeredBy": {"provider": row.provider, "model": row.model} if row.provider else None,
         "durationMs": round(row.duration_ms, 1),
         "firstContentMs": row.first_content_ms,
@@ -177,12 +179,12 @@ def _attempt(row: AttemptLog) -> dict[str, Any]:
         "model": row.model,
         "outcome": row.outcome,
         "statusCode": row.status,
-        "error": row.error or None,
+        "error": logged_text(row) or None,
         "retryAttempts": row.retry_attempts,
         "startedMs": round(row.started_ms, 1),
         "durationMs": round(row.duration_ms, 1),
         "firstContentMs": row.first_content_ms,
         "tries": row.tries,
-        "deliveries": row.deliveries,
+        "deliveries": [{**each, "sentence": text_of(each.get("sentence", ""))} for each in row.deliveries],
         "droppedParams": row.dropped_params,
     }

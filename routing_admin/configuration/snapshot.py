@@ -20,7 +20,7 @@ from capabilities.core.providers.environment import overrides, read
 from capabilities.core.providers.origins import OriginPolicy, policy_of, refusal
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.vocabulary import TEXT_ONLY
-from capabilities.core.worded import Worded, worded
+from capabilities.core.worded import worded
 from capabilities.models import Agent, StoredKey
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.configuration import rows
@@ -38,14 +38,8 @@ ALLOWED_VARIABLES = ("LLM_API_KEY",)
 KEY_UNSET = worded("%(name)s has no key: set %(variable)s in the environment, or store a key.")
 NO_KEY_ANYWHERE = worded("%(name)s has no key: store a key.")
 KEY_GONE = worded("%(name)s has no key: enter it again.")
-KEY_SENTENCES = (
-    KEY_UNSET,
-    NO_KEY_ANYWHERE,
-    KEY_GONE,
-    worded("%(name)s: the stored key was encrypted with another key; enter it again."),
-    worded("%(name)s: the stored key was given for another address; enter it again."),
-)
-"""Why a provider has no key, as templates; a log holds them with their facts filled in."""
+KEY_UNREADABLE = worded("%(name)s: %(reason)s.")
+"""Why a provider has no key, as templates."""
 
 
 class KeyFrom(StrEnum):
@@ -164,7 +158,7 @@ def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str
     try:
         value = open_key(row, provider.endpoint)
     except KeyUnreadableError as problem:
-        return KeyState(KeyFrom.MISSING, reason=Worded(f"%(name)s: {problem}.", {"name": provider.name}))
+        return KeyState(KeyFrom.MISSING, reason=worded(KEY_UNREADABLE, name=provider.name, reason=problem.reason))
     return KeyState(KeyFrom.STORED, value, "", row.last_four, refused)
 
 

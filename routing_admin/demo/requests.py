@@ -16,6 +16,7 @@ from capabilities.acts import Actor
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Answer, Failure, Fault
+from capabilities.core.worded import worded
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.cooldown import LocalCooldowns
@@ -33,6 +34,7 @@ from routing_admin.request_log.recorder import RequestRecorder
 
 TASK_TYPE, AGENT, DOWN = "design", "text-agent", "echo-vision"
 QUESTION = "Which colours does this picture have?"
+SWITCHED_OFF = worded("%(model)s was switched off for this example, so that the last candidate's form shows.")
 SIDE = 16
 
 
@@ -45,8 +47,7 @@ class OneDown(NetworkTransport):
     async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
         """That model's failure, or whatever the others say."""
         if to.target.model == self.model:
-            sentence = f"{self.model} was switched off for this example, so that the last candidate's form shows."
-            return Failure(Fault.HTTP_503, sentence, 503, "unavailable")
+            return Failure(Fault.HTTP_503, worded(SWITCHED_OFF, model=self.model), 503, "unavailable")
         return await NetworkTransport.call(self, prepared, to, timeouts, proxy)
 
 

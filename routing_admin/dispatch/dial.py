@@ -15,6 +15,7 @@ from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.openai import replies
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
+from capabilities.core.worded import worded
 from capabilities.errors import NotFoundError
 from capabilities.ports import Dialled
 from routing_admin.configuration import snapshot
@@ -24,7 +25,6 @@ from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.files.endpoints import base_of
 from routing_admin.dispatch.receivers import receiver_at
 from routing_admin.dispatch.transport import NetworkTransport
-from routing_admin.request_log.logged_sentences import recognised
 from routing_admin.upstream import configured_upstream, run_sync
 
 QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
@@ -47,17 +47,21 @@ class ModelList:
         try:
             value = json.loads(body) if status == 200 else None
         except ValueError:
-            return Failure(Fault.BAD_JSON, "the list of models is not JSON", status)
+            return Failure(Fault.BAD_JSON, worded("the list of models is not JSON"), status)
         if value is None:
             failed = replies.decode(status, headers, body)
-            return failed if isinstance(failed, Failure) else Failure(Fault.BAD_SHAPE, "no list of models", status)
+            return failed if isinstance(failed, Failure) else _no_list(worded("no list of models"), status)
         found = [_id(each) for each in _entries(value)]
         ids = [each for each in found if each]
-        return Answer(json.dumps(ids)) if ids else Failure(Fault.BAD_SHAPE, "the list of models is empty", status)
+        return Answer(json.dumps(ids)) if ids else _no_list(worded("the list of models is empty"), status)
 
     def decoder(self) -> StreamDecoder:
         """There is none: a list is never streamed."""
         raise TypeError("a list of models is not streamed")
+
+
+def _no_list(why: str, status: int) -> Failure:
+    return Failure(Fault.BAD_SHAPE, why, status)
 
 
 def _entries(value: Any) -> list[Any]:
@@ -124,7 +128,7 @@ def dialled(outcome: Answer | Failure, began: float, models: tuple[str, ...] = (
     """The outcome for a page; `began` by the monotonic clock."""
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
-        return Dialled(took, outcome.fault.value, outcome.status, recognised(outcome.message))
+        return Dialled(took, outcome.fault.value, outcome.status, outcome.message)
     return Dialled(took, status=200, models=models, text=outcome.text)
 
 

@@ -1,6 +1,7 @@
 """The request log: one row per request, one per candidate reached. It holds names and ids, never keys or bytes.
 
-Words stand in it only while the installation records bodies (recording.py).
+Why something failed stands in `sentence`, as `capabilities.core.worded.data_of` keeps it; `error` is the English text
+that earlier versions wrote instead. A caller's words stand in the log only while the installation records bodies.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class RequestLog(models.Model):
     outcome = models.CharField(max_length=40)
     status = models.PositiveIntegerField(null=True)
     error = models.TextField(blank=True)
+    sentence = models.JSONField(null=True)
     provider = models.CharField(max_length=120, blank=True)
     model = models.CharField(max_length=200, blank=True)
     chain = models.JSONField(default=list)
@@ -64,6 +66,7 @@ class AttemptLog(models.Model):
     outcome = models.CharField(max_length=40)
     status = models.PositiveIntegerField(null=True)
     error = models.TextField(blank=True)
+    sentence = models.JSONField(null=True)
     retry_attempts = models.PositiveIntegerField(default=0)
     started_ms = models.FloatField(default=0)
     duration_ms = models.FloatField(default=0)

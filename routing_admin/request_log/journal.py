@@ -18,7 +18,9 @@ from typing import Any
 from django.db import connections, transaction
 
 from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Usage
+from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog
@@ -29,7 +31,8 @@ QUEUE = 10_000
 """Entries that may wait; further ones are dropped and counted."""
 BATCH = 200
 PAUSE_SECONDS = 0.1
-ERROR_CHARS = 2048
+ERROR_BYTES = 2048
+"""The most that is kept of why something failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ def entry_of(
         "stream": seen.stream,
         "outcome": seen.outcome[:40],
         "status": seen.status,
-        "error": seen.error[:ERROR_CHARS],
+        "sentence": _kept(seen.error),
         "provider": answered.provider[:120] if answered else "",
         "model": answered.model[:200] if answered else "",
         "chain": [chip_of(attempt) for attempt in attempts],
@@ -192,7 +195,7 @@ def _attempt(seen: RequestFacts, at: int, attempt: Attempt, prepared: Prepared |
         "model": attempt.model[:200],
         "outcome": attempt.outcome[:40],
         "status": 200 if attempt.outcome == OK else attempt.status_code,
-        "error": (attempt.error or "")[:ERROR_CHARS],
+        "sentence": _kept(attempt.error),
         "retry_attempts": attempt.retry_attempts,
         "started_ms": attempt.started_ms,
         "duration_ms": attempt.duration_ms,
@@ -211,6 +214,11 @@ def _attempt(seen: RequestFacts, at: int, attempt: Attempt, prepared: Prepared |
     }
 
 
+def _kept(text: str | None) -> Any:
+    """Why something failed, as its column keeps it; None where it did not."""
+    return data_of(brief(text, limit=ERROR_BYTES)) if text else None
+
+
 def deliveries_of(prepared: Prepared) -> list[dict[str, Any]]:
     """How each file of a request went to one candidate: which file, as what, and why; nothing of its content."""
     return [
@@ -225,7 +233,7 @@ def deliveries_of(prepared: Prepared) -> list[dict[str, Any]]:
             "outcome": each.delivery.outcome.value,
             "shown": each.delivery.shown.value,
             "reason": each.delivery.reason.code.value,
-            "sentence": each.delivery.reason.sentence(),
+            "sentence": data_of(each.delivery.reason.sentence()),
         }
         for each in prepared.deliveries
     ]

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest
-from capabilities.core.providers.redaction import redact
 from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import Attempt, Plan
 from routing_admin.databases.away import UNAVAILABLE, is_away
@@ -65,7 +64,6 @@ class RequestRecorder:
         if self._ended:
             return
         self._ended = True
-        facts = {**facts, "error": redact(facts.get("error", ""))}
         if self._words is not None:
             facts["body"] = body_of(self._words, answer)
         self.knows(duration_ms=self.elapsed_ms(), **facts)

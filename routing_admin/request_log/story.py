@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from django.utils.functional import Promise
@@ -14,13 +12,12 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from artifacts.views.words import KINDS
 from capabilities.core.delivery.decision import DeliveryForm
-from capabilities.core.delivery.reasons import SENTENCES, ReasonCode
 from capabilities.core.wire import Fault
 from capabilities.templatetags.drawing import Bar, Track
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.fault_phrases import MEANINGS
-from routing_admin.request_log.logged_sentences import LoggedSentence, said
+from routing_admin.request_log.sentences import RenderedSentence, render_logged, render_reason
 
 Text = str | Promise
 
@@ -68,7 +65,7 @@ class File:
     name: str
     kind: str
     badge: str
-    reason: str
+    reason: RenderedSentence
     artifact: str
 
     @property
@@ -88,7 +85,7 @@ class Step:
     meaning: str
     tries: int
     files: tuple[File, ...]
-    error: LoggedSentence
+    error: RenderedSentence
 
     @property
     def badges(self) -> tuple[str, ...]:
@@ -122,7 +119,7 @@ def _step(row: AttemptLog) -> Step:
     tone = "ok" if good else "" if quiet else tone_of(code)
     called = len(row.tries) or (0 if quiet else row.retry_attempts + 1)
     files = tuple(_file(each) for each in row.deliveries)
-    return Step(row, row.model or row.provider, code, tone, meaning(row.outcome), called, files, said(row.error))
+    return Step(row, row.model or row.provider, code, tone, meaning(row.outcome), called, files, render_logged(row))
 
 
 def tone_of(code: str) -> str:
@@ -143,24 +140,8 @@ def _file(said: Mapping[str, Any]) -> File:
         name=said.get("filename") or said.get("artifactId") or "",
         kind=said.get("kind", ""),
         badge=SHOWN_BADGES.get(said.get("shown", ""), NOT_SENT),
-        reason=translated(said.get("reason", ""), said.get("sentence", "")),
+        reason=render_reason(said.get("sentence", "")),
         artifact=said.get("artifactId") or "",
-    )
-
-
-def translated(code: str, sentence: str) -> str:
-    """A logged reason in the reader's language: its facts are read out of the English sentence again."""
-    if code not in set(ReasonCode):
-        return sentence
-    match = _pattern(ReasonCode(code)).fullmatch(sentence)
-    return _(SENTENCES[ReasonCode(code)]) % match.groupdict() if match else sentence
-
-
-@cache
-def _pattern(code: ReasonCode) -> re.Pattern[str]:
-    parts = re.split(r"%\((\w+)\)s", SENTENCES[code])
-    return re.compile(
-        "".join(f"(?P<{part}>.*)" if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.DOTALL
     )
 
 
@@ -173,7 +154,8 @@ def story(row: RequestLog, walked: Sequence[Step]) -> Story:
     if row.outcome == CANCELLED:
         return Story(_("The caller went away before the answer was whole"), why, "")
     if not walked:
-        return Story(_("The request was refused before any model was asked"), (row.error,) if row.error else (), "bad")
+        told = str(render_logged(row))
+        return Story(_("The request was refused before any model was asked"), (told,) if told else (), "bad")
     names = {"task": row.task_type or _("the request"), "name": walked[-1].name, "count": len(walked)}
     if row.first_content_ms is not None:
         return Story(_("The answer of %(name)s to %(task)s broke off") % names, why, "bad")
@@ -215,7 +197,7 @@ def _why(step: Step) -> str:
 def _loss(walked: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
     return tuple(
         _("%(file)s became a description for %(name)s: %(reason)s")
-        % {"file": each.name or _lost(each), "name": walked[-1].name, "reason": each.reason}
+        % {"file": each.name or _lost(each), "name": walked[-1].name, "reason": str(each.reason)}
         for each in lost[:3]
     )
 

@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from types import FrameType
 from typing import Any
 
+from capabilities.core.worded import worded
+
 DRAIN_SECONDS = 30
 """How long requests in flight may take to finish after SIGTERM."""
 EARLY_SECONDS = 2
@@ -21,7 +23,7 @@ EARLY_SECONDS = 2
 
 
 DRAINED = "server_draining"
-DRAINED_MESSAGE = "This server is being stopped before the answer was whole. Send the request again."
+DRAINED_MESSAGE = worded("This server is being stopped before the answer was whole. Send the request again.")
 
 
 class DrainingError(Exception):

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from capabilities.core.providers.origins import EMBEDDED, OriginPolicy, policy_of, refusal
 from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, WireProtocol
+from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.exchange import Head, clean, read_body, send
 from routing_admin.upstream.faults import failure
@@ -23,7 +24,9 @@ DEFAULT_PROXY = "default"
 NO_PROXY = "none"
 WHOLE_ANSWERS = ("json", "html")
 """Types of an answer that is no stream; some hosts call theirs plain text or bytes, so what is left is tried."""
-NO_NETWORK = f"{EMBEDDED} is on no network: the embedded provider is asked with the request itself."
+NO_NETWORK = worded(
+    "%(origin)s is on no network: the embedded provider is asked with the request itself.", origin=EMBEDDED
+)
 
 
 class Upstream:

@@ -19,7 +19,11 @@ from capabilities.core.worded import worded
 
 
 class ForbiddenAddressError(OSError):
-    """A host resolved to an address that may not be called; the sentence says which setting would allow it."""
+    """A host resolved to an address that may not be called; `sentence` says which setting would allow it."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
 
 
 SENTENCES = {
@@ -128,4 +132,4 @@ def connection_failure(error: BaseException) -> Failure:
     """The failure of a call that never got headers."""
     fault = fault_of(error)
     forbidden = next((cause for cause in chain_of(error) if isinstance(cause, ForbiddenAddressError)), None)
-    return Failure(fault, str(forbidden)) if forbidden is not None else failure(fault)
+    return Failure(fault, forbidden.sentence) if forbidden is not None else failure(fault)

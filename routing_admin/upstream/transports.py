@@ -100,7 +100,7 @@ class CheckedResolver(AbstractResolver):
         addresses = [result["host"] for result in found]
         refusals = [check_addresses(f"{scheme}://{host}:{port}", addresses, self._policy) for scheme in SCHEMES]
         if all(refusals):
-            raise ForbiddenAddressError(refusals[0])
+            raise ForbiddenAddressError(refusals[0] or "")
         return found
 
     async def close(self) -> None:

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone, translation
+from django.utils import timezone
 from visitors import client_of, demo
 
 from artifacts.models import Artifact
-from capabilities.core.worded import Worded, worded
+from capabilities.core.worded import data_of, worded
 from capabilities.models import Agent, Provider, Service
-from capabilities.sentences import read_again, translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows import read
+from routing_admin.configuration.snapshot import no_key
+from routing_admin.core.fallback.chain import SKIP_SENTENCES
+from routing_admin.core.fallback.errors import EXHAUSTED
+from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.files.seed_export import seed_routing
 from routing_admin.demo.requests import record_demo_request
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log import logged_sentences
 from routing_admin.request_log.journal import journal
+from routing_admin.upstream.faults import SENTENCES
 
-ROOT = Path(settings.BASE_DIR)
 SILENT = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
 VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
 ENGLISH = re.compile(r"(?:[A-Za-z][a-z'’]*[ ,;:]+){3,}[A-Za-z][a-z'’]*")
@@ -207,28 +205,34 @@ def logged(error: str, *attempts: tuple[str, str]) -> str:
         task_type="design",
         outcome="all_providers_failed",
         status=502,
-        error=error,
+        sentence=data_of(error),
     )
     for at, (outcome, said) in enumerate(attempts):
         AttemptLog.objects.create(
-            request=row, position=at, provider="echo", model=f"m{at}", outcome=outcome, error=said, at=row.started_at
+            request=row,
+            position=at,
+            provider="echo",
+            model=f"m{at}",
+            outcome=outcome,
+            sentence=data_of(said),
+            at=row.started_at,
         )
     return row.pk
 
 
-FAULTS = [(fault.value, str(text)) for fault, text in logged_sentences.FAULTS.items()]
-SKIPPED = [(reason.value, str(text)) for reason, text in logged_sentences.SKIP_SENTENCES.items()]
+FAULTS = [(fault.value, sentence) for fault, sentence in SENTENCES.items()]
+SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items()]
 
 
 @pages
 def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
     """Our own sentences of the log in Chinese, each with its facts; a provider's words in a quotation."""
     key = logged(
-        "All 2 candidates failed (echo/m0: boom; echo/m1: There is no such model as that).",
+        worded(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
         *FAULTS,
         *SKIPPED,
         ("http_404", "There is no such model as that"),
-        ("key_missing", "echo has no key: set LLM_PROVIDER_ECHO_API_KEY in the environment, or store a key."),
+        ("key_missing", no_key("echo", "LLM_PROVIDER_ECHO_API_KEY")),
     )
     answer = admin.get(reverse("request", args=[key]))
     assert answer.status_code == 200
@@ -248,7 +252,7 @@ def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
 
 
 @pages
-@pytest.mark.parametrize("word", sorted(logged_sentences.SCRIPTED))
+@pytest.mark.parametrize("word", sorted(SCRIPTED))
 def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
     """Whatever a candidate is told to do."""
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
@@ -261,59 +265,3 @@ def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
     assert answer.status_code == 200
     assert answer.context["panel"].walked is not None
     assert spoken(answer) == []
-
-
-# Sentences as values.
-
-
-@pytest.mark.parametrize("template", sorted(set(logged_sentences.TEMPLATES)), ids=str)
-def test_a_logged_sentence_of_ours_is_recognised_and_translated(template: str) -> None:
-    """Facts in, plain text logged, and the same facts read out of it, in Chinese."""
-    names = re.findall(r"%\((\w+)\)s", template)
-    facts = {name: f"{name}7" for name in names}
-    text = str(Worded(template, facts))
-    with translation.override("zh-hans"):
-        said = logged_sentences.said(text)
-    assert english_in(said.ours) == []
-    assert re.search(r"[\u4e00-\u9fff]", said.ours)
-    listed = template in logged_sentences.LISTS
-    assert all(listed or fact in f"{said.ours} {said.quoted}" for name, fact in facts.items() if name != "setting")
-
-
-def test_a_provider_s_own_words_stay_as_they_came() -> None:
-    """What is none of ours is a quotation, in any language, and inside a refusal too."""
-    with translation.override("zh-hans"):
-        assert logged_sentences.said("insufficient balance") == logged_sentences.LoggedSentence(
-            "", "insufficient balance"
-        )
-        refused = logged_sentences.said("echo/m refused the request: bad temperature, sorry")
-    assert refused.quoted == "bad temperature, sorry"
-    assert "拒绝了请求" in refused.ours
-
-
-def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
-    """Equal to plain text for commands and the API; a fact may be a list or a sentence itself."""
-    made = worded("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
-    assert made == "a.b must be one of: x, y."
-    assert json.dumps(made) == '"a.b must be one of: x, y."'
-    with translation.override("zh-hans"):
-        assert translate_sentence(made) == "a.b 必须是以下之一：x、y。"
-        nested = worded("%(path)s must be %(expected)s.", path="a", expected=worded("an object"))
-        assert translate_sentence(nested) == "a 必须是对象。"
-    assert read_again("nobody said this", logged_sentences.TEMPLATES) is None
-
-
-def literals(folder: str, *names: str) -> Iterator[str]:
-    """The texts that code hands to `Failure` as its message."""
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
-                place = node.args[1:2] if node.func.id == "Failure" else node.args[:1]
-                yield from (one.value for one in place if isinstance(one, ast.Constant) and isinstance(one.value, str))
-
-
-@pytest.mark.parametrize("folder", ["capabilities/core/protocols", "routing_admin"])
-def test_every_sentence_of_a_failure_is_known_to_the_log_s_words(folder: str) -> None:
-    """A message that a reader of answers makes up is translated where it is shown."""
-    unknown = {text for text in literals(folder, "Failure", "bad_shape") if text not in logged_sentences.TEMPLATES}
-    assert unknown == set()

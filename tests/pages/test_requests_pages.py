@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,15 +14,19 @@ from django.utils import timezone, translation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.reasons import SENTENCES, ReasonCode
+from capabilities.core.delivery.reasons import SENTENCES, ReasonCode, because
 from capabilities.core.wire import Fault
+from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
 from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
-from routing_admin.request_log.story import meaning, steps, story, tracks, translated
+from routing_admin.request_log.sentences import render_reason
+from routing_admin.request_log.story import meaning, steps, story, tracks
 from routing_admin.views.requests.pages import content_of
 
+UNSEEN = because(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
+FITS = because(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).map(str.strip).filter(bool)
 
@@ -98,8 +103,8 @@ def design() -> RequestLog:
                {"name": "deepseek", "code": "200", "tone": "ok"}],
     )  # fmt: skip
     told = {"kind": "image", "filename": "shot.png", "artifactId": "", "outcome": "described", "shown": "described",
-            "reason": "no_capability", "sentence": "The model does not have the capability vision."}  # fmt: skip
-    seen = {**told, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": "x"}
+            "reason": "no_capability", "sentence": data_of(UNSEEN)}  # fmt: skip
+    seen = {**told, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": data_of(FITS)}
     tries = [{"startedMs": 0, "durationMs": 210, "outcome": "http_429", "status": 429},
              {"startedMs": 410, "durationMs": 190, "outcome": "http_429", "status": 429}]  # fmt: skip
     attempt(row, 0, "http_429", provider="qwen", model="qwen-vl", status=429, retry_attempts=1, tries=tries,
@@ -203,7 +208,7 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(client: Clien
     text = client.get(reverse("request", args=[design().pk])).content.decode()
     assert "design was answered by deepseek-chat, which did not get the image" in text
     assert "qwen-vl: The provider limits our rate (429, 2 tries)." in text
-    assert "shot.png became a description for deepseek-chat" in text
+    assert f"shot.png became a description for deepseek-chat: {UNSEEN}" in text
     assert "Described only" in text
     assert "top_k" in text
     assert 'class="wf"' in text
@@ -219,10 +224,11 @@ def test_a_recorded_message_is_for_administrators(client: Client) -> None:
     assert "meet me at noon" not in viewer.get(address).content.decode()
 
 
-def test_what_a_provider_said_is_text_and_nothing_else(client: Client) -> None:
-    """Markup in an error is shown, not obeyed."""
-    row = logged("req_xss", outcome="http_500", error="<script>alert(1)</script>")
-    attempt(row, 0, "http_500", status=500, error="<img src=x>")
+@pytest.mark.parametrize("column", ["sentence", "error"])
+def test_what_a_provider_said_is_text_and_nothing_else(client: Client, column: str) -> None:
+    """Markup in an error is shown, not obeyed, also where an earlier version wrote it."""
+    row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
+    attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
     text = client.get(reverse("request", args=[row.pk])).content.decode()
     assert "&lt;script&gt;alert" in text
     assert "<img src=x>" not in text
@@ -268,15 +274,17 @@ def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
 
 @pytest.mark.parametrize("code", list(ReasonCode))
 def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -> None:
-    """The facts are read out of the English sentence and stand in the translated one."""
+    """The log keeps the reason's facts beside its code, and they stand in the translated sentence."""
     facts = dict.fromkeys(
         ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
     )
-    sentence = SENTENCES[code] % facts
-    assert translated(code.value, sentence) == sentence
+    sentence = because(code, **facts).sentence()
+    kept = json.loads(json.dumps(data_of(sentence)))
+    assert render_reason(kept).ours == sentence == SENTENCES[code] % facts
     with translation.override("zh-hans"):
-        assert translated(code.value, sentence).count("7") == sentence.count("7")
-    assert translated(code.value, "no such sentence") == "no such sentence"
+        said = render_reason(kept).ours
+    assert said != sentence
+    assert said.count("7") == sentence.count("7")
 
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from capabilities.core.worded import Worded, worded
+
 
 class ReasonCode(StrEnum):
     """Everything that can decide a delivery; the first block is a yes, the second says what stands in the way."""
@@ -34,42 +36,37 @@ class ReasonCode(StrEnum):
     NOT_CONVERTED = "not_converted"
 
 
-def gettext_noop(text: str) -> str:
-    """The text as it is; the name makes it a source text for translators."""
-    return text
-
-
 SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
     {
-        ReasonCode.FITS: gettext_noop("The model has %(capability)s and takes %(mime_type)s."),
-        ReasonCode.READABLE_TEXT: gettext_noop("Every model reads text."),
-        ReasonCode.LONG_TEXT: gettext_noop(
+        ReasonCode.FITS: worded("The model has %(capability)s and takes %(mime_type)s."),
+        ReasonCode.READABLE_TEXT: worded("Every model reads text."),
+        ReasonCode.LONG_TEXT: worded(
             "Every model reads text; this one is %(actual)s characters long, more than %(limit)s, and is cut."
         ),
-        ReasonCode.NO_CAPABILITY: gettext_noop("The model does not have the capability %(capability)s."),
-        ReasonCode.NO_SLOT: gettext_noop("The protocol %(protocol)s has no place for content of kind %(kind)s."),
-        ReasonCode.ROLE: gettext_noop("A message of role %(role)s cannot hold files."),
-        ReasonCode.TOOL_RESULT: gettext_noop("The protocol %(protocol)s takes no %(mime_type)s in a tool result."),
-        ReasonCode.URL: gettext_noop("The file is only known by its URL, and the protocol %(protocol)s takes none."),
-        ReasonCode.TYPE: gettext_noop("%(mime_type)s is not among the types that %(slot)s takes."),
-        ReasonCode.EMPTY: gettext_noop("The file is empty."),
-        ReasonCode.TOO_LARGE: gettext_noop("The file has %(actual)s bytes; at most %(limit)s are taken."),
-        ReasonCode.TOO_WIDE: gettext_noop(
+        ReasonCode.NO_CAPABILITY: worded("The model does not have the capability %(capability)s."),
+        ReasonCode.NO_SLOT: worded("The protocol %(protocol)s has no place for content of kind %(kind)s."),
+        ReasonCode.ROLE: worded("A message of role %(role)s cannot hold files."),
+        ReasonCode.TOOL_RESULT: worded("The protocol %(protocol)s takes no %(mime_type)s in a tool result."),
+        ReasonCode.URL: worded("The file is only known by its URL, and the protocol %(protocol)s takes none."),
+        ReasonCode.TYPE: worded("%(mime_type)s is not among the types that %(slot)s takes."),
+        ReasonCode.EMPTY: worded("The file is empty."),
+        ReasonCode.TOO_LARGE: worded("The file has %(actual)s bytes; at most %(limit)s are taken."),
+        ReasonCode.TOO_WIDE: worded(
             "The image measures %(actual)s pixels on its longer side; at most %(limit)s are taken."
         ),
-        ReasonCode.TOO_MANY_PAGES: gettext_noop("The document has %(actual)s pages; at most %(limit)s are taken."),
-        ReasonCode.TOO_MANY_FILES: gettext_noop(
+        ReasonCode.TOO_MANY_PAGES: worded("The document has %(actual)s pages; at most %(limit)s are taken."),
+        ReasonCode.TOO_MANY_FILES: worded(
             "The request already holds %(limit)s files for %(slot)s, which is all that is taken."
         ),
-        ReasonCode.TOO_MUCH_OF_A_KIND: gettext_noop(
+        ReasonCode.TOO_MUCH_OF_A_KIND: worded(
             "With this file, those for %(slot)s would have %(actual)s bytes together; at most %(limit)s are taken."
         ),
-        ReasonCode.REQUEST_FULL: gettext_noop(
+        ReasonCode.REQUEST_FULL: worded(
             "With this file the request would have %(actual)s bytes; at most %(limit)s are taken."
         ),
-        ReasonCode.UNREADABLE: gettext_noop("The file's bytes cannot be read (%(problem)s)."),
-        ReasonCode.NO_TEXT_FOUND: gettext_noop("No text could be extracted from this %(mime_type)s file."),
-        ReasonCode.NOT_CONVERTED: gettext_noop("This %(mime_type)s image could not be converted."),
+        ReasonCode.UNREADABLE: worded("The file's bytes cannot be read (%(problem)s)."),
+        ReasonCode.NO_TEXT_FOUND: worded("No text could be extracted from this %(mime_type)s file."),
+        ReasonCode.NOT_CONVERTED: worded("This %(mime_type)s image could not be converted."),
     }
 )
 """English sentences with named places; pages translate them and fill in `Reason.facts`."""
@@ -82,9 +79,9 @@ class Reason:
     code: ReasonCode
     facts: Mapping[str, str | int] = field(default_factory=dict)
 
-    def sentence(self) -> str:
-        """The reason as one English sentence."""
-        return SENTENCES[self.code] % self.facts
+    def sentence(self) -> Worded:
+        """The reason as one sentence."""
+        return Worded(SENTENCES[self.code], self.facts)
 
 
 def because(code: ReasonCode, **facts: str | int) -> Reason:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.protocols.retry_after import sane
+from capabilities.core.worded import worded
 
 PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
@@ -44,8 +45,8 @@ def parse_error(body: bytes) -> ErrorBody:
         value = json.loads(text)
     except (ValueError, RecursionError):
         title = _TITLE.search(text)
-        page = text[:1] == "<"
-        return ErrorBody(message=title[1].strip() if title else "the body is a web page" if page else text)
+        page = worded("the body is a web page") if text[:1] == "<" else text
+        return ErrorBody(message=title[1].strip() if title else page)
     return error_of(value)
 
 

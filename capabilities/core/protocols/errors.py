@@ -12,7 +12,9 @@ from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, p
 from capabilities.core.protocols.retry_after import retry_after
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import Worded, worded
 
+WEB_PAGE = worded("a web page came: %(said)s")
 SHORT_WAIT_SECONDS = 5.0
 """A 429 that names a longer wait is `http_429_wait` (decision 6)."""
 
@@ -144,7 +146,8 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float 
     """The failure behind a response that is no 2xx: redirect, words, then status; `now` as in `retry_after`."""
     if 300 <= status < 400:
         place = next((value for name, value in headers.items() if name.lower() == "location"), "")
-        return Failure(Fault.REDIRECT, brief(f"redirected to {place}" if place else "redirected"), status)
+        sentence = worded("redirected to %(place)s", place=brief(place)) if place else worded("redirected")
+        return Failure(Fault.REDIRECT, sentence, status)
     error = parse_error(body)
     waits = retry_after(headers, now)
     return classified(error, status, waits if waits is not None else error.retry_after)
@@ -174,7 +177,7 @@ def classified(error: ErrorBody, status: int, waits: float | None) -> Failure:
         fault = by_status(status)  # nothing that could be left out and tried again
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
-    message = brief(error.message) or f"HTTP {status}"
+    message = brief(error.message) or worded("HTTP %(status)s", status=status)
     code = brief(error.code or error.kind or "", limit=200) or None
     return Failure(fault, message, status, code, param, waits)
 
@@ -214,14 +217,16 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
     start = body.lstrip()[:1]
     if start == b"<":
-        return Failure(Fault.BAD_CONTENT_TYPE, brief(f"a web page came: {parse_error(body).message}"), 200)
+        page = worded(WEB_PAGE, said=brief(parse_error(body).message))
+        return Failure(Fault.BAD_CONTENT_TYPE, page, 200)
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':
-            return Failure(Fault.BAD_CONTENT_TYPE, brief(f"{kind or 'plain text'} came where JSON was due"), 200)
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        return Failure(Fault.BAD_JSON, f"the body is no JSON: {reason}", 200)
+            other = worded("%(type)s came where JSON was due", type=brief(kind or "plain text"))
+            return Failure(Fault.BAD_CONTENT_TYPE, other, 200)
+        reason = Worded(error.msg) if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        return Failure(Fault.BAD_JSON, worded("the body is no JSON: %(reason)s", reason=reason), 200)
 
 
 def object_of(
@@ -241,9 +246,11 @@ def object_of(
     if isinstance(value, Failure):
         return value
     value = unwrap(value)
-    return value if isinstance(value, dict) else bad_shape(f"a JSON object was due, {type(value).__name__} came")
+    if isinstance(value, dict):
+        return value
+    return bad_shape(worded("a JSON object was due, %(type)s came", type=type(value).__name__))
 
 
-def bad_shape(why: str) -> Failure:
+def bad_shape(why: Worded) -> Failure:
     """A 200 response whose JSON is not an answer of this protocol."""
     return Failure(Fault.BAD_SHAPE, why, 200)

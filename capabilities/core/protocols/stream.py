@@ -11,6 +11,7 @@ from capabilities.core.protocols.finish import EXPLAINS_SILENCE
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, ToolCallDelta
+from capabilities.core.worded import worded
 
 BAD_EVENTS = 3
 """So many malformed events break a stream; fewer are skipped."""
@@ -19,7 +20,11 @@ BODY_BYTES = 64 * 1024 * 1024
 
 
 class MalformedEventError(Exception):
-    """An event that is no JSON or not of its protocol's shape."""
+    """An event that is no JSON or not of its protocol's shape; `reason` says in which way."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class EventReader(Protocol):
@@ -64,7 +69,7 @@ class EventStream:
         try:
             events = self._parser.feed(block)
         except EventTooLargeError:
-            return [self._end(Failure(Fault.TOO_LARGE, "one event of the stream is too large", 200))]
+            return [self._end(Failure(Fault.TOO_LARGE, worded("one event of the stream is too large"), 200))]
         if not self._parser.started:
             return self._collect(block)
         self._raw.clear()
@@ -95,7 +100,7 @@ class EventStream:
             self.bad_events += 1
             if self.bad_events < BAD_EVENTS:
                 return []
-            return [self._end(Failure(Fault.STREAM_BROKEN, f"{self.bad_events} malformed events: {error}", 200))]
+            return [self._end(_malformed(self.bad_events, error.reason))]
         out: list[StreamEvent] = []
         for item in found:
             if isinstance(item, Failure):
@@ -112,11 +117,12 @@ class EventStream:
         """How a stream that ends here ends."""
         finish = self._reader.finish
         if finish is None and self._said:
-            return Failure(Fault.STREAM_TRUNCATED, "the stream ended without saying that the answer is whole", 200)
+            cut = worded("the stream ended without saying that the answer is whole")
+            return Failure(Fault.STREAM_TRUNCATED, cut, 200)
         if finish is None:
-            return Failure(Fault.STREAM_EMPTY, "the stream ended before any content", 200)
+            return Failure(Fault.STREAM_EMPTY, worded("the stream ended before any content"), 200)
         if finish.finish_reason not in EXPLAINS_SILENCE and not self._spoke:
-            return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
+            return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
         return finish
 
     def _broken(self, failure: Failure) -> Failure:
@@ -132,9 +138,15 @@ class EventStream:
         self._raw += block
         if self._raw.lstrip()[:1] == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
-            large = Failure(Fault.TOO_LARGE, "the body is too large", 200)
+            large = Failure(Fault.TOO_LARGE, worded("the body is too large"), 200)
             return [large] if len(self._raw) > BODY_BYTES else _events(self._whole(bytes(self._raw)))
         return []
+
+
+def _malformed(count: int, reason: str) -> Failure:
+    return Failure(
+        Fault.STREAM_BROKEN, worded("%(count)s malformed events: %(reason)s", count=count, reason=reason), 200
+    )
 
 
 def _events(outcome: Answer | Failure) -> list[StreamEvent]:
@@ -155,7 +167,7 @@ def json_event(event: SseEvent) -> dict[str, Any]:
     try:
         value = json.loads(event.data)
     except (ValueError, RecursionError):
-        raise MalformedEventError(f"no JSON: {brief(event.data, limit=80)}") from None
+        raise MalformedEventError(worded("no JSON: %(said)s", said=brief(event.data, limit=80))) from None
     if not isinstance(value, dict):
-        raise MalformedEventError("no object")
+        raise MalformedEventError(worded("no object"))
     return value

@@ -42,8 +42,7 @@ MALFORMED = {
     "ascii": worded("its host is not written in plain ASCII"),
     "port": worded("its port is not a number from 0 to 65535"),
 }
-REASONS = (PLAIN_HTTP, NO_URL, NO_ADDRESS, RESOLVES, NOT_PUBLIC, OTHER_PORT, NUMERIC, PRIVATE, *MALFORMED.values())
-"""Why a URL is refused, as templates; a log holds them with their facts filled in."""
+"""Why a URL is refused."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+
+from capabilities.core.worded import Worded
 
 MASK = "…"
 MESSAGE_BYTES = 2048
@@ -38,8 +40,11 @@ _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u
 def redact(text: str, known: Collection[str] = ()) -> str:
     """The text with everything that looks like a key, and every `known` secret, replaced by an ellipsis.
 
-    The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more.
+    The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more. A sentence
+    of ours stays one: only its facts can hold a secret.
     """
+    if isinstance(text, Worded):
+        return _whole(text.changed(lambda fact: redact(fact, known)))
     for secret in sorted(known, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
             text = text.replace(secret, MASK)
@@ -59,10 +64,47 @@ def _masked(found: re.Match[str]) -> str:
 
 
 def brief(text: str, known: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
-    """A provider's message as one line of at most `limit` UTF-8 bytes: no secrets, no base64, no control characters."""
+    """A provider's message as one line of at most `limit` UTF-8 bytes: no secrets, no base64, no control characters.
+
+    A sentence of ours stays one, its longest fact cut where it is too long.
+    """
+    if isinstance(text, Worded):
+        return _fitting(_whole(text.changed(lambda fact: brief(fact, known, limit))), limit)
     text = _CONTROL.sub(" ", text[:READ_CHARACTERS])
     text = _BLOB.sub(lambda found: f"<{len(found[0])} characters>", redact(text, known)).strip()
+    return _cut(text, limit)
+
+
+def _cut(text: str, limit: int) -> str:
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return data.decode()
-    return data[: limit - len(MASK.encode())].decode("utf-8", "ignore") + MASK
+    return data[: max(0, limit - len(MASK.encode()))].decode("utf-8", "ignore") + MASK
+
+
+def _whole(text: Worded) -> str:
+    """The sentence, unless a key shows where its pieces meet: then the plain text without it."""
+    plain = str(text)
+    cleaned = redact(plain)
+    return text if cleaned == plain else cleaned
+
+
+def _fitting(text: str, limit: int) -> str:
+    if not isinstance(text, Worded):
+        return _cut(text, limit)
+    size = len(text.encode())
+    if size <= limit:
+        return text
+    longest = max(_words_in(text), key=lambda fact: len(fact.encode()), default="")
+    room = max(0, len(longest.encode()) - (size - limit))
+    shorter = text.changed(lambda fact: _cut(fact, room) if fact == longest else fact)
+    return shorter if len(shorter.encode()) <= limit else _cut(str(shorter), limit)
+
+
+def _words_in(text: Worded) -> Iterator[str]:
+    for fact in text.facts.values():
+        for word in fact if isinstance(fact, tuple) else (fact,):
+            if isinstance(word, Worded):
+                yield from _words_in(word)
+            elif isinstance(word, str):
+                yield word

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
 from routing_admin.core.fallback.budget import RetryBudget
 from routing_admin.core.fallback.chain import (
     ABORTED,
@@ -154,7 +155,7 @@ class FallbackRun(Generic[T]):
         while True:
             call = self._call(trial)
             if call.timeouts.total <= 0:
-                return call, Failure(Fault.DEADLINE, "The total time of the request is used up.")
+                return call, Failure(Fault.DEADLINE, worded("The total time of the request is used up."))
             began = self._world.clock()
             outcome = self._tried(trial, began, (yield call))
             if not isinstance(outcome, Failure):

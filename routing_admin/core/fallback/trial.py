@@ -8,11 +8,16 @@ from typing import Self
 
 from capabilities.core.providers.quirks import LIMIT_NAMES, other_limit_name
 from capabilities.core.wire import Failure, Fault
+from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, SkipReason, Timeouts, Try, skipped
 from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import Memory
 
 logger = logging.getLogger("routing_admin.routing")
+
+LEFT_ALONE = worded("Left alone for %(seconds)s s more after %(fault)s: %(said)s")
+LEFT_ALONE_SO_FAR = worded("Left alone for %(seconds)s s more after %(fault)s")
+"""Why a cooling candidate is not asked; `said` is what it failed with, where that is known."""
 
 
 @dataclass(slots=True)
@@ -90,7 +95,8 @@ class Trial:
 def cooling_attempt(candidate: PlannedCandidate, cooling: Cooling, at_ms: float) -> Attempt:
     """The attempt of a candidate that is left alone: for how long yet, and after what."""
     cause = cooling.failure
-    sentence = f"Left alone for {cooling.seconds:.0f} s more after {cause.fault.value}: {cause.message}".rstrip(": ")
+    facts = {"seconds": f"{cooling.seconds:.0f}", "fault": cause.fault.value}
+    sentence = worded(LEFT_ALONE, **facts, said=cause.message) if cause.message else worded(LEFT_ALONE_SO_FAR, **facts)
     return replace(
         skipped(candidate, SkipReason.COOLING, at_ms, sentence), cause=cause.fault, retry_after=cooling.seconds
     )

@@ -16,8 +16,8 @@ from capabilities.access import can_edit
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.queries.requests import find_logged_request
-from routing_admin.request_log import logged_sentences
 from routing_admin.request_log.search import KEYS, Search, find, parse
+from routing_admin.request_log.sentences import render_logged
 from routing_admin.request_log.story import chips, meaning, steps, story, tracks
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "tracks": tracks(walked),
         "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
         "meaning": meaning(row.outcome),
-        "error": logged_sentences.said(row.error),
+        "error": render_logged(row),
         "has_files": any(step.files for step in walked),
         "is_route": state.configuration.route(row.task_type) is not None,
         "records_bodies": state.record_bodies,

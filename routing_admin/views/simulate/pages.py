@@ -32,9 +32,9 @@ from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, Simulated, simulate
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
-from routing_admin.request_log import logged_sentences
 from routing_admin.request_log.recorded_bodies import question_of
 from routing_admin.request_log.recorder import RequestRecorder
+from routing_admin.request_log.sentences import render_sentence
 from routing_admin.server.request_id import request_id_of
 from routing_admin.views.simulate import phrases as words
 from routing_admin.views.simulate.phrases import OUTCOMES, StopView
@@ -190,7 +190,7 @@ def stop_view(
         icon=icon,
         code=words.code_of(outcome, attempt),
         said=words.details(outcome, attempt, deliveries),
-        reason=logged_sentences.said(attempt.error if attempt and outcome != OK else ""),
+        reason=render_sentence(attempt.error if attempt and outcome != OK else ""),
         received=words.received(chat, deliveries),
         described=described,
         payload=None,
@@ -201,7 +201,7 @@ def stop_view(
 
 
 def _with_payload(view: StopView, payload: Any, wire: str, size: int, reason: str) -> StopView:
-    return replace(view, payload=payload, wire=wire, bytes=size, reason=view.reason or logged_sentences.said(reason))
+    return replace(view, payload=payload, wire=wire, bytes=size, reason=view.reason or render_sentence(reason))
 
 
 def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) -> None:
@@ -220,7 +220,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
         done = record_answer_sync(dispatch, recorder)
     except RouterError as error:
         said = _("Nobody answers: the caller gets %(status)s %(code)s") % {"status": error.status, "code": error.code}
-        panel.walked = _sent(request, said, "bad", error.attempts, dispatch, str(logged_sentences.said(error.message)))
+        panel.walked = _sent(request, said, "bad", error.attempts, dispatch, str(render_sentence(error.message)))
         return
     named = {"place": done.candidate.index + 1, "name": done.candidate.name}
     said = _("Candidate %(place)s, %(name)s, answered") % named

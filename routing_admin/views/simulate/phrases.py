@@ -19,7 +19,7 @@ from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.dispatch.simulation import NOT_REACHED
 from routing_admin.request_log.fault_phrases import MEANINGS
-from routing_admin.request_log.logged_sentences import LoggedSentence
+from routing_admin.request_log.sentences import RenderedSentence
 
 Text = str | Promise
 
@@ -83,7 +83,7 @@ class StopView:
     icon: str
     code: str
     said: list[str]
-    reason: LoggedSentence
+    reason: RenderedSentence
     received: str
     described: bool
     payload: Any

@@ -12,6 +12,7 @@ from capabilities.core.protocols.errors import bad_shape, failure_inside, object
 from capabilities.core.protocols.fields import count, filled, total_of
 from capabilities.core.protocols.finish import EXPLAINS_SILENCE
 from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.core.worded import worded
 
 SIGNED = "anthropic:"
 """Marks a signature as this protocol's, so that no other one takes it for its own."""
@@ -26,7 +27,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
         return failure_inside(value)
     content = value.get("content")
     if not isinstance(content, list):
-        return bad_shape("the answer has no content blocks")
+        return bad_shape(worded("the answer has no content blocks"))
     return _answer(value, [block for block in content if isinstance(block, dict)])
 
 
@@ -36,7 +37,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     calls = _calls(blocks, _signature(blocks))
     finish = finish_of(value.get("stop_reason"), has_calls=bool(calls))
     if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
-        return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
+        return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage = usage_of(value.get("usage"))
     model, identity = value.get("model"), value.get("id")
     return Answer(text, calls, thoughts or None, None, finish, usage, filled(model), filled(identity))

@@ -13,6 +13,7 @@ from capabilities.core.protocols.fields import filled, merged_usage, total_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta, Usage
+from capabilities.core.worded import worded
 
 
 class BlockReader:
@@ -97,12 +98,12 @@ class BlockReader:
 def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = value.get(name)
     if not isinstance(part, Mapping):
-        raise MalformedEventError(f"{name} is no object")
+        raise MalformedEventError(worded("%(name)s is no object", name=name))
     return part
 
 
 def _index(value: Mapping[str, Any]) -> int:
     index = value.get("index")
     if not isinstance(index, int):
-        raise MalformedEventError("a block without index")
+        raise MalformedEventError(worded("a block without index"))
     return index

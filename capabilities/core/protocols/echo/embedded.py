@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, TextPart
 from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.core.worded import worded
 
 MODELS = ("echo-text", "echo-vision", "echo-503")
 BROKEN = "echo-503"
@@ -15,7 +16,8 @@ CHARACTERS_PER_TOKEN = 4
 def answer(chat: ChatRequest, model: str) -> Answer | Failure:
     """What the embedded model says to a derived request: `echo-503` always fails, the others describe it."""
     if model == BROKEN:
-        return Failure(Fault.HTTP_503, "echo-503 always fails; it is there to show a fallback.", 503, "unavailable")
+        sentence = worded("echo-503 always fails; it is there to show a fallback.")
+        return Failure(Fault.HTTP_503, sentence, 503, "unavailable")
     text = "\n".join(_lines(chat, model))
     asked = sum(len(message.text) for message in chat.messages)
     prompt, said = _tokens(asked), _tokens(len(text))

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 
 from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.core.worded import worded
 
 
 def encode_reply(outcome: Answer | Failure) -> tuple[int, bytes]:
@@ -21,9 +22,9 @@ def decode(status: int, body: bytes) -> Answer | Failure:
     try:
         value = json.loads(body)
     except ValueError:
-        return Failure(Fault.BAD_JSON, "the body is no JSON", status)
+        return Failure(Fault.BAD_JSON, worded("the body is no JSON"), status)
     if not isinstance(value, dict):
-        return Failure(Fault.BAD_SHAPE, "a JSON object was due", status)
+        return Failure(Fault.BAD_SHAPE, worded("a JSON object was due"), status)
     if status != 200:
         known = f"http_{status}"
         fault = Fault(known) if known in set(Fault) else Fault.HTTP_OTHER

@@ -13,6 +13,7 @@ from capabilities.core.protocols.finish import EXPLAINS_SILENCE
 from capabilities.core.protocols.gemini.finish import BROKEN_CALLS, finish_of
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.core.worded import worded
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
@@ -35,12 +36,12 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     if blocked := blocked_prompt(value):
         return blocked
     if "candidates" not in value and "usageMetadata" not in value:
-        return bad_shape("the answer has no candidates")
+        return bad_shape(worded("the answer has no candidates"))
     candidates = value.get("candidates")
     if not candidates:
-        return Failure(Fault.EMPTY_CHOICES, "the answer has no candidate", 200)
+        return Failure(Fault.EMPTY_CHOICES, worded("the answer has no candidate"), 200)
     if not isinstance(candidates, list) or not isinstance(candidates[0], dict):
-        return bad_shape("candidates is not a list of objects")
+        return bad_shape(worded("%(name)s is not a list of objects", name="candidates"))
     candidate = candidates[0]
     if candidate.get("finishReason") in BROKEN_CALLS:
         return broken_call(candidate)
@@ -49,7 +50,7 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     calls = tuple(call_of(part, index, value) for index, part in enumerate(with_calls(parts)))
     finish = finish_of(candidate.get("finishReason"), has_calls=bool(calls))
     if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
-        return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
+        return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage = usage_of(value.get("usageMetadata"))
     model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
     return Answer(text, calls, thoughts or None, None, finish, usage, model, identity)
@@ -61,13 +62,15 @@ def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
     reason = feedback.get("blockReason") if isinstance(feedback, Mapping) else None
     if not reason or value.get("candidates"):
         return None
-    return Failure(Fault.CONTENT_POLICY, brief(f"the prompt was blocked: {reason}"), 200, str(reason))
+    return Failure(
+        Fault.CONTENT_POLICY, worded("the prompt was blocked: %(reason)s", reason=brief(str(reason))), 200, str(reason)
+    )
 
 
 def broken_call(candidate: Mapping[str, Any]) -> Failure:
     """The model began a function call and wrote it wrong; another try may do better."""
     why = candidate.get("finishMessage")
-    message = brief(why) if isinstance(why, str) else "the model wrote a broken function call"
+    message = brief(why) if isinstance(why, str) else worded("the model wrote a broken function call")
     return Failure(Fault.BAD_JSON, message, 200, str(candidate.get("finishReason")))
 
 

@@ -20,6 +20,7 @@ from capabilities.core.protocols.gemini.replies import (
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta, Usage
+from capabilities.core.worded import worded
 
 
 class PartReader:
@@ -40,7 +41,7 @@ class PartReader:
             return [blocked]
         candidates = value.get("candidates")
         if candidates is not None and not isinstance(candidates, list):
-            raise MalformedEventError("candidates is no list")
+            raise MalformedEventError(worded("%(name)s is no list", name="candidates"))
         self._usage = merged_usage(self._usage, usage_of(value.get("usageMetadata")))
         candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
         if candidate.get("finishReason") in BROKEN_CALLS:

@@ -12,6 +12,7 @@ from capabilities.core.protocols.fields import count, filled
 from capabilities.core.protocols.finish import EXPLAINS_SILENCE
 from capabilities.core.protocols.openai.finish import BROKEN, finish_of
 from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.core.worded import worded
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
@@ -22,12 +23,12 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
     if is_error(value):
         return failure_inside(value)
     if "choices" not in value:
-        return bad_shape("the answer has no choices")
+        return bad_shape(worded("the answer has no choices"))
     choices = value["choices"]
     if not choices:
-        return Failure(Fault.EMPTY_CHOICES, "the answer has no candidate", 200)
+        return Failure(Fault.EMPTY_CHOICES, worded("the answer has no candidate"), 200)
     if not isinstance(choices, list) or not isinstance(choices[0], dict):
-        return bad_shape("choices is not a list of objects")
+        return bad_shape(worded("%(name)s is not a list of objects", name="choices"))
     return _answer(value, choices[0])
 
 
@@ -45,14 +46,14 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
         return broken_off(choice, reason)
     message = choice.get("message")
     if not isinstance(message, dict):
-        return bad_shape("the candidate has no message")
+        return bad_shape(worded("the candidate has no message"))
     calls = _calls(message.get("tool_calls"))
     text, thought = text_and_thoughts(message.get("content"))
     reasoning = reasoning_of(message) or thought or None
     refusal = message.get("refusal") if isinstance(message.get("refusal"), str) else None
     finish = finish_of(reason, has_calls=bool(calls))
     if finish not in EXPLAINS_SILENCE and not (text or calls or reasoning or refusal):
-        return Failure(Fault.EMPTY_CONTENT, "the model said nothing", 200)
+        return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage = usage_of(value.get("usage"))
     return Answer(text, calls, reasoning, refusal, finish, usage, filled(value.get("model")), filled(value.get("id")))
 
@@ -61,7 +62,8 @@ def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
     """The failure of a candidate that stopped for a reason of `BROKEN`."""
     if isinstance(choice.get("error"), Mapping):
         return failure_inside(choice)
-    return failure_inside({"error": {"message": f"the model stopped with {reason}", "code": BROKEN[reason]}})
+    sentence = worded("the model stopped with %(reason)s", reason=reason)
+    return failure_inside({"error": {"message": sentence, "code": BROKEN[reason]}})
 
 
 def usage_of(value: Any) -> Usage:

@@ -13,6 +13,7 @@ from capabilities.core.protocols.openai.replies import broken_off, is_error, rea
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.wire import Delta, Failure, Finish, Usage
+from capabilities.core.worded import worded
 
 
 class ChunkReader:
@@ -36,7 +37,7 @@ class ChunkReader:
             return [failure_inside(chunk)]
         choices = chunk.get("choices")
         if choices is not None and not isinstance(choices, list):
-            raise MalformedEventError("choices is no list")
+            raise MalformedEventError(worded("%(name)s is no list", name="choices"))
         self._envelope(chunk)
         choice = next((item for item in choices or [] if isinstance(item, dict) and item.get("index", 0) == 0), None)
         found = self._choice(choice) if choice is not None else []
@@ -54,7 +55,7 @@ class ChunkReader:
             return [broken_off(choice, reason)]
         delta = choice.get("delta", choice.get("message"))  # some send a whole message as one event
         if delta is not None and not isinstance(delta, dict):
-            raise MalformedEventError("delta is no object")
+            raise MalformedEventError(worded("%(name)s is no object", name="delta"))
         found = self._delta(delta or {})
         if reason:
             self.finish = Finish(finish_of(reason, has_calls=self._calls.any))

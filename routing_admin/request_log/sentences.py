@@ -1,0 +1,83 @@
+"""Why a request or an attempt failed: kept as code and facts, rendered once in the language of whoever reads it.
+
+Our sentences know their templates (`Worded`), so nothing recognises English text (docs/decisions/0007); everything
+else is somebody else's words and stays as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.protocols.errors import WEB_PAGE
+from capabilities.core.worded import Worded, text_of
+from capabilities.sentences import translate_sentence
+from routing_admin.core.fallback.errors import EXHAUSTED, OUT_OF_TIME, REFUSED
+from routing_admin.core.fallback.trial import LEFT_ALONE
+from routing_admin.models import AttemptLog, RequestLog
+
+QUOTING: Mapping[str, str | Promise] = {
+    EXHAUSTED: gettext_lazy("All %(count)s candidates failed; each attempt says why."),
+    OUT_OF_TIME: gettext_lazy("The total time is used up after %(count)s candidates; each attempt says why."),
+    REFUSED: gettext_lazy("%(name)s refused the request."),
+    WEB_PAGE: gettext_lazy("A web page came instead of an answer."),
+    LEFT_ALONE: gettext_lazy("Left alone for %(seconds)s s more after %(fault)s."),
+}
+"""Sentences that hold another's words as `said`, without them."""
+LISTS = frozenset({EXHAUSTED, OUT_OF_TIME})
+"""Those whose `said` only repeats the attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSentence:
+    """Our sentence in the reader's language, and somebody else's words; either may be empty.
+
+    `earlier` is English text of which a row by an earlier version does not say whose words it is.
+    """
+
+    ours: str = ""
+    quoted: str = ""
+    earlier: str = ""
+
+    def __str__(self) -> str:
+        words = self.quoted or self.earlier
+        return " ".join(part for part in (self.ours, f"“{words}”" if words and self.ours else words) if part)
+
+    def __bool__(self) -> bool:
+        return bool(self.ours or self.quoted or self.earlier)
+
+
+def logged_text(row: RequestLog | AttemptLog) -> str:
+    """Why it failed, in plain English; empty where it did not. Our sentences still know their facts."""
+    return row.error if row.sentence is None else text_of(row.sentence)
+
+
+def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
+    """Why it failed, for a person who reads it now."""
+    return RenderedSentence(earlier=row.error) if row.sentence is None else render_sentence(logged_text(row))
+
+
+def render_reason(data: Any) -> RenderedSentence:
+    """Why a file went as it did, as a delivery of the log keeps it."""
+    text = text_of(data)
+    return render_sentence(text) if isinstance(text, Worded) else RenderedSentence(earlier=text)
+
+
+def render_sentence(text: str | None) -> RenderedSentence:
+    """A failure's message, for a person who reads it now."""
+    if not isinstance(text, Worded):
+        return RenderedSentence(quoted=text or "")
+    if text.template not in QUOTING:
+        return RenderedSentence(translate_sentence(text))
+    ours = str(QUOTING[text.template]) % text.facts
+    inner = RenderedSentence() if text.template in LISTS else render_sentence(_said(text))
+    return RenderedSentence(" ".join(part for part in (ours, inner.ours) if part), inner.quoted)
+
+
+def _said(text: Worded) -> str:
+    words = text.facts["said"]
+    return words if isinstance(words, str) else ""
