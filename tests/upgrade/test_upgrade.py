@@ -70,6 +70,15 @@ def test_every_request_is_in_the_log_with_its_words(upgraded: dict[str, Any]) ->
     assert "keyed/m" in now["requests"]["req_upgrade_2"]["text"]
 
 
+def test_why_an_old_request_failed_stands_there_as_it_was_logged(upgraded: dict[str, Any]) -> None:
+    """The log kept English text once, and keeps code and facts now; what it kept is quoted as it is."""
+    requests = upgraded["is"]["requests"]
+    text = requests["req_upgrade_3"]["text"]
+    assert '<q lang="en">All 1 candidates failed (echo/echo-503: echo-503 always fails;' in text
+    assert '<q lang="en" hx-disable>echo-503 always fails; it is there to show a fallback.</q>' in text
+    assert '<q lang="en">The model has vision and takes image/png.</q>' in requests["req_upgrade_1"]["text"]
+
+
 def test_keys_and_files_are_as_they_were(upgraded: dict[str, Any]) -> None:
     """The agent's key opens the door, the provider's key is readable, every artifact's bytes are the same."""
     assert upgraded["is"]["models"] == 200
