@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -24,10 +25,11 @@ from capabilities.core.delivery.reasons import ReasonCode, because
 from capabilities.core.providers.redaction import brief
 from capabilities.core.worded import Worded, data_of, text_of, worded
 from capabilities.sentences import translate_sentence
-from routing_admin.agents_api.llm import timeline
+from routing_admin.agents_api import llm
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import EXHAUSTED, REFUSED
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.queries.requests import find_logged_request
 from routing_admin.request_log.journal import RequestFacts, entry_of, write
 from routing_admin.request_log.sentences import QUOTING, RenderedSentence, logged_text, render_logged, render_sentence
 from tests.test_translated import bare_texts
@@ -133,6 +135,13 @@ def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -
 def test_a_key_in_two_pieces_of_a_sentence_is_gone() -> None:
     """Where facts and our words together make a key, the text loses it, and with it its form."""
     assert "abcdef123456" not in brief(worded("api_key: %(said)s", said="abcdef123456"))
+
+
+def timeline(row: RequestLog) -> dict[str, Any]:
+    """What the agents' API tells of a logged request."""
+    found = find_logged_request(row.pk)
+    assert found is not None
+    return llm.timeline(found)
 
 
 @pages
