@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from visitors import queries_of
 
 from capabilities.acts import Actor
 from capabilities.errors import ConflictError
@@ -272,14 +271,7 @@ def test_a_viewer_sees_values_and_no_form(viewer: Client) -> None:
 
 def test_the_page_asks_the_same_few_questions_however_much_there_is(admin: Client) -> None:
     """A constant number of queries."""
-    few = queries(admin)
+    few = queries_of(admin, "/settings/")
     for number in range(20):
         Language.objects.create(code=f"x{number}", directive="x")
-    assert queries(admin) == few
-
-
-def queries(client: Client) -> int:
-    client.get("/settings/")
-    with CaptureQueriesContext(connection) as seen:
-        assert client.get("/settings/").status_code == 200
-    return len(seen)
+    assert queries_of(admin, "/settings/") == few

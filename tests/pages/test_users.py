@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from visitors import queries_of
 
 from capabilities.acts import SYSTEM, Actor
 from capabilities.errors import ConflictError, InUseError
@@ -278,16 +277,9 @@ def test_a_viewer_reads_who_is_there_and_sees_no_button(admin: User, viewer: Use
 def test_the_list_asks_the_same_few_questions_however_many_there_are(admin: User) -> None:
     """A constant number of queries."""
     client = browser(admin)
-    client.get("/users/")
-    few = queries(client)
+    few = queries_of(client, "/users/")
     User.objects.bulk_create([User(username=f"user{n}", password="!") for n in range(30)])
-    assert queries(client) == few
-
-
-def queries(client: Client) -> int:
-    with CaptureQueriesContext(connection) as seen:
-        assert client.get("/users/").status_code == 200
-    return len(seen)
+    assert queries_of(client, "/users/") == few
 
 
 def test_a_link_of_an_unknown_user_page_is_not_found(admin: User) -> None:

@@ -24,6 +24,7 @@ from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.core.configuration.diff import diff
+from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
 from routing_admin.queries.history import (
     AuditFilter,
@@ -128,7 +129,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         "icon": ICONS.get(row.actor_kind, "user"),
         "message": words.act_text(row.message),
         "changes": words.all_said(words.stored_changes(row.changes)),
-        "rows": rows_between(found.before, number),
+        "rows": rows_between(configuration_at(found.before), configuration_at(number)),
         "before": found.before,
         "after": found.after,
         "newest": found.newest,
@@ -136,9 +137,9 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
     return render(request, "history/revision.html", context)
 
 
-def rows_between(left: int, right: int) -> list[SideBySideRow]:
-    """Both files of two revisions side by side, what looks like a key masked."""
-    return [words.masked(row) for row in side_by_side(configuration_at(left), configuration_at(right))]
+def rows_between(old: Configuration, new: Configuration) -> list[SideBySideRow]:
+    """Both files of two configurations side by side, what looks like a key masked."""
+    return [words.masked(row) for row in side_by_side(old, new)]
 
 
 @require_GET
@@ -157,7 +158,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "left": left,
         "right": right,
         "changes": words.all_said(diff(old, new)),
-        "rows": rows_between(left, right),
+        "rows": rows_between(old, new),
         "newest": newest[0] if newest else 0,
     }
     return render(request, "history/compare.html", context)
