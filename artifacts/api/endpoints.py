@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from asgiref.sync import sync_to_async
@@ -11,13 +11,14 @@ from django.http.response import HttpResponseBase
 from ninja import Router
 
 from artifacts import actions
+from artifacts.api.as_json import artifact_json
 from artifacts.api.schemas import ArtifactOut, ArtifactsOut, ContentRouteOut, PreviewOut, TextArtifactIn, UploadIn
 from artifacts.core.delivery.content_router import ArtifactContentRouter
 from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
 from artifacts.core.delivery.tools import tool_definitions
-from artifacts.models import Artifact
 from artifacts.preview import preview
-from artifacts.queries import PAGE, Messages, artifact_json, page_of
+from artifacts.queries import library
+from artifacts.queries.messages import Messages
 from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
@@ -28,6 +29,9 @@ from capabilities.core.services.adapter import AttachmentInfo
 from capabilities.core.services.capability_router import AgentMessage
 from capabilities.errors import InvalidError
 from capabilities.ports import ports
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
 
 router = Router()
 read_scope = needs("artifacts:read")
@@ -129,11 +133,10 @@ def _said(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.Labe
 
 @router.get("/artifacts", response=ArtifactsOut, auth=read_scope, tags=["artifacts"])
 def list_artifacts(
-    request: HttpRequest, cursor: str = "", limit: int = PAGE, q: str = "", kind: str = ""
+    request: HttpRequest, cursor: str = "", limit: int = library.PAGE, q: str = "", kind: str = ""
 ) -> HttpResponse:
     """The calling agent's own artifacts, newest first."""
-    rows = Artifact.objects.owned_by(principal_of(request).agent)
-    page = page_of(rows, cursor=cursor, limit=limit, q=q, kind=kind)
+    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind)
     return answer({"artifacts": [artifact_json(row) for row in page.rows], "nextCursor": page.next_cursor})
 
 

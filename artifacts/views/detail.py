@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET
 
 from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import CorruptError, MissingError
-from artifacts.models import Artifact
 from artifacts.preview import preview
+from artifacts.queries.library import find_artifact
 from artifacts.storage.content import byte_store
 from artifacts.storage.downloads import HEADERS, download
 from artifacts.storage.thumbnails import can_have_thumbnail, thumbnail_of
@@ -24,6 +24,10 @@ from capabilities.access import administrators_only, can_edit
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
+from capabilities.views.answers import require_found
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
 
 TEXT_BYTES = 64 * 1024
 """Of a text, so much is shown."""
@@ -37,18 +41,18 @@ MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
     """The page; `?service=` opens one service, `?routed=1` leaves out models that are in no route."""
-    row, may_read = living(pk), can_edit(request.user)
+    row, may_read = require_found(find_artifact(pk)), can_edit(request.user)
     language = _language(request)
     shown = preview(row, language=language)
     opened, routed = request.GET.get("service", ""), request.GET.get("routed") == "1"
     if request.GET.get("fragment") == "card":
         return _card(request, row, shown, opened, may_read)
-    wanted = receiving.routed_services() if routed else None
+    wanted = receiving.list_routed_services() if routed else None
     deliveries = [each for each in shown.deliveries if wanted is None or each.service_id in wanted]
     context = {
         **_about(row, may_read),
-        "counts": receiving.counts(deliveries),
-        "groups": receiving.groups(shown, deliveries, may_read, opened),
+        "counts": receiving.count_forms(deliveries),
+        "groups": receiving.group_cards(shown, deliveries, may_read, opened),
         "services": len(deliveries),
         "all_services": len(shown.deliveries),
         "readers": shown.readers,
@@ -61,10 +65,8 @@ def artifact(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _card(request: HttpRequest, row: Artifact, shown: Any, service: str, may_read: bool) -> HttpResponse:
-    each = next((each for each in shown.deliveries if each.service_id == service), None)
-    if each is None:
-        raise Http404
-    context = {"row": row, "card": receiving.card(shown, each, may_read), **_languages(_language(request))}
+    each = require_found(next((each for each in shown.deliveries if each.service_id == service), None))
+    context = {"row": row, "card": receiving.build_card(shown, each, may_read), **_languages(_language(request))}
     return render(request, "artifacts/artifact.html#body", {**context, **_sending(row, may_read)})
 
 
@@ -125,20 +127,12 @@ def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
         return {"send_url": ""}
 
 
-def living(pk: str) -> Artifact:
-    """The artifact. Raises `Http404` for one that is not there, deleted or expired."""
-    row = Artifact.objects.living().filter(pk=pk.removeprefix("artifact:")).first()
-    if row is None:
-        raise Http404
-    return row
-
-
 @require_GET
 @administrators_only
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
     """The bytes as a download that no browser runs; 410 when they are gone or damaged."""
     try:
-        return download(request, living(pk))
+        return download(request, require_found(find_artifact(pk)))
     except (MissingError, CorruptError) as gone:
         return render(request, "artifacts/gone.html", {"said": UNREADABLE[gone.code]}, status=410)
 
@@ -147,8 +141,6 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 @administrators_only
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
     """The small picture; 404 where there is none."""
-    data = thumbnail_of(living(pk))
-    if data is None:
-        raise Http404
+    data = require_found(thumbnail_of(require_found(find_artifact(pk))))
     headers = {**HEADERS, "Cache-Control": "private, max-age=86400, immutable"}
     return HttpResponse(data, content_type="image/png", headers=headers)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,9 +15,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
-from artifacts import actions, queries
+from artifacts import actions
 from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
-from artifacts.models import Artifact
+from artifacts.queries.library import count_artifacts, find_deletion, list_artifacts, list_deleted_at
 from artifacts.storage.thumbnails import can_have_thumbnail
 from artifacts.storage.uploads import received_files
 from artifacts.views.words import KINDS, refusal_sentence
@@ -26,23 +25,28 @@ from capabilities.access import actor_of, administrators_only
 from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError, InvalidError
 
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
+
 STATUS = {TooLargeError: 413, StorageFullError: 507}
 
 
 @require_GET
 def artifacts(request: HttpRequest) -> HttpResponse:
     """Every living artifact, newest first, searched and filtered by what the address says."""
-    return render(request, "artifacts/artifacts.html", {**_page(request), **_sums(), "kinds": _kinds(request)})
+    held = count_artifacts()
+    context = {**_page(request), "count": held.count, "bytes": held.bytes, "kinds": _kinds(request)}
+    return render(request, "artifacts/artifacts.html", context)
 
 
 def _page(request: HttpRequest) -> dict[str, Any]:
     asked = {name: request.GET.get(name, "") for name in ("q", "kind", "cursor")}
     problem = ""
     try:
-        page = queries.page_of(Artifact.objects.living(), cursor=asked["cursor"], q=asked["q"], kind=asked["kind"])
+        page = list_artifacts(cursor=asked["cursor"], q=asked["q"], kind=asked["kind"])
     except InvalidError:
         problem = _("This address asks for a kind or a page that there is none of. These are the newest.")
-        page, asked = queries.page_of(Artifact.objects.living()), dict.fromkeys(asked, "")
+        page, asked = list_artifacts(), dict.fromkeys(asked, "")
     older = _address(asked, cursor=page.next_cursor) if page.next_cursor else ""
     return {
         "rows": [{"row": row, "picture": can_have_thumbnail(row), "kind": KINDS[row.kind]} for row in page.rows],
@@ -62,11 +66,6 @@ def _page(request: HttpRequest) -> dict[str, Any]:
 def _address(asked: dict[str, str], **changes: str | None) -> str:
     said = {name: value for name, value in {**asked, **changes}.items() if value}
     return f"?{urlencode(said)}" if said else "?"
-
-
-def _sums() -> dict[str, Any]:
-    sums = Artifact.objects.living().order_by().aggregate(count=Count("pk"), bytes=Sum("size"))
-    return {"count": sums["count"], "bytes": sums["bytes"] or 0}
 
 
 def _kinds(request: HttpRequest) -> list[dict[str, Any]]:
@@ -120,7 +119,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
     if not gone:
         messages.info(request, _("Nothing was chosen, or it was deleted already."))
         return redirect(_back(request))
-    moment = Artifact.objects.exclude(deleted_at=None).values_list("deleted_at", flat=True).get(pk=gone[0])
+    moment = find_deletion(gone[0])
     text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(gone)) % {"count": len(gone)}
     undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat() if moment else ''})}"
     messages.success(request, text, extra_tags=f"undo-url:{undo}")
@@ -132,8 +131,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
 def artifacts_restore(request: HttpRequest) -> HttpResponse:
     """Brings back what was deleted at one moment, which is what one act deleted."""
     try:
-        moment = datetime.fromisoformat(request.GET.get("at", ""))
-        deleted = list(Artifact.objects.filter(deleted_at=moment).values_list("pk", flat=True))
+        deleted = list_deleted_at(datetime.fromisoformat(request.GET.get("at", "")))
     except ValueError:
         deleted = []
     back = actions.restore_artifacts(actor_of(request), deleted)

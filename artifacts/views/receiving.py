@@ -66,32 +66,34 @@ class Group:
     cards: tuple[DeliveryCard, ...]
 
 
-def routed_services() -> frozenset[str]:
+def list_routed_services() -> frozenset[str]:
     """The ids of services that stand in a task route."""
     routes = ports.routes
     return frozenset(link.name for task in routes.task_types() for link in routes.chain(task))
 
 
-def counts(deliveries: Iterable[DeliveryPreview]) -> dict[str, int]:
+def count_forms(deliveries: Iterable[DeliveryPreview]) -> dict[str, int]:
     """How many services get the file in which of the three ways."""
     shown = [each.shown for each in deliveries]
     return {badge: shown.count(word) for word, badge, _, _ in GROUPS}
 
 
-def groups(shown: Preview, deliveries: Sequence[DeliveryPreview], may_read: bool, opened: str = "") -> list[Group]:
+def group_cards(shown: Preview, deliveries: Sequence[DeliveryPreview], may_read: bool, opened: str = "") -> list[Group]:
     """The groups that are not empty. `opened` is the service that was asked for; else the first of each is open."""
     found = []
     for word, badge, tone, hint in GROUPS:
         here = [each for each in deliveries if each.shown is word]
         first = opened or (here[0].service_id if here else "")
         eager = len(deliveries) <= EAGER
-        cards = tuple(card(shown, each, may_read, tone, is_open=each.service_id == first, eager=eager) for each in here)
+        cards = tuple(
+            build_card(shown, each, may_read, tone, is_open=each.service_id == first, eager=eager) for each in here
+        )
         if cards:
             found.append(Group(badge, tone, hint, cards))
     return found
 
 
-def card(
+def build_card(
     shown: Preview, each: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True, eager: bool = True
 ) -> DeliveryCard:
     """One service."""

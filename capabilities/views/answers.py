@@ -14,11 +14,11 @@ UNPROCESSABLE = 422
 R = TypeVar("R")
 
 
-def require_found(row: R | None) -> R:
-    """The row that a query found. Raises `Http404` for None."""
-    if row is None:
+def require_found(found: R | None) -> R:
+    """What was looked for. Raises `Http404` for None."""
+    if found is None:
         raise Http404
-    return row
+    return found
 
 
 def wants_fragment(request: HttpRequest) -> bool:

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from artifacts.actions import delete_artifacts, store_upload
 from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
-from artifacts.queries import find_own_file, list_own_files
+from artifacts.queries.files import find_own_file, list_own_files
 from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files

@@ -251,11 +251,11 @@ def test_of_many_services_only_the_first_of_each_group_comes_with_its_payload(de
     shown = preview(stored())
     first = shown.deliveries[0]
     many = [replace(first, service_id=f"s{number}") for number in range(receiving.EAGER + 1)]
-    few = receiving.groups(shown, many[:-1], may_read=True)
+    few = receiving.group_cards(shown, many[:-1], may_read=True)
     assert all(card.has_body for group in few for card in group.cards)
-    (group,) = receiving.groups(shown, many, may_read=True)
+    (group,) = receiving.group_cards(shown, many, may_read=True)
     assert [card.id for card in group.cards if card.has_body] == ["s0"]
-    (group,) = receiving.groups(shown, many, may_read=True, opened="s5")
+    (group,) = receiving.group_cards(shown, many, may_read=True, opened="s5")
     assert [card.id for card in group.cards if card.has_body] == ["s5"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -12,12 +12,15 @@ from artifacts import actions
 from artifacts.core.errors import ArtifactError, TooLargeError
 from artifacts.core.filenames import clean_filename
 from artifacts.core.store import BLOCK
-from artifacts.models import Artifact
+from artifacts.queries.library import has_copy
 from artifacts.storage.content import byte_store
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError
-from capabilities.models import Agent
+from capabilities.queries.agents import agent_exists
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
 
 ACTOR = Actor("command", "import_artifacts")
 
@@ -36,7 +39,7 @@ class Command(BaseCommand):
         """Imports, prints one line per new file, and fails with one line per file that could not be kept."""
         if not directory.is_dir():
             raise CommandError(f"{directory} is not a directory.")
-        if owner and not Agent.objects.filter(agent_id=owner).exists():
+        if owner and not agent_exists(owner):
             raise CommandError(f"There is no agent {owner}. Make it first, or leave --owner out.")
         problems = []
         for path in files_below(directory):
@@ -70,8 +73,7 @@ def keep(path: Path, owner: str) -> Artifact | None:
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:
         kept = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
-    known = Artifact.objects.living().filter(sha256=kept.sha256, filename=clean_filename(path.name), owner=owner)
-    if known.exists():
+    if has_copy(kept.sha256, clean_filename(path.name), owner):
         return None
     blocks = byte_store().open_blocks(kept.sha256)
     return actions.store_blocks(ACTOR, blocks, owner=owner, filename=path.name)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from artifacts.preview import request_for
+from artifacts.queries.library import find_artifact
 from artifacts.storage.content import stored
-from artifacts.views.detail import living
 from capabilities.access import administrators_only
+from capabilities.views.answers import require_found
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.errors import RouterError
@@ -34,11 +35,9 @@ SURFACE = "page"
 @administrators_only
 def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     """The model's answer, or why there is none; in place for htmx, else a page."""
-    row = living(pk)
+    row = require_found(find_artifact(pk))
     state = snapshot.current()
-    service = state.configuration.service(request.POST.get("service", ""))
-    if service is None:
-        raise Http404
+    service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = planned_request(state, row, service, request.POST.get("language") or None)
     context = {"row": row, "service": service, **sent(planned, request_id_of(request))}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"

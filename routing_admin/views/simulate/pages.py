@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from artifacts.queries import attachable
+from artifacts.queries.library import list_attachable
 from artifacts.storage.content import part_of
 from capabilities.access import actor_of, can_edit
 from capabilities.acts import Act
@@ -105,7 +105,7 @@ def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool)
     )
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     panel.languages = [(code, f"{code} · {text}") for code, text in directives.items()]
-    panel.artifacts = attachable(panel.chosen) if may_attach else []
+    panel.artifacts = list_attachable(panel.chosen) if may_attach else []
     return panel
 
 
@@ -280,7 +280,7 @@ def ask_again(panel: Panel, logged: RequestLog) -> None:
     question, files = question_of(logged.body)
     if not (question or files):
         return
-    panel.artifacts = attachable(files)
+    panel.artifacts = list_attachable(files)
     panel.message, panel.chosen = question, [row.pk for row in panel.artifacts if row.pk in files]
 
 

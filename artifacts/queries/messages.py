@@ -1,0 +1,78 @@
+"""Messages between agents that refer to artifacts: as a service can take them (MCR-2, MCR-3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from artifacts.models import Artifact
+from artifacts.storage.content import RowStore, stored
+from capabilities.core.message import Blob, FilePart, UnreadableError, blob_of
+from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
+from capabilities.core.services.agents import AgentProfile, has_the_word
+from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
+from capabilities.ports import ports
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages between agents, for one agent: what it may read is loaded, and known facts are filled in."""
+
+    agent: str
+    language: str | None = None
+
+    def route(self, message: AgentMessage, service_id: str) -> RoutingResult:
+        """The message as that service can take it (MCR-2)."""
+        store = RowStore(self.agent)
+        rows = {each.artifact_ref: store.row(each.artifact_ref) for each in message.attachments}
+        completed = tuple(_complete(each, rows[each.artifact_ref]) for each in message.attachments)
+        registry = ports.installed.registry()
+        adapter = ContentAdapter(
+            registry,
+            ports.installed.agents(),
+            self.language or ports.routes.default_language(),
+            can_read=can_really_read,
+            agent_id=self.agent,
+        )
+        router = CapabilityRouter(registry, adapter, lambda attachment: _load(rows[attachment.artifact_ref]))
+        return router.route_content(AgentMessage(message.text, completed), service_id)
+
+
+def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
+    """Whether that agent's model would take this file; by its capability alone while the file's type is unknown."""
+    if file.mime_type == "application/octet-stream":
+        return has_the_word(agent, file)
+    return agent.id in ports.installed.agents_for(replace(file, content=_Somewhere()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Somewhere:
+    """Content that is there and not looked at: who can read a file is decided from what is known of it."""
+
+    def blob(self) -> Blob:
+        return blob_of(b"")
+
+    def text(self) -> None:
+        return None
+
+    def converted(self, _: object) -> None:
+        return None
+
+
+def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInfo:
+    """The attachment with what the store knows where the message says nothing (MCR-3.2, 3.4)."""
+    if row is None:
+        return attachment
+    return replace(
+        attachment,
+        filename=attachment.filename or row.filename or None,
+        size=row.size if attachment.size is None else attachment.size,
+        mime_type=attachment.mime_type or row.mime_type,
+    )
+
+
+def _load(row: Artifact | None) -> Loaded:
+    """An attachment's bytes, not read yet. Raises `UnreadableError`."""
+    artifact = stored(row) if row is not None else None
+    if artifact is None or artifact.unreadable or artifact.content is None:
+        raise UnreadableError((artifact.unreadable if artifact else None) or "artifact_missing")
+    return Loaded(artifact.content.blob(), artifact.mime_type, artifact.filename)
