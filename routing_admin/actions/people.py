@@ -11,8 +11,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
-from django.utils.encoding import force_bytes, force_str
-from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
@@ -143,15 +143,6 @@ def token_of(user: User) -> str:
     return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
 
 
-def user_of_link(uid: str, token: str) -> User | None:
-    """The user whose link this is; None when it is wrong, used, expired or taken back."""
-    try:
-        user = User.objects.filter(pk=int(force_str(urlsafe_base64_decode(uid))), is_active=True).first()
-    except (ValueError, OverflowError):
-        return None
-    return user if user and default_token_generator.check_token(user, token) else None
-
-
 def choose_password(actor: Actor, user: User, password: str, *, language: str = "") -> None:
     """Writes a checked password, and the language of the pages; every other session of the user ends.
 
@@ -171,11 +162,6 @@ def choose_language(user: User, language: str) -> None:
     """Keeps the language in which the user reads the pages; unknown ones are passed over."""
     if language in dict(settings.LANGUAGES):
         Person.objects.update_or_create(user=user, defaults={"language": language})
-
-
-def language_of(user: User) -> str:
-    """The language the user chose, empty when none was."""
-    return Person.objects.filter(user=user).values_list("language", flat=True).first() or ""
 
 
 def note_sign_in(actor: Actor, act: str, names: Iterable[str]) -> None:

@@ -1,8 +1,13 @@
-"""What do the pages of users need to know? Everybody who may come in, and one of them."""
+"""What do the pages of people need to know? Who may come in, whose link it is, in which language somebody reads."""
 
 from __future__ import annotations
 
 from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.utils.encoding import force_str
+from django.utils.http import urlsafe_base64_decode
+
+from routing_admin.models import Person
 
 
 def list_users() -> list[User]:
@@ -13,3 +18,17 @@ def list_users() -> list[User]:
 def find_user(pk: int | None) -> User | None:
     """The user with that key; None when there is none, or no key as somebody has who is not signed in."""
     return None if pk is None else User.objects.filter(pk=pk).first()
+
+
+def find_user_of_link(uid: str, token: str) -> User | None:
+    """The user whose link this is; None when it is wrong, used, expired or taken back."""
+    try:
+        user = User.objects.filter(pk=int(force_str(urlsafe_base64_decode(uid))), is_active=True).first()
+    except (ValueError, OverflowError):
+        return None
+    return user if user and default_token_generator.check_token(user, token) else None
+
+
+def find_language(user: User) -> str:
+    """The language the user chose, empty when none was."""
+    return Person.objects.filter(user=user).values_list("language", flat=True).first() or ""

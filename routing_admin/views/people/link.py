@@ -14,6 +14,7 @@ from capabilities.acts import Actor
 from capabilities.errors import ConflictError
 from routing_admin.actions import people
 from routing_admin.forms.people import JoinForm
+from routing_admin.queries.people import find_user_of_link
 from routing_admin.server.request_id import request_id_of
 from routing_admin.views.people.language import remember_language
 from routing_admin.views.people.signin import address_of
@@ -25,7 +26,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     """The page of a link, 410 when it is spent; a good password signs the person in and ends other sessions."""
-    user = people.user_of_link(uid, token)
+    user = find_user_of_link(uid, token)
     if user is None:
         return render(request, "registration/link_spent.html", status=410)
     form = JoinForm(user, request.POST or None, initial={"language": get_language()})

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from capabilities.acts import Actor
 from routing_admin.actions import people
 from routing_admin.forms.people import SignInForm
+from routing_admin.queries.people import find_language
 from routing_admin.server import throttle
 from routing_admin.server.request_id import request_id_of
 from routing_admin.views.people.language import remember_language
@@ -29,7 +30,7 @@ class SignIn(LoginView):
         throttle.leave(form.cleaned_data["username"], address_of(self.request))
         people.note_sign_in(somebody(self.request), "user.sign_in", [user.get_username()])
         response = super().form_valid(form)
-        remember_language(response, people.language_of(user))
+        remember_language(response, find_language(user))
         return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
