@@ -67,7 +67,7 @@ def artifact(request: HttpRequest, pk: str) -> HttpResponse:
 def _card(request: HttpRequest, row: Artifact, shown: Any, service: str, may_read: bool) -> HttpResponse:
     each = require_found(next((each for each in shown.deliveries if each.service_id == service), None))
     context = {"row": row, "card": receiving.build_card(shown, each, may_read), **_languages(_language(request))}
-    return render(request, "artifacts/artifact.html#body", {**context, **_sending(row, may_read)})
+    return render(request, "artifacts/delivery.html#body", {**context, **_sending(row, may_read)})
 
 
 def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
