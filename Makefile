@@ -24,7 +24,7 @@ lint: $(VENV)/dev ## format, style, types, import contracts, templates, migratio
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
-	$(BIN)/pytest -q -p no:cacheprovider tests/ui/test_frame_rules.py
+	$(BIN)/pytest -q -p no:cacheprovider tests/ui/test_frame_rules.py tests/house/test_templates.py
 
 format: $(VENV)/dev ## put the code in its one form
 	$(BIN)/ruff format .

@@ -1,0 +1,185 @@
+"""Templates a person can read: at most 120 columns, one block-level element a line, indented by what encloses it.
+
+What a template may not hold (inline style, inline script, …) stands in tests/ui/test_frame_rules.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = sorted(path for folder in ("templates", "tests/ui/templates") for path in (ROOT / folder).rglob("*.html"))
+COLUMNS, STEP = 120, 2
+
+BLOCK_LEVEL = set(
+    "article aside body button caption colgroup dd details dialog div dl dt fieldset figcaption figure footer form"
+    " h1 h2 h3 h4 h5 h6 head header html label legend li main nav noscript ol optgroup option p pre section select"
+    " summary svg table tbody td template textarea tfoot th thead title tr ul".split()
+)
+"""Elements that take a line each; text with its inline elements (a, b, code, span …) shares its parent's."""
+
+VOID = set("area base br circle col hr img input line link meta path polygon polyline rect source use wbr".split())
+VERBATIM = {"pre", "textarea"}
+CONTROL = {"autoescape", "block", "blocktranslate", "comment", "filter", "for", "if", "partialdef", "spaceless", "with"}
+BRANCHES = {"elif", "else", "empty", "plural"}
+TOKEN = re.compile(
+    r"\{\{.*?\}\}|\{#.*?#\}|<!--.*?-->|<![^>]*>|\{%\s*(?P<control>\w+).*?%\}|</(?P<closing>[\w-]+)>"
+    r"|<(?P<opening>[a-z][\w-]*)|(?P<end>/?>)|(?P<quote>[\"'])|(?P<line>\n *)|[^\s<>{\"']+|\S",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """What encloses the text that follows, and how deep the line stands on which it was opened.
+
+    `kind` is `control` (a template tag with an end), `tag` (an HTML tag before its `>`), `quote` (of a tag's
+    attribute), `element`, or `template` for the file itself.
+    """
+
+    kind: str
+    name: str
+    indent: int
+
+    @property
+    def inside(self) -> int:
+        """The columns of a line inside it; attributes stand deeper than what their element holds."""
+        return self.indent + (2 * STEP if self.kind == "tag" else STEP)
+
+
+class Reader:
+    """Reads one template from its beginning and keeps what breaks a law, with its line."""
+
+    def __init__(self, source: str) -> None:
+        self.source, self.position = source, 0
+        self.enclosures = [Enclosure("template", "", -STEP)]
+        self.number, self.indent, self.blocks, self.is_first = 1, 0, 0, True
+        self.complaints: list[str] = []
+
+    def read(self) -> list[str]:
+        """The complaints, from the first line to the last."""
+        while match := TOKEN.search(self.source, self.position):
+            self.position = match.end()
+            kind, text = match.lastgroup or "", match[match.lastgroup or 0]
+            if kind == "line":
+                self.number, self.indent, self.blocks, self.is_first = self.number + 1, len(text) - 1, 0, True
+                continue
+            if self.is_first:
+                self.check_indent(kind, text)
+            if take := getattr(self, f"take_{kind}", None):
+                take(text)
+        return self.complaints + [f"line {self.number}: {each.name} is never closed" for each in self.enclosures[1:]]
+
+    def check_indent(self, kind: str, text: str) -> None:
+        """A line's first token stands under what it ends or goes on with, else inside of what encloses it."""
+        last, self.is_first = self.enclosures[-1], False
+        ends = {("control", f"end{last.name}"), ("closing", last.name), ("quote", last.name)}
+        is_end = (kind, text) in ends or (kind == "control" and text in BRANCHES)
+        wanted = last.indent if is_end else last.inside
+        if self.indent != wanted:
+            self.complain(f"indented by {self.indent} columns, not {wanted}")
+
+    def take_control(self, name: str) -> None:
+        if name in CONTROL:
+            self.enclosures.append(Enclosure("control", name, self.indent))
+        elif name.startswith("end"):
+            self.close("control", name.removeprefix("end"))
+
+    def take_opening(self, name: str) -> None:
+        if self.enclosures[-1].kind == "quote":
+            return
+        self.blocks += name in BLOCK_LEVEL
+        if name in BLOCK_LEVEL and self.blocks == 2:
+            self.complain(f"more than one block-level element, the second is {name}")
+        self.enclosures.append(Enclosure("tag", name, self.indent))
+
+    def take_end(self, text: str) -> None:
+        """The `>` of a tag: an element begins, unless it holds nothing; what is verbatim is passed over."""
+        last = self.enclosures[-1]
+        if last.kind != "tag":
+            return
+        self.enclosures.pop()
+        if text == ">" and last.name not in VOID:
+            self.enclosures.append(Enclosure("element", last.name, last.indent))
+        if last.name in VERBATIM:
+            start, self.position = self.position, self.source.index(f"</{last.name}", self.position)
+            self.number += self.source.count("\n", start, self.position)
+
+    def take_quote(self, text: str) -> None:
+        if self.enclosures[-1] == Enclosure("quote", text, self.enclosures[-1].indent):
+            self.enclosures.pop()
+        elif next(each.kind for each in reversed(self.enclosures) if each.kind != "control") == "tag":
+            self.enclosures.append(Enclosure("quote", text, self.indent))
+
+    def take_closing(self, name: str) -> None:
+        self.close("element", name)
+
+    def close(self, kind: str, name: str) -> None:
+        last = self.enclosures[-1]
+        if (last.kind, last.name) == (kind, name):
+            self.enclosures.pop()
+        else:
+            self.complain(f"{name} ends where {last.name or 'nothing'} is open")
+
+    def complain(self, reason: str) -> None:
+        self.complaints.append(f"line {self.number}: {reason}")
+
+
+def complaints(source: str) -> list[str]:
+    """What a template's text does against the laws of its form, each with its line; nothing when it is right."""
+    lines = enumerate(source.split("\n"), 1)
+    wide = [f"line {number}: {len(line)} columns" for number, line in lines if len(line) > COLUMNS]
+    return wide + Reader(source).read()
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_template_is_read_line_by_line(path: Path) -> None:
+    """At most 120 columns, at most one block-level element a line, indentation that follows the nesting."""
+    assert complaints(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        (f"<p>{'x' * 120}</p>", "line 1: 127 columns"),
+        ("<ul>\n  <li>a</li><li>b</li>\n</ul>", "line 2: more than one block-level element, the second is li"),
+        ("<div><p>a</p></div>", "line 1: more than one block-level element, the second is p"),
+        ("<div>\n    <p>a</p>\n</div>", "line 2: indented by 4 columns, not 2"),
+        ("<div>\n<p>a</p>\n</div>", "line 2: indented by 0 columns, not 2"),
+        ("<div>\n\t<p>a</p>\n</div>", "line 2: indented by 0 columns, not 2"),
+        ("<div>\n  <p>a</p>\n  </div>", "line 3: indented by 2 columns, not 0"),
+        ("{% if a %}\n<p>a</p>\n{% endif %}", "line 2: indented by 0 columns, not 2"),
+        ("{% if a %}\n  b\n  {% else %}\n  c\n{% endif %}", "line 3: indented by 2 columns, not 0"),
+        ('<input name="a"\n  value="b">', "line 2: indented by 2 columns, not 4"),
+        ("{% if a %}<div>{% endif %}\n</div>", "line 1: if ends where div is open"),
+        ("<div>", "line 1: div is never closed"),
+    ],
+)
+def test_what_cannot_be_read_is_found(source: str, complaint: str) -> None:
+    """Each law can fail: a planted violation is found where it stands."""
+    assert complaint in complaints(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '<p class="a">one <b>two</b> {% if c %}<code>{{ c }}</code>{% endif %}</p>',
+        '<label>\n  <input name="a"{% if b %} checked{% endif %}>\n  {% translate "It\'s a > b" %}\n</label>',
+        '<a href="/"\n    {% if c %}\n      title="{% blocktranslate trimmed %}\n        d\n      {% endblocktranslate %}"'
+        "\n    {% endif %}>e</a>",
+        '<textarea name="a">\n{{ one.text }}</textarea>',
+        "{% for a in b %}\n  <br>\n{% empty %}\n  <hr>\n{% endfor %}",
+    ],
+)
+def test_what_can_be_read_passes(source: str) -> None:
+    """Inline elements share a line, attributes take lines of their own, verbatim text stands as it must."""
+    assert complaints(source) == []
+
+
+def test_every_template_is_looked_at() -> None:
+    """Files are found, so that the laws are not silently about nothing."""
+    assert len(TEMPLATES) > 100
