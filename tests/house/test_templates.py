@@ -15,14 +15,14 @@ ROOT = Path(__file__).parents[2]
 TEMPLATES = sorted(path for folder in ("templates", "tests/ui/templates") for path in (ROOT / folder).rglob("*.html"))
 COLUMNS, STEP = 120, 2
 
-BLOCK_LEVEL = set(
-    "article aside body button caption colgroup dd details dialog div dl dt fieldset figcaption figure footer form"
-    " h1 h2 h3 h4 h5 h6 head header html label legend li main nav noscript ol optgroup option p pre section select"
-    " summary svg table tbody td template textarea tfoot th thead title tr ul".split()
+BLOCK_LEVEL = re.compile(
+    "article|aside|body|button|caption|colgroup|dd|details|dialog|div|dl|dt|fieldset|figcaption|figure|footer|form"
+    "|h[1-6]|head|header|html|label|legend|li|main|nav|noscript|ol|optgroup|option|p|pre|section|select|summary|svg"
+    "|table|tbody|td|template|textarea|tfoot|th|thead|title|tr|ul"
 )
 """Elements that take a line each; text with its inline elements (a, b, code, span …) shares its parent's."""
 
-VOID = set("area base br circle col hr img input line link meta path polygon polyline rect source use wbr".split())
+VOID = re.compile("area|base|br|circle|col|hr|img|input|line|link|meta|path|polygon|polyline|rect|source|use|wbr")
 VERBATIM = {"pre", "textarea"}
 CONTROL = {"autoescape", "block", "blocktranslate", "comment", "filter", "for", "if", "partialdef", "spaceless", "with"}
 BRANCHES = {"elif", "else", "empty", "plural"}
@@ -92,9 +92,10 @@ class Reader:
     def take_opening(self, name: str) -> None:
         if self.enclosures[-1].kind == "quote":
             return
-        self.blocks += name in BLOCK_LEVEL
-        if name in BLOCK_LEVEL and self.blocks == 2:
-            self.complain(f"more than one block-level element, the second is {name}")
+        if BLOCK_LEVEL.fullmatch(name):
+            self.blocks += 1
+            if self.blocks == 2:
+                self.complain(f"more than one block-level element, the second is {name}")
         self.enclosures.append(Enclosure("tag", name, self.indent))
 
     def take_end(self, text: str) -> None:
@@ -103,7 +104,7 @@ class Reader:
         if last.kind != "tag":
             return
         self.enclosures.pop()
-        if text == ">" and last.name not in VOID:
+        if text == ">" and not VOID.fullmatch(last.name):
             self.enclosures.append(Enclosure("element", last.name, last.indent))
         if last.name in VERBATIM:
             start, self.position = self.position, self.source.index(f"</{last.name}", self.position)
@@ -169,8 +170,8 @@ def test_what_cannot_be_read_is_found(source: str, complaint: str) -> None:
     [
         '<p class="a">one <b>two</b> {% if c %}<code>{{ c }}</code>{% endif %}</p>',
         '<label>\n  <input name="a"{% if b %} checked{% endif %}>\n  {% translate "It\'s a > b" %}\n</label>',
-        '<a href="/"\n    {% if c %}\n      title="{% blocktranslate trimmed %}\n        d\n      {% endblocktranslate %}"'
-        "\n    {% endif %}>e</a>",
+        '<a href="/"\n    {% if c %}\n      title="{% blocktranslate trimmed %}\n        d\n      '
+        '{% endblocktranslate %}"\n    {% endif %}>e</a>',
         '<textarea name="a">\n{{ one.text }}</textarea>',
         "{% for a in b %}\n  <br>\n{% empty %}\n  <hr>\n{% endfor %}",
     ],
