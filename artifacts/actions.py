@@ -159,7 +159,7 @@ def _fits(metadata: Mapping[str, Any]) -> bool:
 
 def check_room(size: int, sha256: str) -> None:
     """Raises `StorageFullError` when these bytes would exceed the installation's quota; kept ones need no more room."""
-    quota = ports.installed.room().quota_bytes
+    quota = ports.installed.retention().quota_bytes
     if quota is not None and Artifact.objects.filter(sha256=sha256).exists():
         return
     if quota is not None and (used := used_bytes()) + size > quota:
@@ -216,7 +216,7 @@ def _write(actor: Actor, kept: Stored, label: Label, *, words: bool = False) -> 
 def _end(expires_in: float | None) -> Any:
     if expires_in is not None:
         return timezone.now() + timedelta(seconds=expires_in)
-    days = ports.installed.room().days
+    days = ports.installed.retention().days
     return timezone.now() + timedelta(days=days) if days is not None else None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from artifacts.core.artifact import StoredArtifact
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.models import Artifact
-from artifacts.storage.content import stored
+from artifacts.storage.content import open_artifact
 from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, text_style_for
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.reasons import Reason
@@ -95,7 +95,7 @@ class Preview:
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
     """The artifact before every enabled service. `agent` is who asks and is never named as another reader."""
-    artifact = stored(row)
+    artifact = open_artifact(row)
     readers_but = partial(ports.installed.agents_for, but=agent)
     said = language or ports.routes.default_language()
     mismatch = (TYPE_MISMATCH,) if row.mismatch else ()
@@ -116,7 +116,7 @@ def _delivery(
     prepared = prepare(chat, receiver, words)
     refused = isinstance(prepared, CannotRead)
     went = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
-    result = without_data(artifact, receiver.service_id or "", language)
+    result = route_without_data(artifact, receiver.service_id or "", language)
     return DeliveryPreview(
         service_id=receiver.name,
         provider=receiver.target.provider,
@@ -156,7 +156,7 @@ class _WithoutData:
         return self.content.converted(target)
 
 
-def without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
+def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
     """get_artifact's answer for that service, with `<N bytes>` where the file's data would stand."""
     hollow = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
     result = ArtifactContentRouter(ports.installed.registry()).route_content(hollow, service_id, language=language)

@@ -83,7 +83,7 @@ def key_in(headers: Mapping[str, str]) -> str:
     return value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
 
 
-def refused_query(query: str) -> Refusal | None:
+def refuse_query(query: str) -> Refusal | None:
     """Why a call with that query string is not looked at: there is an agent key in it (security.md §2.2)."""
     return KEY_IN_ADDRESS if KEY.search(unquote(query)) else None
 
@@ -111,12 +111,12 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     if not agent_id or agent_id == principal.agent:
         return principal
     made = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
-    if not principal.may("agents:write") or not living(made).exists():
+    if not principal.may("agents:write") or not filter_living(made).exists():
         return NOT_YOURS
     return Principal(agent_id, principal.key, principal.scopes, principal.agent, principal.ends_at)
 
 
-def living(agents: Any) -> Any:
+def filter_living(agents: Any) -> Any:
     """Of a query over agents, those that have not expired."""
     return agents.exclude(expires_at__lte=timezone.now())
 

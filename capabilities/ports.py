@@ -36,7 +36,7 @@ class ChangeRecorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Dialled:
+class DialAnswer:
     """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did."""
 
     ms: float
@@ -72,13 +72,13 @@ class Link:
 class Dial(Protocol):
     """Calls a provider for an administrator, with the saved configuration only."""
 
-    def test(self, provider: str, model: str) -> Dialled:
+    def test(self, provider: str, model: str) -> DialAnswer:
         """One tiny chat request."""
 
-    def models(self, provider: str) -> Dialled:
+    def models(self, provider: str) -> DialAnswer:
         """The provider's own list of models."""
 
-    def ask(self, provider: str, model: str, chat: ChatRequest) -> Dialled:
+    def ask(self, provider: str, model: str, chat: ChatRequest) -> DialAnswer:
         """One request sent as it is, whatever the model is said to read; `text` is the answer."""
 
 
@@ -133,7 +133,7 @@ class InstalledServices(Protocol):
     def tools(self, language: str) -> Sequence[Mapping[str, Any]]:
         """The agents' tools as function definitions in a language, for a snippet."""
 
-    def room(self) -> Retention:
+    def retention(self) -> Retention:
         """How many bytes of artifacts are kept, and for how long."""
 
 

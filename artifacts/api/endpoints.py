@@ -22,7 +22,7 @@ from artifacts.queries.messages import Messages
 from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
-from capabilities.api.calls import CallError, agent_actor, answer, needs, parsed, principal_of, read_as, takes
+from capabilities.api.calls import CallError, agent_actor, answer, needs, parse_as, principal_of, read_as, takes
 from capabilities.api.schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
 from capabilities.core.problems import Problem
 from capabilities.core.services.adapter import AttachmentInfo
@@ -94,33 +94,33 @@ def store_artifact(request: HttpRequest) -> HttpResponse:
     """Keeps a file (multipart `file`) or words (JSON `{text, filename}`); an empty file is kept, too."""
     kind = (request.content_type or "").lower()
     if kind == "multipart/form-data":
-        return answer(artifact_json(_uploaded(request)), 201)
+        return answer(artifact_json(_store_uploaded(request)), 201)
     if kind == "application/json":
         body = read_as(request, TextArtifactIn)
-        row = actions.store_text(agent_actor(request), body.text, **_said(request, body))
+        row = actions.store_text(agent_actor(request), body.text, **_label_fields(request, body))
         return answer(artifact_json(row), 201)
     raise CallError(415, "unsupported_media_type", "Send multipart/form-data with a part named file, or JSON {text}.")
 
 
-def _uploaded(request: HttpRequest) -> Artifact:
+def _store_uploaded(request: HttpRequest) -> Artifact:
     files = received_files(request)
     if len(files) != 1:
         message = "Send exactly one part named file, with a filename."
         raise InvalidError([Problem("file", message, "required" if not files else "range")])
     said = {name: str(request.POST[name]) for name in UploadIn.model_fields if request.POST.get(name)}
-    fields = {name: _object(text) if name == "metadata" else text for name, text in said.items()}
-    body = parsed(fields, UploadIn)
-    return actions.store_upload(agent_actor(request), files[0], **_said(request, body))
+    fields = {name: _parse_object(text) if name == "metadata" else text for name, text in said.items()}
+    body = parse_as(fields, UploadIn)
+    return actions.store_upload(agent_actor(request), files[0], **_label_fields(request, body))
 
 
-def _object(text: str) -> Any:
+def _parse_object(text: str) -> Any:
     try:
         return orjson.loads(text)
     except ValueError:
         raise InvalidError([Problem("metadata", "metadata is a JSON object.", "type")]) from None
 
 
-def _said(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.LabelFields:
+def _label_fields(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.LabelFields:
     return {
         "owner": principal_of(request).agent,
         "filename": body.filename,
@@ -143,20 +143,20 @@ def list_artifacts(
 @router.get("/artifacts/{path:ref}/raw", auth=needs("artifacts:read", in_async=True), tags=["artifacts"])
 async def raw_artifact(request: HttpRequest, ref: str) -> HttpResponseBase:
     """The bytes as a download; 410 when they are gone or damaged."""
-    row = await sync_to_async(readable)(request, ref)
+    row = await sync_to_async(find_readable)(request, ref)
     return await sync_to_async(download)(request, row)
 
 
 @router.get("/artifacts/{path:ref}/info", response=ArtifactOut, auth=read_scope, tags=["artifacts"])
 def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
     """What is known of an artifact, and the evidence for its type."""
-    return answer(artifact_json(readable(request, ref)))
+    return answer(artifact_json(find_readable(request, ref)))
 
 
 @router.get("/artifacts/{path:ref}/preview", response=PreviewOut, auth=read_scope, tags=["artifacts"])
 def artifact_preview(request: HttpRequest, ref: str, language: str | None = None) -> HttpResponse:
     """How every model service would receive the artifact, with the exact payload, its data elided."""
-    row = readable(request, ref)
+    row = find_readable(request, ref)
     shown = preview(row, language=language, agent=principal_of(request).agent)
     return answer(
         {
@@ -198,14 +198,14 @@ def route_artifact(
 @router.delete("/artifacts/{path:ref}", response={204: None}, auth=write_scope, tags=["artifacts"])
 def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
     """Deletes an artifact of the calling agent's own."""
-    row = readable(request, ref)
+    row = find_readable(request, ref)
     if row.owner != principal_of(request).agent:
         raise CallError(403, "forbidden", "Only the agent that stored an artifact deletes it.", ref=ref)
     actions.delete_artifacts(agent_actor(request), [row.pk])
     return HttpResponse(status=204)
 
 
-def readable(request: HttpRequest, ref: str) -> Artifact:
+def find_readable(request: HttpRequest, ref: str) -> Artifact:
     """The artifact the calling agent may read by that reference. Raises `CallError` 404 in the shape of §5."""
     row = RowStore(principal_of(request).agent).row(ref)
     if row is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from artifacts.models import Artifact
-from artifacts.storage.content import RowStore, stored
+from artifacts.storage.content import RowStore, open_artifact
 from capabilities.core.message import Blob, FilePart, UnreadableError, blob_of
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.agents import AgentProfile, has_the_word
@@ -72,7 +72,7 @@ def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInf
 
 def _load(row: Artifact | None) -> Loaded:
     """An attachment's bytes, not read yet. Raises `UnreadableError`."""
-    artifact = stored(row) if row is not None else None
+    artifact = open_artifact(row) if row is not None else None
     if artifact is None or artifact.unreadable or artifact.content is None:
         raise UnreadableError((artifact.unreadable if artifact else None) or "artifact_missing")
     return Loaded(artifact.content.blob(), artifact.mime_type, artifact.filename)

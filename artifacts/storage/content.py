@@ -80,7 +80,7 @@ def health(sha256: str, store: ByteStore | None = None) -> str | None:
         return error.reason
 
 
-def stored(row: Artifact) -> StoredArtifact:
+def open_artifact(row: Artifact) -> StoredArtifact:
     """The artifact as the cores know it, with its content; bytes that are gone or damaged are told beforehand.
 
     A deleted or expired one is gone, though its bytes may still wait for `prune`.
@@ -109,7 +109,7 @@ def stored(row: Artifact) -> StoredArtifact:
 
 def part_of(row: Artifact) -> FilePart:
     """The artifact as a part of a message."""
-    return stored(row).part()
+    return open_artifact(row).part()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class RowStore:
     def get_artifact(self, ref: str) -> StoredArtifact | None:
         """The artifact, None when there is none that this agent may read."""
         row = self.row(ref)
-        return stored(row) if row is not None else None
+        return open_artifact(row) if row is not None else None
 
     def part(self, ref: str) -> FilePart | None:
         """The artifact as a part of a message; a deleted or expired one is a part that says so (decision 16).

@@ -38,12 +38,12 @@ def thumbnail_of(row: Artifact) -> bytes | None:
     try:
         kept = place.read_bytes()
     except FileNotFoundError:
-        kept = _made(row.sha256)
+        kept = _make(row.sha256)
         _keep(place, kept)
     return kept or None
 
 
-def _made(sha256: str) -> bytes:
+def _make(sha256: str) -> bytes:
     """The PNG; no bytes when the image, or what is stored of it, cannot be read."""
     try:
         with byte_store().local_path(sha256) as path:

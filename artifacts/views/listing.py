@@ -86,19 +86,19 @@ def artifact_upload(request: HttpRequest) -> HttpResponse:
             for file in received_files(request)
         ]
     except (ArtifactError, ActionError) as refusal:
-        return _refused(request, refusal)
+        return _answer_refusal(request, refusal)
     if not made:
-        return _answered(request, 422, {"message": _("No file came with the form. Choose one.")})
-    return _answered(request, 201, {"url": reverse("artifact", args=[made[0].pk])}, made)
+        return _answer(request, 422, {"message": _("No file came with the form. Choose one.")})
+    return _answer(request, 201, {"url": reverse("artifact", args=[made[0].pk])}, made)
 
 
-def _refused(request: HttpRequest, refusal: ArtifactError | ActionError) -> HttpResponse:
+def _answer_refusal(request: HttpRequest, refusal: ArtifactError | ActionError) -> HttpResponse:
     if isinstance(refusal, ActionError):
-        return _answered(request, refusal.status, {"message": str(refusal)})
-    return _answered(request, STATUS.get(type(refusal), 400), {"message": refusal_sentence(refusal)})
+        return _answer(request, refusal.status, {"message": str(refusal)})
+    return _answer(request, STATUS.get(type(refusal), 400), {"message": refusal_sentence(refusal)})
 
 
-def _answered(
+def _answer(
     request: HttpRequest, status: int, said: dict[str, str], made: list[Artifact] | None = None
 ) -> HttpResponse:
     if request.headers.get("Accept", "").startswith("application/json"):

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.access import DEFAULT_SCOPES, SCOPES, living, make_key
+from capabilities.access import DEFAULT_SCOPES, SCOPES, filter_living, make_key
 from capabilities.actions.guards import check_unused, check_version
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
@@ -76,7 +76,7 @@ def check_uses_one_thing(row: Agent) -> None:
 
 def check_can_delete_agent(row: Agent) -> None:
     """Raises `InUseError` naming the living agents that this one made at run time."""
-    made = [agent.agent_id for agent in living(row.made.all())]
+    made = [agent.agent_id for agent in filter_living(row.made.all())]
     check_unused(made, _("This agent made others that are still there: %(users)s. Delete them first."))
 
 

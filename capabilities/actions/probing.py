@@ -12,11 +12,11 @@ from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.core.providers.probes import PROBES, request_of, verdict
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Service
-from capabilities.ports import Dialled, ports
+from capabilities.ports import DialAnswer, ports
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeResult:
     """What probing found: by capability, what was recorded, what an administrator's word kept from being recorded, and
     the revision that made (None when nothing changed).
 
@@ -26,18 +26,18 @@ class Probed:
 
     found: Mapping[str, bool] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
-    failed: Dialled | None = None
+    failed: DialAnswer | None = None
     revision: int | None = None
 
 
-def probe_service(actor: Actor, row: Service) -> Probed:
+def probe_service(actor: Actor, row: Service) -> ProbeResult:
     """Sends a tiny image, sound and page to the model, and records what it could read as probed, in one revision.
 
     A cell that was declared stays as it is: an administrator's word wins. Calls are made before anything is written.
     """
     greeting = ports.dial.test(row.provider.name, row.model)
     if greeting.fault:
-        return Probed(failed=greeting)
+        return ProbeResult(failed=greeting)
     found = {"text": True, **answers(row)}
     there = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
     declared = {
@@ -46,7 +46,7 @@ def probe_service(actor: Actor, row: Service) -> Probed:
     cells: dict[Cell, bool] = {("input", name): on for name, on in found.items() if name not in declared}
     revision = set_capabilities(actor, {row: cells}, source=Source.PROBED).revision if cells else None
     against = (name for name in declared if found[name] != (name in there and there[name].supported))
-    return Probed(found, tuple(sorted(against)), revision=revision)
+    return ProbeResult(found, tuple(sorted(against)), revision=revision)
 
 
 def answers(row: Service) -> dict[str, bool]:

@@ -14,7 +14,7 @@ from ninja import Schema
 from ninja.security.base import AuthBase
 from pydantic import ValidationError
 
-from capabilities.access import Principal, Refusal, authenticate, refused_query
+from capabilities.access import Principal, Refusal, authenticate, refuse_query
 from capabilities.acts import Actor
 from capabilities.body_limits import MAX_DEPTH, body_limit
 from capabilities.core.problems import Problem
@@ -49,7 +49,7 @@ class Needs(AuthBase):
 
     def principal(self, request: HttpRequest) -> Principal:
         """Who calls. Raises `CallError` with 401 or 403, and 400 for a key in the address."""
-        found = refused_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
+        found = refuse_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
         if isinstance(found, Refusal):
             raise CallError(found.status, found.code, found.message)
         if not found.may(self.scope):
@@ -128,10 +128,10 @@ def children(value: Any) -> list[Any]:
 
 def read_as(request: HttpRequest, schema: type[S]) -> S:
     """The body as an instance of the schema. Raises `InvalidError` with every field that does not fit."""
-    return parsed(read_json(request), schema)
+    return parse_as(read_json(request), schema)
 
 
-def parsed(value: Any, schema: type[S]) -> S:
+def parse_as(value: Any, schema: type[S]) -> S:
     """A JSON value as an instance of the schema. Raises `InvalidError`."""
     try:
         return schema.model_validate(value)
@@ -156,15 +156,15 @@ def takes(schema: type[Schema]) -> dict[str, Any]:
 def json_of(schema: type[Schema]) -> dict[str, Any]:
     """The OpenAPI words for JSON of that schema."""
     whole = schema.model_json_schema()
-    return {"content": {"application/json": {"schema": inlined(whole, whole.get("$defs", {}))}}}
+    return {"content": {"application/json": {"schema": inline_references(whole, whole.get("$defs", {}))}}}
 
 
-def inlined(value: Any, named: dict[str, Any]) -> Any:
+def inline_references(value: Any, named: dict[str, Any]) -> Any:
     """A JSON schema with every reference to `$defs` written out."""
     if isinstance(value, list):
-        return [inlined(each, named) for each in value]
+        return [inline_references(each, named) for each in value]
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
-        return inlined(named[value["$ref"].rsplit("/", 1)[-1]], named)
-    return {key: inlined(each, named) for key, each in value.items() if key != "$defs"}
+        return inline_references(named[value["$ref"].rsplit("/", 1)[-1]], named)
+    return {key: inline_references(each, named) for key, each in value.items() if key != "$defs"}

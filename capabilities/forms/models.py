@@ -43,15 +43,15 @@ class ModelLine:
         return [(cell, ":".join(cell), cell in self.chosen) for cell in OFFERED]
 
 
-def offered(provider: Provider, models: Iterable[str], *, use: bool = False) -> list[ModelLine]:
+def offer_models(provider: Provider, models: Iterable[str], *, use: bool = False) -> list[ModelLine]:
     """The lines for models of a provider, in the given order, each once."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
     taken = list_service_ids()
     there = map_models(provider)
-    return [line_of(provider, index, name, taken, there, use) for index, name in enumerate(names)]
+    return [build_offer(provider, index, name, taken, there, use) for index, name in enumerate(names)]
 
 
-def line_of(
+def build_offer(
     provider: Provider, index: int, model: str, taken: set[str], there: Mapping[str, str], use: bool
 ) -> ModelLine:
     """One line; an id that is taken gets the provider's name in front."""
@@ -89,6 +89,6 @@ def read_line(provider: Provider, data: QueryDict, index: int, model: str, taken
     return ModelLine(index, model, own, chosen, data.get(f"alias-{index}", "").strip(), use, known, error=error)
 
 
-def chosen_models(lines: Iterable[ModelLine]) -> list[NewModel]:
+def list_chosen(lines: Iterable[ModelLine]) -> list[NewModel]:
     """What the chosen lines ask for."""
     return [NewModel(line.model, line.service_id, line.chosen, line.alias) for line in lines if line.use]

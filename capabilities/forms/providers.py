@@ -64,7 +64,7 @@ MEANINGS: dict[str, str | Promise] = {
 """The meanings of the core's table, for people; an option it lacks shows the core's own sentence."""
 
 
-def written(value: Any) -> str:
+def write_value(value: Any) -> str:
     """An option's value as the form shows it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -141,8 +141,8 @@ class ProviderForm(ProviderModelForm):
         hosts = quirks_for(row.endpoint, {})
         for name, quirk in QUIRKS.items():
             default = hosts.get(name, quirk.by_protocol.get(row.protocol, quirk.default))
-            field = self.fields[f"quirk_{name}"] = quirk_field(quirk, written(default))
-            field.initial = written(row.quirks[name]) if row.quirks.get(name) is not None else ""
+            field = self.fields[f"quirk_{name}"] = quirk_field(quirk, write_value(default))
+            field.initial = write_value(row.quirks[name]) if row.quirks.get(name) is not None else ""
         for name, label in TIMEOUTS:
             self.fields[f"timeout_{name}"] = forms.FloatField(
                 label=str(label),
@@ -197,7 +197,7 @@ class ProviderForm(ProviderModelForm):
         given = {name: quirk_value(quirk, self.cleaned_data.get(f"quirk_{name}", "")) for name, quirk in QUIRKS.items()}
         return kept | {name: value for name, value in given.items() if value is not None}
 
-    def filled(self) -> Provider:
+    def build_row(self) -> Provider:
         """The row with everything from the form, not yet saved."""
         row = self.save(commit=False)
         row.quirks = self.quirks()
@@ -252,7 +252,7 @@ class NewProviderForm(forms.Form):
 
     clean_endpoint = ProviderForm.clean_endpoint
 
-    def filled(self) -> Provider:
+    def build_row(self) -> Provider:
         """The new row, not yet saved."""
         data = self.cleaned_data
         names = ("name", "display_name", "protocol", "endpoint", "default_model")

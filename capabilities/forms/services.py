@@ -121,7 +121,7 @@ class ServiceForm(ServiceModelForm):
             raise forms.ValidationError(problems)
         return text
 
-    def switched(self, squares: Iterable[Square]) -> list[Square]:
+    def apply_switches(self, squares: Iterable[Square]) -> list[Square]:
         """The row's capabilities as this form has them: as they are stored, or as they were just sent."""
         if not self.is_bound:
             return list(squares)
@@ -131,12 +131,12 @@ class ServiceForm(ServiceModelForm):
     def cells(self, squares: Iterable[Square]) -> dict[tuple[str, str], bool]:
         """The capabilities that the form changes, and the one that it adds."""
         stored = list(squares)
-        pairs = zip(stored, self.switched(stored), strict=True)
+        pairs = zip(stored, self.apply_switches(stored), strict=True)
         found = {(each.side, each.name): new.on for each, new in pairs if new.on != each.on}
         custom = str(self.cleaned_data["custom"])
         return found | ({(self.cleaned_data["side"] or "input", custom): True} if custom else {})
 
-    def filled(self) -> Service:
+    def build_row(self) -> Service:
         """The row with everything from the form, not yet saved."""
         row = self.save(commit=False)
         data = self.cleaned_data

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from capabilities.access import living
+from capabilities.access import filter_living
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
@@ -88,7 +88,7 @@ def list_agents(q: str = "") -> list[AgentLine]:
     """The agents that match; two queries."""
     now = timezone.now()
     alive = Q(keys__revoked_at=None) & (Q(keys__expires_at=None) | Q(keys__expires_at__gt=now))
-    rows = living(
+    rows = filter_living(
         Agent.objects.select_related("service", "owner")
         .annotate(working=Count("keys", filter=alive))
         .order_by("agent_id")

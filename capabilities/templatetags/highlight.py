@@ -23,7 +23,7 @@ def json_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def highlighted(text: str) -> SafeString:
+def highlight_json(text: str) -> SafeString:
     """The text, escaped, with keys in `.k`, strings in `.s` and left-out bytes in `.e`."""
     pieces: list[SafeString] = []
     position = 0

@@ -115,7 +115,7 @@ def duration(milliseconds: float | None) -> str:
 def code_block(value: Any, label: str = "", element_id: str = "", lang: str = "") -> dict[str, Any]:
     """JSON (a value, or text) highlighted on the server, with a bar and a copy button when it has an id."""
     text = highlight.json_text(value)
-    return {"body": highlight.highlighted(text), "label": label, "id": element_id, "lang": lang}
+    return {"body": highlight.highlight_json(text), "label": label, "id": element_id, "lang": lang}
 
 
 @register.inclusion_tag("components/spark.html")

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
-from capabilities.ports import Dialled, ports
+from capabilities.ports import DialAnswer, ports
 from capabilities.sentences import translate_sentence
 from capabilities.templatetags.drawing import duration_text
 
@@ -64,22 +64,22 @@ class DialResult:
 
 def test(row: Provider) -> DialResult:
     """One tiny chat request to the default model."""
-    return outcome(row, lambda: ports.dial.test(row.name, row.default_model))
+    return call_provider(row, lambda: ports.dial.test(row.name, row.default_model))
 
 
 def models(row: Provider) -> DialResult:
     """The provider's own list of models."""
-    return outcome(row, lambda: ports.dial.models(row.name))
+    return call_provider(row, lambda: ports.dial.models(row.name))
 
 
-def outcome(row: Provider, call: Callable[[], Dialled]) -> DialResult:
+def call_provider(row: Provider, call: Callable[[], DialAnswer]) -> DialResult:
     """The result of a call in words; a dialler that is not connected is a fault like others."""
     if not hasattr(ports, "dial"):
         return DialResult(False, _("Not called."), NOT_CONNECTED, advice=str(ADVICE[NOT_CONNECTED]))
-    return outcome_of(row.name, call())
+    return explain_answer(row.name, call())
 
 
-def outcome_of(name: str, result: Dialled) -> DialResult:
+def explain_answer(name: str, result: DialAnswer) -> DialResult:
     """The result of a call to a provider in words."""
     took = duration_text(result.ms)
     if not result.fault:

@@ -16,7 +16,7 @@ from capabilities import actions
 from capabilities.access import actor_of, administrators_only
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
-from capabilities.forms.models import ModelLine, chosen_models, offered, read_lines
+from capabilities.forms.models import ModelLine, list_chosen, offer_models, read_lines
 from capabilities.forms.providers import NewProviderForm
 from capabilities.queries.providers import find_provider, provider_exists
 from capabilities.queries.services import has_services
@@ -60,7 +60,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         if form.is_valid():
             try:
-                row = form.filled()
+                row = form.build_row()
                 made = actions.save_provider(actor_of(request), row, key=form.key_change())
                 add_toast(request, _("%(name)s added") % {"name": row.name}, made.revision)
                 return redirect("provider_models", name=row.name)
@@ -78,27 +78,27 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     row = require_found(find_provider(name))
     act = request.POST.get("act", "")
     if act == "make":
-        return make(request, row)
+        return make_services(request, row)
     context: dict[str, Any] = {}
     if act == "test":
         context["result"] = dialling.test(row)
     elif act == "fetch":
         context["result"] = found = dialling.models(row)
-        context["lines"] = offered(row, found.models)
+        context["lines"] = offer_models(row, found.models)
     elif act == "write":
-        context["lines"] = offered(row, request.POST.get("names", "").splitlines(), use=True)
+        context["lines"] = offer_models(row, request.POST.get("names", "").splitlines(), use=True)
     elif request.method == "GET" and not has_services(row):
-        context["lines"] = suggested(row)
+        context["lines"] = suggest_models(row)
     return models_page(request, row, **context)
 
 
-def suggested(row: Provider) -> list[ModelLine] | None:
+def suggest_models(row: Provider) -> list[ModelLine] | None:
     """What the preset of a new provider's address names, the default model chosen; None without a preset."""
     preset = next((each for each in PRESETS if each.base_url == row.endpoint and each.models), None)
     if preset is None:
         return None
     names = dict.fromkeys((row.default_model, *preset.models))
-    return [replace(line, use=line.model == row.default_model) for line in offered(row, names)]
+    return [replace(line, use=line.model == row.default_model) for line in offer_models(row, names)]
 
 
 def models_page(request: HttpRequest, row: Provider, status: int = 200, **context: Any) -> HttpResponse:
@@ -107,10 +107,10 @@ def models_page(request: HttpRequest, row: Provider, status: int = 200, **contex
     return render(request, "capabilities/provider_models.html", shown, status=status)
 
 
-def make(request: HttpRequest, row: Provider) -> HttpResponse:
+def make_services(request: HttpRequest, row: Provider) -> HttpResponse:
     """Makes the chosen services and their aliases as one revision."""
     lines = read_lines(row, request.POST)
-    wanted = chosen_models(lines)
+    wanted = list_chosen(lines)
     problem = "" if wanted else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:

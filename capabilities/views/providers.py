@@ -98,7 +98,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
     if not form.is_valid():
         return provider_page(request, require_found(find_provider(row.name)), form, status=422)
     try:
-        saved, expected = form.filled(), form.cleaned_data["version"]
+        saved, expected = form.build_row(), form.cleaned_data["version"]
         made = actions.save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
     except ActionError as refusal:
         current = require_found(find_provider(row.name))

@@ -56,7 +56,7 @@ def service_new(request: HttpRequest) -> HttpResponse:
         status = UNPROCESSABLE
         if form.is_valid():
             try:
-                row = form.filled()
+                row = form.build_row()
                 made = actions.save_service(actor_of(request), row)
             except ActionError as refusal:
                 status = add_refusal(form, refusal, PLACES)
@@ -81,7 +81,7 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     if not form.is_valid():
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
     try:
-        saved, cells = form.filled(), form.cells(list_squares(row))
+        saved, cells = form.build_row(), form.cells(list_squares(row))
         made = actions.save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = require_found(find_service(row.service_id))
@@ -97,7 +97,7 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
     """The sides whose switches the form has otherwise than the row now does."""
     stored = list_squares(current)
-    chosen = form.switched(stored)
+    chosen = form.apply_switches(stored)
     found = []
     for side, label in (("input", _("Reads (input)")), ("output", _("Writes (output)"))):
         theirs, mine = (
@@ -132,7 +132,7 @@ def list_slots(row: Service) -> list[SlotLine]:
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
     """The page of a model service around a form."""
     stored = list_squares(row)
-    switches = form.switched(stored)
+    switches = form.apply_switches(stored)
     entry = entry_for(row.provider, row.model)
     context = {
         "row": row,
@@ -186,7 +186,7 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
     row = require_found(find_service(service_id))
     probed = actions.probe_service(actor_of(request), row)
     if probed.failed:
-        result = dialling.outcome_of(row.provider.name, probed.failed)
+        result = dialling.explain_answer(row.provider.name, probed.failed)
         return service_page(request, row, ServiceForm(instance=row), result=result)
     reads = [str(capability_label(name)) for name, on in probed.found.items() if on]
     said = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": join_words(reads)}

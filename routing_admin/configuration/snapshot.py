@@ -15,7 +15,7 @@ from functools import cached_property
 
 from django.conf import settings
 
-from capabilities.access import living
+from capabilities.access import filter_living
 from capabilities.core.providers.environment import overrides, read
 from capabilities.core.providers.origins import OriginPolicy, policy_of, refusal
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
@@ -165,7 +165,7 @@ def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str
 def agent_profiles(configuration: Configuration, keys: Mapping[str, KeyState]) -> tuple[AgentProfile, ...]:
     """Every living agent, those made at run time too, with what its model reads and writes."""
     profiles = []
-    for row in living(Agent.objects.select_related("service")):
+    for row in filter_living(Agent.objects.select_related("service")):
         service_id = row.service.service_id if row.service else None
         service = configuration.service(service_id or "") or first_service(configuration, keys, row.task_type)
         profiles.append(

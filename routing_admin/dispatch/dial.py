@@ -17,7 +17,7 @@ from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
 from capabilities.core.worded import worded
 from capabilities.errors import NotFoundError
-from capabilities.ports import Dialled
+from capabilities.ports import DialAnswer
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
 from routing_admin.core.configuration.specs import ProviderSpec
@@ -77,31 +77,31 @@ def _id(entry: Any) -> str:
 class Dialler:
     """The port, over the process's upstream; only stored configuration is called."""
 
-    def test(self, provider: str, model: str) -> Dialled:
+    def test(self, provider: str, model: str) -> DialAnswer:
         """One tiny chat request to a model of the provider."""
         state, spec = _known(provider)
-        if isinstance(refused := _refusal(state, spec), Dialled):
+        if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, model or spec.default_model)
         prepared = prepare(GREETING, to, TextStyle())
         if isinstance(prepared, CannotRead):  # words alone are always read
-            return Dialled(0, prepared.reason.code.value)
+            return DialAnswer(0, prepared.reason.code.value)
         return self._timed(prepared, to, spec.proxy)
 
-    def ask(self, provider: str, model: str, chat: ChatRequest) -> Dialled:
+    def ask(self, provider: str, model: str, chat: ChatRequest) -> DialAnswer:
         """One request written as it stands, without asking what the model is said to read: for probes."""
         state, spec = _known(provider)
-        if isinstance(refused := _refusal(state, spec), Dialled):
+        if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, model)
         return self._timed(Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()), to, spec.proxy)
 
-    def models(self, provider: str) -> Dialled:
+    def models(self, provider: str) -> DialAnswer:
         """The provider's own list."""
         state, spec = _known(provider)
         if is_embedded(spec.endpoint):
-            return Dialled(0, models=embedded.MODELS)
-        if isinstance(refused := _refusal(state, spec), Dialled):
+            return DialAnswer(0, models=embedded.MODELS)
+        if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, spec.default_model)
         headers = dict(to.protocol.encode(GREETING, to.target, stream=False).headers)
@@ -112,7 +112,7 @@ class Dialler:
         listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
         return dialled(outcome, began, listed)
 
-    def _timed(self, prepared: Prepared, to: Receiver, proxy: str) -> Dialled:
+    def _timed(self, prepared: Prepared, to: Receiver, proxy: str) -> DialAnswer:
         began = time.monotonic()
         return dialled(run_sync(NetworkTransport().call(prepared, to, QUICK, proxy)), began)
 
@@ -124,12 +124,12 @@ def models_url(provider: ProviderSpec) -> str:
     return f"{root}/models" + (f"?{query}" if query else "")
 
 
-def dialled(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> Dialled:
+def dialled(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> DialAnswer:
     """The outcome for a page; `began` by the monotonic clock."""
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
-        return Dialled(took, outcome.fault.value, outcome.status, outcome.message)
-    return Dialled(took, status=200, models=models, text=outcome.text)
+        return DialAnswer(took, outcome.fault.value, outcome.status, outcome.message)
+    return DialAnswer(took, status=200, models=models, text=outcome.text)
 
 
 def _known(name: str) -> tuple[Snapshot, ProviderSpec]:
@@ -140,10 +140,10 @@ def _known(name: str) -> tuple[Snapshot, ProviderSpec]:
     return state, spec
 
 
-def _refusal(state: Snapshot, provider: ProviderSpec) -> Dialled | None:
+def _refusal(state: Snapshot, provider: ProviderSpec) -> DialAnswer | None:
     """Why nobody is called: no key, or an address that may not be."""
     key = state.keys[provider.name]
     if key.usable:
         return None
     fault = Fault.KEY_MISSING if key.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
-    return Dialled(0, fault.value, message=key.reason)
+    return DialAnswer(0, fault.value, message=key.reason)

@@ -117,7 +117,7 @@ class SnapshotServices:
         """The agents' tools as function definitions in a language."""
         return tool_definitions(language)
 
-    def room(self) -> Retention:
+    def retention(self) -> Retention:
         """How many bytes of artifacts are kept, and for how long; read from its row each time."""
         kept = read_keeping()
         return Retention(kept.quota_bytes, kept.artifact_days)

@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from capabilities.access import Principal, Refusal, refused_query
+from capabilities.access import Principal, Refusal, refuse_query
 from capabilities.acts import Actor
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
@@ -30,7 +30,7 @@ def admitted(request: HttpRequest, scope: str) -> Principal:
 
     400 for a key in the address. Queries rows.
     """
-    found = refused_query(request.META.get("QUERY_STRING", "")) or principal_of_key(request.headers)
+    found = refuse_query(request.META.get("QUERY_STRING", "")) or principal_of_key(request.headers)
     if isinstance(found, Refusal):
         raise GatewayError(found.status, found.code, found.message)
     if not found.may(scope):

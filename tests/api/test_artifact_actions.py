@@ -22,7 +22,7 @@ from artifacts import actions
 from artifacts.core.errors import StorageFullError, TooLargeError
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
-from artifacts.storage.content import RowStore, byte_store, part_of, stored
+from artifacts.storage.content import RowStore, byte_store, open_artifact, part_of
 from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, received_files
 from capabilities.actions import save_service
 from capabilities.acts import SYSTEM
@@ -110,7 +110,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, installation: None) -> N
     no service without the capability gets a run of the base64 anywhere."""
     row = actions.store_bytes(SYSTEM, data, filename="file")
     shown = {each.service_id: each for each in preview(row).deliveries}
-    chat = request_for(stored(row))
+    chat = request_for(open_artifact(row))
     encoded = base64.b64encode(data).decode()
     for receiver in ports.installed.receivers():
         prepared = prepare(
@@ -153,7 +153,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(installation: None) ->
     assert "hide()" in (source.text or "")
     receiver = ports.installed.receiver("text-model")
     assert receiver is not None
-    chat = request_for(stored(page))
+    chat = request_for(open_artifact(page))
     sent = prepare(chat, receiver, text_style_for(chat, ports.routes.default_language(), ports.installed.agents_for))
     assert not isinstance(sent, CannotRead)
     assert read.payload == sent.request.elided()
@@ -172,7 +172,7 @@ class ForAnyText(TestCase):
     def test_any_text_that_is_stored_comes_back_equal(self, text: str) -> None:
         """Stored words are text and equal themselves, whatever they are."""
         row = actions.store_text(SYSTEM, text, filename="any.bin")
-        content = stored(row).content
+        content = open_artifact(row).content
         assert content is not None
         found = content.text()
         assert found is not None

@@ -14,7 +14,7 @@ import pytest
 from artifacts.actions import store_bytes
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
-from artifacts.storage.content import byte_store, part_of, stored
+from artifacts.storage.content import byte_store, open_artifact, part_of
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.wire import Answer, Failure, Fault
@@ -84,7 +84,7 @@ def test_what_is_previewed_is_what_is_sent(key, name):
     assert set(shown) == {service.id for service in state.configuration.services}
     for service in state.configuration.services:
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
-        planned = plan_request(state, route, request_for(stored(row)), unusable={})
+        planned = plan_request(state, route, request_for(open_artifact(row)), unusable={})
         transport = Script()
         dispatch = Dispatch(planned, transport)
         run_sync(dispatch.answer())
@@ -99,7 +99,7 @@ def test_a_model_that_cannot_read_what_it_was_said_to_gets_the_description_in_th
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
-    done = run_sync(Dispatch(plan_request(state, route, request_for(stored(row))), transport).answer())
+    done = run_sync(Dispatch(plan_request(state, route, request_for(open_artifact(row))), transport).answer())
     assert "<" in json.dumps(transport.given[0])
     assert f"{len(PNG)} bytes" in json.dumps(transport.given[0])
     assert row.ref in json.dumps(transport.given[1])
@@ -112,7 +112,7 @@ def test_a_candidate_that_would_only_get_words_is_skipped_where_the_route_says_n
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
     transport = Script()
-    done = run_sync(Dispatch(plan_request(state, route, request_for(stored(row))), transport).answer())
+    done = run_sync(Dispatch(plan_request(state, route, request_for(open_artifact(row))), transport).answer())
     assert [one.outcome for one in done.attempts] == ["skipped_cannot_read", "ok"]
     assert "vision" in (done.attempts[0].error or "")
     assert [given["model"] for given in transport.given] == ["echo-vision"]
@@ -133,7 +133,7 @@ def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
 def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
     """What an earlier candidate got, or that it failed, changes nothing for the next."""
     state = snapshot.current()
-    chat = inject_directive(request_for(stored(artifact("dot.png"))), "")
+    chat = inject_directive(request_for(open_artifact(artifact("dot.png"))), "")
     text, vision = CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision")
     payloads = {}
     for chain in ((text, vision), (vision, text)):

@@ -44,7 +44,7 @@ AT_THE_ROOT: Mapping[str, set[str]] = {
     },
     "artifacts": {
         *("apps", "models", "urls"),  # Django looks for them here
-        *("actions", "preview", "queries", "sniffer"),  # rooms of one module
+        *("actions", "preview", "sniffer"),  # rooms of one module
     },
     "routing_admin": {
         *("apps", "asgi", "settings", "urls"),  # Django looks for them here

@@ -13,7 +13,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.message import ChatRequest, NativePart
 from capabilities.core.vocabulary import Capabilities
 from capabilities.models import Provider, Service
-from capabilities.ports import Dialled, ports
+from capabilities.ports import DialAnswer, ports
 from routing_admin.models import Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -22,24 +22,24 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 class ScriptedDial:
     """Answers by the type of the file in the question; the key `text` is the greeting."""
 
-    def __init__(self, script: dict[str, Dialled]) -> None:
+    def __init__(self, script: dict[str, DialAnswer]) -> None:
         self.script = script
         self.asked: list[str] = []
 
-    def test(self, provider: str, model: str) -> Dialled:
+    def test(self, provider: str, model: str) -> DialAnswer:
         """The greeting."""
-        return self.script.get("text", Dialled(12, text="Hello"))
+        return self.script.get("text", DialAnswer(12, text="Hello"))
 
-    def ask(self, provider: str, model: str, chat: ChatRequest) -> Dialled:
+    def ask(self, provider: str, model: str, chat: ChatRequest) -> DialAnswer:
         """The answer to a probe."""
         file = chat.messages[0].parts[1]
         assert isinstance(file, NativePart)
         self.asked.append(file.mime_type)
         return self.script[file.mime_type]
 
-    def models(self, provider: str) -> Dialled:
+    def models(self, provider: str) -> DialAnswer:
         """Nobody asks."""
-        return Dialled(0)
+        return DialAnswer(0)
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def unknown_service() -> Service:
 
 
 SEES = {
-    "image/png": Dialled(300, text="Red"),
-    "audio/wav": Dialled(90, "http_400", 400, "audio is not supported"),
-    "application/pdf": Dialled(200, "http_429", 429, "slow down"),
+    "image/png": DialAnswer(300, text="Red"),
+    "audio/wav": DialAnswer(90, "http_400", 400, "audio is not supported"),
+    "application/pdf": DialAnswer(200, "http_429", 429, "slow down"),
 }
 
 
@@ -96,7 +96,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
 def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
     """When words alone fail, no file is sent, nothing is recorded, and the page says what to do."""
     unknown_service()
-    dial = ScriptedDial({"text": Dialled(40, "http_401", 401, "invalid key")})
+    dial = ScriptedDial({"text": DialAnswer(40, "http_401", 401, "invalid key")})
     ports.dial = dial
     page = text_of(admin.post("/probe/new/"))
     assert dial.asked == []
@@ -109,7 +109,7 @@ def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> Non
     row = unknown_service()
     row.provider = Provider.objects.get(name="anthropic")
     actions.save_service(SYSTEM, row)
-    dial = ScriptedDial({**SEES, "application/pdf": Dialled(200, text="pomegranate")})
+    dial = ScriptedDial({**SEES, "application/pdf": DialAnswer(200, text="pomegranate")})
     ports.dial = dial
     admin.post("/probe/new/")
     assert dial.asked == ["image/png", "application/pdf"]

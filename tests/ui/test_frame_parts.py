@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from capabilities.templatetags import ui
 from capabilities.templatetags.drawing import Bar, Track, duration_text, spark_points, split_boxes, tick_step, waterfall
-from capabilities.templatetags.highlight import highlighted
+from capabilities.templatetags.highlight import highlight_json
 from capabilities.templatetags.moments import relative
 from routing_admin.server.page_responses import HtmxPagesMiddleware
 
@@ -121,7 +121,7 @@ def test_times_are_said_relative_to_now(before: timedelta, english: str, chinese
 @given(st.text())
 def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
     """Without its own spans the result is the escaped text, character by character."""
-    plain = str(highlighted(text))
+    plain = str(highlight_json(text))
     for mark in ("k", "s", "e"):
         plain = plain.replace(f'<span class="{mark}">', "")
     assert "<" not in plain.replace("</span>", "")
@@ -129,7 +129,7 @@ def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
 
 def test_json_is_marked_by_part() -> None:
     """Keys, strings and left-out bytes differ."""
-    marked = highlighted('{"a": "b", "data": "<12 bytes>"}')
+    marked = highlight_json('{"a": "b", "data": "<12 bytes>"}')
     assert '<span class="k">&quot;a&quot;</span>' in marked
     assert '<span class="s">&quot;b&quot;</span>' in marked
     assert '<span class="e">&quot;&lt;12 bytes&gt;&quot;</span>' in marked

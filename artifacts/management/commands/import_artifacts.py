@@ -42,25 +42,25 @@ class Command(BaseCommand):
         if owner and not agent_exists(owner):
             raise CommandError(f"There is no agent {owner}. Make it first, or leave --owner out.")
         problems = []
-        for path in files_below(directory):
+        for path in list_files(directory):
             try:
                 row = keep(path, owner)
             except (OSError, ArtifactError, ActionError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
-                problems.append(f"{printable(path.relative_to(directory))}: {reason}")
+                problems.append(f"{escape_path(path.relative_to(directory))}: {reason}")
             else:
                 if row is not None:
-                    self.stdout.write(f"{row.ref} {printable(path.relative_to(directory))}")
+                    self.stdout.write(f"{row.ref} {escape_path(path.relative_to(directory))}")
         if problems:
             raise CommandError("\n".join(problems))
 
 
-def printable(path: Path) -> str:
+def escape_path(path: Path) -> str:
     """The path in one line that every terminal takes; what is no text in a name is escaped."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
 
 
-def files_below(directory: Path) -> Iterator[Path]:
+def list_files(directory: Path) -> Iterator[Path]:
     """Plain files in a stable order; links are not followed, so that nothing outside comes in."""
     for path in sorted(directory.rglob("*")):
         if not path.is_symlink() and path.is_file():

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from artifacts.preview import request_for
 from artifacts.queries.library import find_artifact
-from artifacts.storage.content import stored
+from artifacts.storage.content import open_artifact
 from capabilities.access import administrators_only
 from capabilities.views.answers import require_found
 from routing_admin.configuration import snapshot
@@ -48,7 +48,7 @@ def planned_request(
     state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None
 ) -> PlannedRequest:
     """The previewed request for that one service: no directive is added, so what was shown is what is sent."""
-    chat = request_for(stored(row))
+    chat = request_for(open_artifact(row))
     route = RouteSpec(service.id, (CandidateSpec(service.provider, service.model),))
     return replace(plan_request(state, route, chat, language=language, service=service), chat=chat)
 
