@@ -14,12 +14,12 @@ site = get_asgi_application()
 
 from routing_admin.gateway.chat import fast_path  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
-from routing_admin.server.body_limit import App, limited  # noqa: E402  # after Django is ready
+from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
 from routing_admin.upstream import configured_upstream, run_sync  # noqa: E402
 
-pages, chat = limited(cast(App, site)), limited(fast_path.LeanHandler())
+pages, chat = limit_bodies(cast(App, site)), limit_bodies(fast_path.LeanHandler())
 
 SLOWEST_READER_SECONDS = 60.0
 """How long a caller may take nothing of an answer that waits for it."""
@@ -34,10 +34,10 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
     else:
-        await (chat if scope["path"] == fast_path.PATH else pages)(scope, receive, patient(send))
+        await (chat if scope["path"] == fast_path.PATH else pages)(scope, receive, limit_slow_readers(send))
 
 
-def patient(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
+def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
     """`send`, which gives up on a caller that takes nothing for so long: its stream ends, and its upstream with it."""
 
     async def sending(message: Message) -> None:

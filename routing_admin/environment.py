@@ -104,7 +104,7 @@ def data_directory(env: environ.Env) -> Path:
     return path
 
 
-def kept_secret(path: Path, make: str) -> str:
+def keep_secret(path: Path, make: str) -> str:
     """The secret in a file of the data directory, made the first time; never overwritten, two starters agree."""
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -116,10 +116,10 @@ def kept_secret(path: Path, make: str) -> str:
 
 def secret_key(env: environ.Env, data_dir: Path) -> str:
     """The signing key: from the environment, else kept in the data directory."""
-    return env.str(PREFIX + "SECRET_KEY", default="") or kept_secret(data_dir / "secret_key", secrets.token_urlsafe(50))
+    return env.str(PREFIX + "SECRET_KEY", default="") or keep_secret(data_dir / "secret_key", secrets.token_urlsafe(50))
 
 
 def encryption_keys(env: environ.Env, data_dir: Path) -> list[str]:
     """The keys that encrypt stored provider keys, newest first."""
     given = [key for key in env.list(PREFIX + "KEYS", default=[]) if key]
-    return given or kept_secret(data_dir / "keys", Fernet.generate_key().decode()).split(",")
+    return given or keep_secret(data_dir / "keys", Fernet.generate_key().decode()).split(",")

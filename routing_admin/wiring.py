@@ -16,7 +16,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 from routing_admin.dispatch.dial import Dialler
 from routing_admin.dispatch.receivers import SnapshotServices
-from routing_admin.dispatch.send import surroundings
+from routing_admin.dispatch.send import process_run_context
 
 
 class SnapshotRoutes:
@@ -58,7 +58,7 @@ class RememberedRefusals:
 
     def of(self, provider: str, model: str) -> Sequence[RefusedParameter]:
         """The parameters that are sent otherwise now, or not at all; their end by the wall's clock."""
-        run_context, now = surroundings(), timezone.now()
+        run_context, now = process_run_context(), timezone.now()
         return [
             RefusedParameter(each.param, each.sent_as, now + timedelta(seconds=each.until - run_context.clock()))
             for each in run_context.memory.refusals(provider, model)
@@ -66,7 +66,7 @@ class RememberedRefusals:
 
     def forget(self, provider: str, model: str, name: str) -> None:
         """Sends this parameter as usual again."""
-        surroundings().memory.forget(provider, model, name)
+        process_run_context().memory.forget(provider, model, name)
 
 
 def connect() -> None:

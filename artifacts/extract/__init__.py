@@ -70,7 +70,7 @@ def extract_text(path: Path, mime_type: str, max_chars: int = MAX_CHARS, *, kept
     if reader is None:
         return None
     options = {"reader": reader, "max_chars": max_chars}
-    result = _asked(kept_as, path, "text", options, 4 * max_chars + 4096)
+    result = _run_or_reuse(kept_as, path, "text", options, 4 * max_chars + 4096)
     words = result.payload.decode("utf-8", "replace")
     return None if result.reason or not words.strip() else Text(words, reader, str(result.header.get("note", "")))
 
@@ -82,7 +82,7 @@ def convert_image(path: Path, target: ConvertTo, *, kept_as: str = "") -> Conver
     """
     limit = min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES)
     options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
-    result = _asked(kept_as, path, "image", options, limit + 4096)
+    result = _run_or_reuse(kept_as, path, "image", options, limit + 4096)
     if result.reason:
         return None
     width, height, mime = (result.header.get(name) for name in ("width", "height", "mime_type"))
@@ -91,7 +91,7 @@ def convert_image(path: Path, target: ConvertTo, *, kept_as: str = "") -> Conver
     return Converted(blob_of(result.payload), mime, width, height)
 
 
-def _asked(kept_as: str, path: Path, operation: str, options: Mapping[str, object], max_output: int) -> Result:
+def _run_or_reuse(kept_as: str, path: Path, operation: str, options: Mapping[str, object], max_output: int) -> Result:
     """The process's answer; the kept one where the bytes are known by their hash and were asked for before."""
     if not kept_as:
         return run(path, operation, options, max_output=max_output)

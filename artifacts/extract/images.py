@@ -25,7 +25,7 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     image, photo = _open(source, options.get("max_side"))
     wanted = [mime for mime in options["mime_types"] if mime in _ENCODERS]
     limit = int(options["max_bytes"])
-    for mime, data, size in _tries(image, _ordered(wanted, photo, _has_alpha(image))):
+    for mime, data, size in _tries(image, _order(wanted, photo, _has_alpha(image))):
         if len(data) <= limit:
             return {"mime_type": mime, "width": size[0], "height": size[1]}, data
     raise RefusedError("too_large" if wanted else "unsupported")
@@ -54,7 +54,7 @@ def _has_alpha(image: Image.Image) -> bool:
     return image.mode in ("RGBA", "LA", "PA", "RGBa") or "transparency" in image.info
 
 
-def _ordered(wanted: list[str], photo: bool, alpha: bool) -> list[str]:
+def _order(wanted: list[str], photo: bool, alpha: bool) -> list[str]:
     """Photographs as JPEG, drawings and what is transparent as PNG, where the target takes them."""
     first = "image/jpeg" if photo and not alpha else "image/png"
     return sorted(wanted, key=lambda mime: mime != first)
@@ -70,7 +70,7 @@ def _tries(image: Image.Image, wanted: list[str]) -> Iterator[tuple[str, bytes, 
 
 
 def _png(image: Image.Image) -> Iterator[bytes]:
-    yield _saved(image, "PNG", optimize=False)
+    yield _encode(image, "PNG", optimize=False)
 
 
 def _jpeg(image: Image.Image) -> Iterator[bytes]:
@@ -79,15 +79,15 @@ def _jpeg(image: Image.Image) -> Iterator[bytes]:
         flat = Image.new("RGB", image.size, "white")
         flat.paste(image, mask=image.getchannel("A"))
     for quality in QUALITIES:
-        yield _saved(flat, "JPEG", quality=quality)
+        yield _encode(flat, "JPEG", quality=quality)
 
 
 def _webp(image: Image.Image) -> Iterator[bytes]:
     for quality in QUALITIES:
-        yield _saved(image, "WEBP", quality=quality)
+        yield _encode(image, "WEBP", quality=quality)
 
 
-def _saved(image: Image.Image, name: str, **options: Any) -> bytes:
+def _encode(image: Image.Image, name: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, name, **options)
     return buffer.getvalue()

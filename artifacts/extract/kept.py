@@ -65,7 +65,7 @@ class Kept:
             if key not in self._found:
                 return None
             result, since = self._found[key]
-            if result.reason and self._clock() - since >= _believed(result.reason):
+            if result.reason and self._clock() - since >= _seconds_kept(result.reason):
                 self._drop(key)
                 return None
             self._found.move_to_end(key)
@@ -92,5 +92,5 @@ def _size(result: Result) -> int:
     return len(result.payload) + OVERHEAD
 
 
-def _believed(reason: str) -> float:
+def _seconds_kept(reason: str) -> float:
     return BUSY_SECONDS if reason == "busy" else BELIEVED_SECONDS

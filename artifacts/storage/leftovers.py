@@ -27,7 +27,7 @@ def sweep_bytes(now: float) -> tuple[int, int]:
     store, count, size = byte_store(), 0, 0
     digests = store.digests(before=now - GRACE_SECONDS)
     while some := list(islice(digests, BATCH)):
-        for sha256 in set(some) - _needed(some):
+        for sha256 in set(some) - _digests_in_use(some):
             with transaction.atomic(), suppress(MissingError):
                 if not Artifact.objects.select_for_update().filter(sha256=sha256).exists():
                     size += store.size(sha256)
@@ -45,7 +45,7 @@ def sweep_thumbnails() -> int:
     return swept
 
 
-def _needed(digests: list[str]) -> set[str]:
+def _digests_in_use(digests: list[str]) -> set[str]:
     return set(Artifact.objects.filter(sha256__in=digests).values_list("sha256", flat=True))
 
 

@@ -13,7 +13,7 @@ from capabilities.actions.positions import next_position
 from capabilities.actions.results import BulkChange
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import KeyNotation, form_of, readable, referenced
+from capabilities.core.providers.environment import KeyNotation, form_of, readable, referenced_variable
 from capabilities.errors import InvalidError
 from capabilities.models import Provider
 from capabilities.ports import ports
@@ -61,7 +61,7 @@ def change_key(row: Provider, change: KeyChange) -> None:
         take_key(row, change.text)
     elif change.act is KeyAct.ENVIRONMENT:
         row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
-        row.key_variable = referenced(change.text) or ""
+        row.key_variable = referenced_variable(change.text) or ""
     elif change.act is KeyAct.NONE:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
     elif row.stored_key and row.stored_key.origin != origin_of(row.endpoint):
@@ -71,7 +71,7 @@ def change_key(row: Provider, change: KeyChange) -> None:
 def take_key(row: Provider, text: str) -> None:
     """Sets the key from what was typed: a literal is stored encrypted, `${NAME}` names a variable."""
     form = form_of(text)
-    variable = referenced(text)
+    variable = referenced_variable(text)
     if form is KeyNotation.REFERENCE and variable:
         if not readable(variable):
             message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")

@@ -41,7 +41,7 @@ class Applied:
     preview: ImportPreview
 
 
-def surroundings() -> KeyContext:
+def key_context() -> KeyContext:
     """What validation knows of this machine: its variables, and which origins may be called."""
     policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
     return KeyContext(env=os.environ, refusal=lambda endpoint: refusal(endpoint, policy))
@@ -50,7 +50,7 @@ def surroundings() -> KeyContext:
 def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> ImportPreview:
     """What importing these files would change, and every problem in them."""
     before = rows.read()
-    imported = import_files(before, files, prune=prune, around=surroundings(), fingerprint_at=fingerprint)
+    imported = import_files(before, files, prune=prune, around=key_context(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
         imported = replace(imported, problems=(*imported.problems, *check(imported.configuration)))
     return ImportPreview(imported, before, diff(before, imported.configuration), newest_number())

@@ -91,7 +91,7 @@ def check_is_active(user: User) -> None:
 def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
     """Makes a user administrator or viewer; `expected` is the role the page showed. Raises `ConflictError`."""
     with transaction.atomic():
-        user = locked(user_id)
+        user = lock_user(user_id)
         if role_of(user) != expected:
             raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
         if role == role_of(user):
@@ -108,7 +108,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
 def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
     """Deactivates a user, whose sessions and links end at once, or lets one come back. Asking twice is no fault."""
     with transaction.atomic():
-        user = locked(user_id)
+        user = lock_user(user_id)
         if user.is_active == active:
             return user
         action = "user.reactivate" if active else "user.deactivate"
@@ -123,7 +123,7 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
 def withdraw(actor: Actor, user_id: int) -> str:
     """Takes back an invitation that nobody has accepted; the name. Raises `ConflictError` when somebody has."""
     with transaction.atomic():
-        user = locked(user_id)
+        user = lock_user(user_id)
         if not is_invited(user):
             raise ConflictError(
                 _("%(name)s has accepted the invitation. Deactivate the user instead.") % {"name": user.get_username()}
@@ -133,7 +133,7 @@ def withdraw(actor: Actor, user_id: int) -> str:
     return user.get_username()
 
 
-def locked(user_id: int) -> User:
+def lock_user(user_id: int) -> User:
     """The user's row as it is now, kept from others until the transaction ends."""
     return User.objects.select_for_update().get(pk=user_id)
 
@@ -150,7 +150,7 @@ def choose_password(actor: Actor, user: User, password: str, *, language: str = 
     """
     action = "user.join" if is_invited(user) else "user.password"
     with ledger.audit(actor, Act(action, "user", user.get_username())):
-        if locked(user.pk).password != user.password:
+        if lock_user(user.pk).password != user.password:
             raise ConflictError(_("Another password was chosen meanwhile. Sign in with that one."))
         user.set_password(password)
         user.save(update_fields=["password"])

@@ -160,26 +160,26 @@ def near_misses(method: str, path: str) -> list[str]:
     return sorted(found, key=lambda call: not call.startswith(f"{method} "))[:3]
 
 
-def shaped(view: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
     """The view, with a 405 in our shape; it waits for a locked database as long as an agent does."""
     if iscoroutinefunction(view):
 
         @wraps(view)
         async def awaited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             with waiting_at_most(WAIT_SECONDS):
-                return _allowed(request, await view(request, *args, **kwargs))
+                return _shape_405(request, await view(request, *args, **kwargs))
 
         return awaited
 
     @wraps(view)
     def called(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         with waiting_at_most(WAIT_SECONDS):
-            return _allowed(request, view(request, *args, **kwargs))
+            return _shape_405(request, view(request, *args, **kwargs))
 
     return called
 
 
-def _allowed(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+def _shape_405(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     if response.status_code != 405:
         return response
     methods = response["Allow"]
@@ -201,5 +201,5 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
     )
     kept = [each for each in patterns if isinstance(each, URLPattern)]
     for pattern in kept:
-        pattern.callback = shaped(pattern.callback)
+        pattern.callback = wrap_view(pattern.callback)
     return [*kept, re_path(re.compile(".*").pattern, unknown_call, name="unknown-call")], app, namespace

@@ -19,14 +19,14 @@ from capabilities.core.wire import Answer
 from capabilities.core.worded import text_of
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
-from routing_admin.core.fallback.chain import Done
+from routing_admin.core.fallback.chain import RunResult
 from routing_admin.core.fallback.errors import RouterError, retry_headers
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
-from routing_admin.dispatch.send import Dispatch, surroundings
+from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
@@ -63,11 +63,11 @@ class SendIn(ResolveIn):
 async def send(request: HttpRequest) -> HttpResponse:
     """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
 
-    A caller that goes away ends the walk.
+    A caller that goes away ends the run.
     """
-    recorder, planned = await sync_to_async(decided)(request)
+    recorder, planned = await sync_to_async(plan_send)(request)
     try:
-        return answer(answered(planned, await record_answer(Dispatch(planned), recorder)))
+        return answer(answer_json(planned, await record_answer(Dispatch(planned), recorder)))
     except (RouterError, DrainingError) as error:
         response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
         for name, value in retry_headers(error).items():
@@ -75,7 +75,7 @@ async def send(request: HttpRequest) -> HttpResponse:
         return response
 
 
-def decided(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
+def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     """The request with everything that reads rows done. Raises `CallError` and `InvalidError`."""
     principal = principal_of(request)
     body = read_as(request, SendIn)
@@ -90,7 +90,7 @@ def decided(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 def resolve(request: HttpRequest) -> HttpResponse:
     """The same decision without calling anyone: the route taken, the directive, and every candidate's prospect."""
     planned = planned_request(read_as(request, ResolveIn), principal_of(request).agent)
-    return answer(plan_as_json(planned.plan, surroundings().cooldowns))
+    return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
 
 
 @router.get("/requests/{request_id}", auth=route, tags=["llm"])
@@ -110,14 +110,14 @@ def planned_request(body: ResolveIn, agent: str) -> PlannedRequest:
         taken, matched = resolve_route(state.configuration, body.taskType)
     except NoRouteError as error:
         raise CallError(503, "no_route", str(error)) from None
-    files = tuple(attached(each, RowStore(agent)) for each in body.attachments)
+    files = tuple(file_part(each, RowStore(agent)) for each in body.attachments)
     system = (Message(Role.SYSTEM, (TextPart(body.systemPrompt),)),) if body.systemPrompt else ()
     messages = (*system, Message(Role.USER, (TextPart(body.prompt), *files)))
     chat = ChatRequest(messages, body.temperature, body.maxTokens)
     return plan_request(state, taken, chat, matched=matched, language=body.language, agent=agent)
 
 
-def attached(given: AttachmentIn, rows: RowStore) -> FilePart:
+def file_part(given: AttachmentIn, rows: RowStore) -> FilePart:
     """The file an attachment refers to, as its artifact says what it is; one that is gone says so (decision 16).
 
     Raises `CallError` 404 for one that never existed for this agent.
@@ -129,7 +129,7 @@ def attached(given: AttachmentIn, rows: RowStore) -> FilePart:
     return found
 
 
-def answered(planned: PlannedRequest, done: Done[Answer]) -> dict[str, Any]:
+def answer_json(planned: PlannedRequest, done: RunResult[Answer]) -> dict[str, Any]:
     """The answer of `/llm/send` (CONTRACT §4)."""
     usage = done.answer.usage
     return {

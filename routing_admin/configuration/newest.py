@@ -41,7 +41,7 @@ S = TypeVar("S", bound=Stamped)
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Generic[S]):
+class ReadState(Generic[S]):
     """What is known at one moment, swapped whole: the value, when it was last looked for and last found the newest.
 
     Both moments are by the clock of `Newest`; `unread_since` is a time of day, None while the rows can be read.
@@ -62,7 +62,7 @@ class Newest(Generic[S]):
         self, build: Callable[[], S], stamp: Callable[[], int], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._build, self._ask_stamp, self._clock = build, stamp, clock
-        self._known: Known[S] | None = None
+        self._known: ReadState[S] | None = None
         self._looking = threading.Lock()
 
     def current(self) -> S:
@@ -108,12 +108,12 @@ class Newest(Generic[S]):
         """When the value was last found to be the newest, by the clock given; before all time where none is known."""
         return self._known.read_at if self._known else NEVER
 
-    def _read(self) -> Known[S]:
+    def _read(self) -> ReadState[S]:
         began, value = self._clock(), self._build()
-        self._known = Known(value, value.stamp, began, began)
+        self._known = ReadState(value, value.stamp, began, began)
         return self._known
 
-    def _look(self, known: Known[S]) -> Known[S]:
+    def _look(self, known: ReadState[S]) -> ReadState[S]:
         """What is known after one look; a failed one keeps the value."""
         began, stamp = self._clock(), known.stamp
         try:
@@ -127,10 +127,10 @@ class Newest(Generic[S]):
         else:
             if known.unread_since is not None:
                 log.warning("the configuration can be read from the database again")
-            self._known = Known(value, value.stamp, began, began)
+            self._known = ReadState(value, value.stamp, began, began)
         return self._known
 
-    def _unread(self, known: Known[S], error: Exception) -> Known[S]:
+    def _unread(self, known: ReadState[S], error: Exception) -> ReadState[S]:
         drop_connections()
         if known.unread_since is None:
             said = "the configuration cannot be read from the database, calls go on with what is known: %s: %s"

@@ -64,10 +64,10 @@ def record_demo_request() -> str | None:
     file = part_of(Artifact.objects.living().filter(kind="image").first() or _picture())
     chat = ChatRequest((Message(Role.USER, (TextPart(QUESTION), file)),))
     planned = plan_request(state, resolve_route(state.configuration, TASK_TYPE)[0], chat, agent=AGENT)
-    return _walked(planned)
+    return _send(planned)
 
 
-def _walked(planned: PlannedRequest) -> str:
+def _send(planned: PlannedRequest) -> str:
     request_id = "demo_" + secrets.token_hex(8)
     recorder = RequestRecorder(request_id, "demo")
     recorder.knows(agent=AGENT, asked_model=task_name(TASK_TYPE))

@@ -27,7 +27,7 @@ def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: Receiver, call: 
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
     nameless = [each for each in prepared.deliveries if _needs_name(each)]
-    return making(_kept(chat, nameless, planned.keep)) if nameless else prepared
+    return making(_keep_files(chat, nameless, planned.keep)) if nameless else prepared
 
 
 def _needs_name(went: PartDelivery) -> bool:
@@ -38,7 +38,7 @@ def _needs_name(went: PartDelivery) -> bool:
     return went.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or cut
 
 
-def _kept(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> ChatRequest:
+def _keep_files(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> ChatRequest:
     places = {(each.message, each.part): keep(each.file) for each in nameless}
     messages = tuple(
         replace(message, parts=tuple(places.get((at, place), part) for place, part in enumerate(message.parts)))
@@ -47,16 +47,18 @@ def _kept(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> ChatRe
     return replace(chat, messages=messages)
 
 
-def checked(chat: ChatRequest) -> ChatRequest:
+def mark_unreadable(chat: ChatRequest) -> ChatRequest:
     """The request with every file whose bytes cannot be read marked so."""
     messages = tuple(
-        replace(message, parts=tuple(_checked(part) if isinstance(part, FilePart) else part for part in message.parts))
+        replace(
+            message, parts=tuple(_mark_file(part) if isinstance(part, FilePart) else part for part in message.parts)
+        )
         for message in chat.messages
     )
     return replace(chat, messages=messages)
 
 
-def _checked(file: FilePart) -> FilePart:
+def _mark_file(file: FilePart) -> FilePart:
     try:
         for _ in file.content.blob().blocks() if file.content else ():
             pass

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from capabilities.core.wire import Answer
-from routing_admin.core.fallback.chain import Done
+from routing_admin.core.fallback.chain import RunResult
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.send import Dispatch
@@ -29,26 +29,26 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
     )
 
 
-async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Answer]:
+async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Answer]:
     """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; recorded too."""
-    done = await _recorded(dispatch.answer(), dispatch, recorder)
+    done = await _record(dispatch.answer(), dispatch, recorder)
     recorder.end(done.attempts, dispatch.prepared, done.answer, usage=done.answer.usage)
     return done
 
 
-async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Stream]:
+async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Stream]:
     """The stream at its first content; its end is the caller's to record. Raises `RouterError`, which is recorded."""
-    done = await _recorded(dispatch.open(), dispatch, recorder)
+    done = await _record(dispatch.open(), dispatch, recorder)
     recorder.first_content()
     return done
 
 
-def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> Done[Answer]:
+def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Answer]:
     """`record_answer` for a thread without an event loop."""
     return run_sync(record_answer(dispatch, recorder))
 
 
-async def _recorded(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
+async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     """What a run gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
     sent = dispatch.prepared
     try:

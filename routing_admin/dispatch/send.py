@@ -18,13 +18,13 @@ from capabilities.core.delivery.adaptation import CannotRead, summary
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import ChatRequest, UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault
-from routing_admin.core.fallback.chain import Attempt, Call, Done, Reply, Timeouts
+from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
 from routing_admin.core.planning.params import for_candidate, left_out
 from routing_admin.databases.sqlite import in_line
 from routing_admin.dispatch.plan import PlannedRequest
-from routing_admin.dispatch.prepare import checked, prepare_for
+from routing_admin.dispatch.prepare import mark_unreadable, prepare_for
 from routing_admin.dispatch.transport import NetworkTransport, Transport
 from routing_admin.upstream import Stream
 
@@ -33,47 +33,47 @@ Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
 
 
 @lru_cache(maxsize=1)
-def surroundings() -> RunContext:
+def process_run_context() -> RunContext:
     """The clock, the randomness, the cooldowns and the memory of this process."""
     return process_context()
 
 
 @dataclass(slots=True)
 class Dispatch:
-    """A job while it is done; `prepared` says what each candidate was sent, by its place in the chain."""
+    """A planned request on its way; `prepared` says what each candidate was sent, by its place in the chain."""
 
     planned: PlannedRequest
     transport: Transport = field(default_factory=NetworkTransport)
-    run_context: RunContext = field(default_factory=surroundings)
+    run_context: RunContext = field(default_factory=process_run_context)
     prepared: dict[int, Prepared] = field(default_factory=dict)
-    walk: FallbackRun[Answer] | FallbackRun[Stream] | None = None
+    run: FallbackRun[Answer] | FallbackRun[Stream] | None = None
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
         """The candidates left so far."""
-        return tuple(self.walk.attempts) if self.walk else ()
+        return tuple(self.run.attempts) if self.run else ()
 
-    async def answer(self) -> Done[Answer]:
+    async def answer(self) -> RunResult[Answer]:
         """The whole answer. Raises `RouterError` with every attempt."""
-        walk: FallbackRun[Answer] = FallbackRun(self.planned.plan, self.run_context)
-        return await self._drive(walk, self.transport.call)
+        run: FallbackRun[Answer] = FallbackRun(self.planned.plan, self.run_context)
+        return await self._drive(run, self.transport.call)
 
-    async def open(self) -> Done[Stream]:
+    async def open(self) -> RunResult[Stream]:
         """The stream, at its first content. Raises `RouterError` with every attempt."""
-        walk: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
-        return await self._drive(walk, self.transport.open)
+        run: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
+        return await self._drive(run, self.transport.open)
 
-    async def _drive(self, walk: FallbackRun[T], send: Send[T]) -> Done[T]:
-        self.walk = walk
+    async def _drive(self, run: FallbackRun[T], send: Send[T]) -> RunResult[T]:
+        self.run = run
 
         async def ask(call: Call) -> Reply[T]:
             chat = for_candidate(self.planned.chat, call)
             try:
                 return await self._try(call, chat, send)
             except UnreadableError:  # the bytes went away after the plan was made: the model is told so instead
-                return await self._try(call, await asyncio.to_thread(checked, chat), send)
+                return await self._try(call, await asyncio.to_thread(mark_unreadable, chat), send)
 
-        return await drive_async(walk, ask, asyncio.sleep)
+        return await drive_async(run, ask, asyncio.sleep)
 
     async def _try(self, call: Call, chat: ChatRequest, send: Send[T]) -> Reply[T]:
         """One call of one candidate."""
@@ -94,4 +94,4 @@ class Dispatch:
         return await (sync_to_async(in_line(work))() if self.planned.keep else asyncio.to_thread(work))
 
 
-__all__ = ["Dispatch", "surroundings"]
+__all__ = ["Dispatch", "process_run_context"]

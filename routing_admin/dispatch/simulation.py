@@ -1,4 +1,4 @@
-"""What would happen? The same walk with a scripted outcome per candidate and a clock that only counts: no network.
+"""What would happen? The same run with a scripted outcome per candidate and a clock that only counts: no network.
 
 It works on any `RouteSpec`, stored or a draft, and prepares every candidate's payload by the function that dispatches.
 """
@@ -15,7 +15,7 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
-from routing_admin.core.fallback.chain import OK, Attempt, Call, Done, PlannedCandidate, Reply, Timeouts, cut_short
+from routing_admin.core.fallback.chain import OK, Attempt, Call, PlannedCandidate, Reply, RunResult, Timeouts, cut_short
 from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.drivers import drive
 from routing_admin.core.fallback.errors import RouterError
@@ -27,7 +27,7 @@ from routing_admin.core.fallback.trial import Trial
 from routing_admin.core.planning.params import for_candidate, left_out
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.prepare import prepare_for
-from routing_admin.dispatch.send import surroundings
+from routing_admin.dispatch.send import process_run_context
 
 NOT_REACHED = "not_reached"
 
@@ -87,7 +87,7 @@ class _Clock:
 
 @dataclass(slots=True)
 class _Play:
-    """The walk with its script."""
+    """The run with its script."""
 
     planned: PlannedRequest
     script: Script
@@ -136,26 +136,26 @@ def simulate(
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
     planned = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
-    known = (surroundings().memory if memory is None else memory).copied(clock)
-    play = _Play(planned, _checked(script or {}), known, clock)
+    known = (process_run_context().memory if memory is None else memory).copied(clock)
+    play = _Play(planned, _check_script(script or {}), known, clock)
     run_context = RunContext(clock, lambda: 0.5, LocalCooldowns(clock), known)
-    walk: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
+    run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
-        done = drive(walk, play.call, play.clock.sleep)
+        done = drive(run, play.call, play.clock.sleep)
     except RouterError as error:
         stops = _stops(play, error.attempts)
         return Simulated(planned, stops, error.status, error.code, error.message, None, play.clock.now * 1000)
-    return _answered(play, done)
+    return _from_answer(play, done)
 
 
-def _checked(script: Script) -> Script:
+def _check_script(script: Script) -> Script:
     for words in script.values():
         for word in words:
             SCRIPTED[word]
     return script
 
 
-def _answered(play: _Play, done: Done[Answer]) -> Simulated:
+def _from_answer(play: _Play, done: RunResult[Answer]) -> Simulated:
     took = play.clock.now * 1000
     if play.cut is None:
         stops = _stops(play, done.attempts)

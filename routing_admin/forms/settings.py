@@ -76,7 +76,7 @@ class KeepingForm(forms.Form):
                 "request_days": kept.request_days,
                 "artifact_days": kept.artifact_days,
                 "quota": quota,
-                "seen": written(kept),
+                "seen": write_keeping(kept),
             }
         )
 
@@ -90,6 +90,6 @@ class KeepingForm(forms.Form):
         )
 
 
-def written(kept: Keeping) -> str:
+def write_keeping(kept: Keeping) -> str:
     """Retention as the hidden field carries it, to be compared when it comes back."""
     return f"{kept.request_days} {kept.artifact_days} {kept.quota_bytes}"

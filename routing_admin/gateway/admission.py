@@ -25,7 +25,7 @@ View = Callable[..., HttpResponseBase]
 AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
-def admitted(request: HttpRequest, scope: str) -> Principal:
+def admit_caller(request: HttpRequest, scope: str) -> Principal:
     """The agent that calls. Raises `GatewayError` 401 without a good key, 403 without the scope.
 
     400 for a key in the address. Queries rows.
@@ -44,14 +44,14 @@ def actor_for(request: HttpRequest, principal: Principal) -> Actor:
     return Actor("agent", principal.agent, request.META.get("REMOTE_ADDR") or "", request_id_of(request))
 
 
-def allowed(request: HttpRequest, *methods: str) -> None:
+def check_method(request: HttpRequest, *methods: str) -> None:
     """Raises `GatewayError` 405 for another method."""
     if request.method not in methods:
         message = f"{request.path} takes {' and '.join(methods)}, not {request.method}."
         raise MethodError(message, methods)
 
 
-def failed(error: Exception) -> GatewayError:
+def error_of_fault(error: Exception) -> GatewayError:
     """A fault of our own as an error without its details; those stand in the server's log.
 
     While the database does not answer nobody is let in and nobody is told that his key is wrong: 503, try again.
@@ -73,13 +73,13 @@ def endpoint(*methods: str) -> Callable[[View], View]:
         @wraps(view)
         def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             try:
-                allowed(request, *methods)
+                check_method(request, *methods)
                 with waiting_at_most(WAIT_SECONDS):
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
                 return response_of(error, request_id_of(request))
             except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
-                return response_of(failed(error), request_id_of(request))
+                return response_of(error_of_fault(error), request_id_of(request))
             response.headers.setdefault("x-request-id", request_id_of(request))
             return response
 
@@ -96,13 +96,13 @@ def async_endpoint(*methods: str) -> Callable[[AsyncView], AsyncView]:
         @wraps(view)
         async def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             try:
-                allowed(request, *methods)
+                check_method(request, *methods)
                 with waiting_at_most(WAIT_SECONDS):
                     response = await view(request, *args, **kwargs)
             except GatewayError as error:
                 return response_of(error, request_id_of(request))
             except Exception as error:  # as above
-                return response_of(failed(error), request_id_of(request))
+                return response_of(error_of_fault(error), request_id_of(request))
             response.headers.setdefault("x-request-id", request_id_of(request))
             return response
 
@@ -111,4 +111,4 @@ def async_endpoint(*methods: str) -> Callable[[AsyncView], AsyncView]:
     return wrap
 
 
-__all__ = ["actor_for", "admitted", "async_endpoint", "endpoint"]
+__all__ = ["actor_for", "admit_caller", "async_endpoint", "endpoint"]

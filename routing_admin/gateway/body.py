@@ -63,14 +63,14 @@ def _not_json(data: bytes, error: ValueError) -> BadRequestError:
         where = f"line {said.lineno}, column {said.colno}" if isinstance(said, json.JSONDecodeError) else "not UTF-8"
         return BadRequestError(f"The body is not valid JSON ({where}).", None, "invalid_json")
     for path, found, _ in walk(value):
-        if isinstance(found, str) and not _sayable(found):
+        if isinstance(found, str) and not _is_encodable(found):
             return BadRequestError("This string holds half a surrogate pair, which no encoding can say.", path)
         if isinstance(found, float) and (found != found or found in (float("inf"), float("-inf"))):
             return BadRequestError("JSON has no NaN and no Infinity.", path)
     return BadRequestError("The body is not valid JSON.", None, "invalid_json")
 
 
-def _sayable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -16,7 +16,7 @@ from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
 from capabilities.errors import ActionError
-from routing_admin.gateway.admission import actor_for, admitted, endpoint
+from routing_admin.gateway.admission import actor_for, admit_caller, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ def files(request: HttpRequest) -> HttpResponse:
 @endpoint("GET", "HEAD", "DELETE")
 def file(request: HttpRequest, ref: str) -> HttpResponse:
     """One file: what is known of it, or its removal."""
-    return remove(request, ref) if request.method == "DELETE" else json_response(file_json(found(request, ref)))
+    return remove(request, ref) if request.method == "DELETE" else json_response(file_json(find_file(request, ref)))
 
 
 @endpoint("GET", "HEAD")
 def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     """The bytes, as a download that no browser runs; 410 when they are missing or damaged."""
-    row = found(request, ref)
+    row = find_file(request, ref)
     try:
         return download(request, row)
     except ArtifactError as error:
@@ -50,7 +50,7 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
 
 def upload(request: HttpRequest) -> HttpResponse:
     """Stores the multipart field `file`; `purpose` is kept and decides nothing."""
-    principal = admitted(request, "artifacts:write")
+    principal = admit_caller(request, "artifacts:write")
     if not (request.content_type or "").startswith("multipart/form-data"):
         raise BadRequestError("Send multipart/form-data with the fields purpose and file.", "file")
     try:
@@ -72,7 +72,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 def listing(request: HttpRequest) -> HttpResponse:
     """One's own files, newest first (`order=asc` for oldest first), in pages: `limit`, `after`, `purpose`."""
-    principal = admitted(request, "artifacts:read")
+    principal = admit_caller(request, "artifacts:read")
     newest_first = request.GET.get("order", "desc") != "asc"
     purpose, after = request.GET.get("purpose", ""), request.GET.get("after")
     last = find_own_file(principal.agent, after, purpose=purpose) if after else None
@@ -87,23 +87,23 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
     """Deletes one of one's own files."""
-    principal = admitted(request, "artifacts:write")
+    principal = admit_caller(request, "artifacts:write")
     own = find_own_file(principal.agent, ref)
     if own is None:
-        raise missing()
+        raise missing_file()
     delete_artifacts(actor_for(request, principal), [own.pk])
     return json_response({"id": own.ref, "object": "file", "deleted": True})
 
 
-def found(request: HttpRequest, ref: str) -> Artifact:
+def find_file(request: HttpRequest, ref: str) -> Artifact:
     """The artifact, as this agent may read it by reference. Raises `GatewayError` 404."""
-    row = RowStore(admitted(request, "artifacts:read").agent).row(ref)
+    row = RowStore(admit_caller(request, "artifacts:read").agent).row(ref)
     if row is None:
-        raise missing()
+        raise missing_file()
     return row
 
 
-def missing() -> GatewayError:
+def missing_file() -> GatewayError:
     """There is no such file for this agent."""
     return GatewayError(404, "artifact_not_found", "There is no such file. GET /v1/files lists yours.", "file_id")
 

@@ -125,7 +125,7 @@ def inline(data: bytes, declared: str | None, filename: str | None) -> FilePart:
     return FilePart(found.kind, found.mime_type, name, len(data), width=width, height=height, content=content)
 
 
-def decoded(text: str, param: str, start: int = 0) -> bytes:
+def decode_base64(text: str, param: str, start: int = 0) -> bytes:
     """The bytes of the base64 that begins at `start`.
 
     Raises `BadRequestError`: 400 when it does not decode, 413 when it is too large.
@@ -160,7 +160,7 @@ def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart
     if match is None:
         raise BadRequestError("A data URL is written data:<type>;base64,<data>.", param)
     is_base64 = match[2].lower().endswith(";base64")
-    data = decoded(url, param, match.end()) if is_base64 else unquote_to_bytes(url[match.end() :])
+    data = decode_base64(url, param, match.end()) if is_base64 else unquote_to_bytes(url[match.end() :])
     return inline(data, match[1] or None, filename)
 
 

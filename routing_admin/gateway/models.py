@@ -10,23 +10,23 @@ from django.http import HttpRequest, HttpResponse
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot, first_service
-from routing_admin.core.planning.model_names import TASK, UnknownModelError, resolve
+from routing_admin.core.planning.model_names import TASK, UnknownModelError, resolve_model
 from routing_admin.core.planning.plan import is_taken
-from routing_admin.gateway.admission import admitted, endpoint
+from routing_admin.gateway.admission import admit_caller, endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
 
 
 @endpoint("GET", "HEAD")
 def models(request: HttpRequest) -> HttpResponse:
     """All of them, in OpenAI's list."""
-    admitted(request, "route")
+    admit_caller(request, "route")
     return json_response({"object": "list", "data": list(model_list(snapshot.current()))})
 
 
 @endpoint("GET", "HEAD")
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """One of them; any name that a chat request may use is found."""
-    admitted(request, "route")
+    admit_caller(request, "route")
     state = snapshot.current()
     known = next((each for each in model_list(state) if each["id"] == name), None)
     return json_response(known or _otherwise(state, name))
@@ -55,7 +55,7 @@ def _otherwise(state: Snapshot, name: str) -> dict[str, Any]:
     """A name that is not in the list and works all the same: an alias, provider/model, a bare task type, `auto`."""
     configuration = state.configuration
     try:
-        named = resolve(configuration, name)
+        named = resolve_model(configuration, name)
     except LookupError as error:
         said = str(error) if isinstance(error, UnknownModelError) else "no route"
         raise GatewayError(404, "model_not_found", said, "model") from None

@@ -24,15 +24,15 @@ def as_openai(request: HttpRequest, message: str) -> HttpResponse:
 def as_anthropic(request: HttpRequest, message: str) -> HttpResponse:
     """Anthropic's shape."""
     error = {"type": "not_found_error", "message": message}
-    return _named(request, {"type": "error", "error": error, "request_id": request_id_of(request)})
+    return _refuse(request, {"type": "error", "error": error, "request_id": request_id_of(request)})
 
 
 def as_gemini(request: HttpRequest, message: str) -> HttpResponse:
     """Google's shape."""
-    return _named(request, {"error": {"code": 404, "message": message, "status": "NOT_FOUND"}})
+    return _refuse(request, {"error": {"code": 404, "message": message, "status": "NOT_FOUND"}})
 
 
-def _named(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
+def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     response = json_response(body, 404)
     response.headers["x-request-id"] = request_id_of(request)
     response.headers["x-should-retry"] = "false"

@@ -26,7 +26,7 @@ class _BodyTooLargeError(Exception):
     """More was received than the address takes."""
 
 
-def limited(app: App) -> App:
+def limit_bodies(app: App) -> App:
     """The application, with bodies that are too large answered by 413 as soon as that is known."""
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
@@ -49,7 +49,7 @@ def limited(app: App) -> App:
             await send(message)
 
         try:
-            if announced(scope) > limit:
+            if announced_length(scope) > limit:
                 raise _BodyTooLargeError
             await app(scope, counted, watched)
         except _BodyTooLargeError:
@@ -59,7 +59,7 @@ def limited(app: App) -> App:
     return application
 
 
-def announced(scope: Any) -> int:
+def announced_length(scope: Any) -> int:
     """The length a request says it has; 0 when it says none that makes sense."""
     value = dict(scope["headers"]).get(b"content-length", b"")
     return int(value) if value.isdigit() and len(value) < 20 else 0

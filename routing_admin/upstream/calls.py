@@ -15,7 +15,7 @@ from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.exchange import Head, clean, read_body, send
 from routing_admin.upstream.faults import failure
-from routing_admin.upstream.streams import Stream, begun, events_from, events_of
+from routing_admin.upstream.streams import Stream, begin, events_from, events_of
 from routing_admin.upstream.transports import Transports
 
 T = TypeVar("T")
@@ -88,9 +88,9 @@ class Upstream:
             return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
         kind = head.headers.get("content-type", "")
         if head.status != 200 or any(word in kind for word in WHOLE_ANSWERS):
-            return await _unstreamed(head, protocol, timeouts)
+            return await _read_unstreamed(head, protocol, timeouts)
         events = events_of(head, protocol.decoder(), timeouts, deadline)
-        return await begun(events, lambda failed: clean(failed, request))
+        return await begin(events, lambda failed: clean(failed, request))
 
     async def _head(self, request: UpstreamRequest, timeouts: Timeouts, proxy: str) -> Head | Failure:
         refused = NO_NETWORK if request.url == EMBEDDED else refusal(request.url, self._policy)
@@ -105,7 +105,7 @@ async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Answ
     return body if isinstance(body, Failure) else protocol.decode(head.status, head.headers, body)
 
 
-async def _unstreamed(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Stream | Failure:
+async def _read_unstreamed(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Stream | Failure:
     """What came instead of a stream: an error, or a whole answer from a provider that does not stream."""
     body = await read_body(head, timeouts)
     if isinstance(body, Failure):

@@ -77,7 +77,7 @@ async def send(request: UpstreamRequest, transports: Transports, proxy: str, tim
     """
     content = _content(request)
     try:
-        prepared = _prepared(request, content, timeouts)
+        prepared = _build_request(request, content, timeouts)
         async with asyncio.timeout(timeouts.first_content):
             head = Head(await transports.get(proxy).handle_async_request(prepared))
     except TimeoutError:
@@ -102,7 +102,7 @@ def _content(request: UpstreamRequest) -> bytes | RequestBody | None:
     return b"".join(piece for piece in pieces if isinstance(piece, bytes))
 
 
-def _prepared(request: UpstreamRequest, content: bytes | RequestBody | None, timeouts: Timeouts) -> httpx.Request:
+def _build_request(request: UpstreamRequest, content: bytes | RequestBody | None, timeouts: Timeouts) -> httpx.Request:
     headers = {**request.headers, "accept-encoding": "identity"}
     if isinstance(content, RequestBody):
         headers["content-length"] = str(content.length)

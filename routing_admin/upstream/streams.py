@@ -48,7 +48,7 @@ class Stream:
             await self._rest.aclose()
 
 
-async def begun(events: AsyncGenerator[StreamEvent, None], tidy: Callable[[Failure], Failure]) -> Stream | Failure:
+async def begin(events: AsyncGenerator[StreamEvent, None], tidy: Callable[[Failure], Failure]) -> Stream | Failure:
     """The stream once its first content is there; a Failure when it fails, ends or says nothing before.
 
     Reasoning is kept back until then, so that a start that fails can still go to another candidate. `tidy` is applied

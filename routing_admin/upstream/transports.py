@@ -55,13 +55,13 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
     if closed is None:
         over(closed)
         return
-    closed.remove_done_callback(heard)  # one for each connection, however many answers it carries
-    closed.add_done_callback(heard)
+    closed.remove_done_callback(note_end)  # one for each connection, however many answers it carries
+    closed.add_done_callback(note_end)
     closed.add_done_callback(over)
     content.on_eof(no_more)
 
 
-def heard(closed: asyncio.Future[None]) -> None:
+def note_end(closed: asyncio.Future[None]) -> None:
     """Takes note of how a connection ended, so that nobody has to be told of it."""
     if not closed.cancelled():
         closed.exception()
@@ -70,7 +70,7 @@ def heard(closed: asyncio.Future[None]) -> None:
 Pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, "AiohttpTransport"]]
 
 
-async def resolved(
+async def resolve(
     resolver: AbstractResolver,
     host: str,
     port: int = 0,
@@ -96,7 +96,7 @@ class CheckedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The host's addresses; raises `ForbiddenAddressError` when one of them is not public and not listed."""
-        found = await resolved(self._inner, host, port, family)
+        found = await resolve(self._inner, host, port, family)
         addresses = [result["host"] for result in found]
         refusals = [check_addresses(f"{scheme}://{host}:{port}", addresses, self._policy) for scheme in SCHEMES]
         if all(refusals):

@@ -14,7 +14,7 @@ from django.test import RequestFactory, override_settings
 
 from artifacts.storage.uploads import IN_MEMORY, StoringUploadHandler, received_files
 from capabilities.body_limits import body_limit, received_limit
-from routing_admin.server.body_limit import limited
+from routing_admin.server.body_limit import limit_bodies
 
 MIB = 1024 * 1024
 
@@ -49,7 +49,7 @@ async def talk(
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"fine"})
 
-    await limited(app)({"type": "http", "path": path, "headers": headers or []}, receive, send)
+    await limit_bodies(app)({"type": "http", "path": path, "headers": headers or []}, receive, send)
     body = b"".join(message.get("body", b"") for message in sent)
     return (sent[0]["status"], body), seen, taken
 

@@ -53,16 +53,16 @@ async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool,
     values = []
     for _ in range(calls):
         lab.requests.clear()
-        await Journey(urls, protocol("openai"), stream, upstream=upstream, keep=True).walk(*chain)
+        await Journey(urls, protocol("openai"), stream, upstream=upstream, keep=True).run(*chain)
         first, second = lab.requests
         values.append((second.arrived_at - (first.ended_at or 0)) * 1000)
     return Measured(f"failure → next dispatch: {scenario}{', stream' if stream else ''} (ms)", values)
 
 
 async def ours(lab: Lab, upstream: Upstream, calls: int) -> Measured:
-    """A healthy call through plan, walk and upstream."""
+    """A healthy call through plan, run and upstream."""
     journey = Journey({"up": lab.url("openai", "up")}, protocol("openai"), upstream=upstream, keep=True)
-    return Measured("a healthy call through the walk (ms)", [await _timed(journey.walk(*UP)) for _ in range(calls)])
+    return Measured("a healthy call through the run (ms)", [await _timed(journey.run(*UP)) for _ in range(calls)])
 
 
 UP = (PlannedCandidate(0, "up", "lab-model"),)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from capabilities.core.texts import description
 from capabilities.core.texts.friendly import FORMAT_OF, WHOLE, friendly_type
 from capabilities.core.texts.parser import READERS
-from capabilities.core.texts.phrases import hides, read_back, written
+from capabilities.core.texts.phrases import escape_name, hides, read_back
 from capabilities.core.vocabulary import Kind
 
 TRICKY = (
@@ -378,9 +378,9 @@ def test_other_text_is_no_block_and_never_raises(text: str) -> None:
 @given(names)
 def test_names_are_written_injectively(name: str) -> None:
     """Writing and reading back are inverse, so two names never look the same to a program."""
-    assert read_back(written(name)) == name
-    assert read_back(written(name, " ,")) == name
-    assert "," not in written(name, " ,").replace("\\u{", "")
+    assert read_back(escape_name(name)) == name
+    assert read_back(escape_name(name, " ,")) == name
+    assert "," not in escape_name(name, " ,").replace("\\u{", "")
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_names_are_written_injectively(name: str) -> None:
 )
 def test_ordinary_names_stand_as_they_are(name: str) -> None:
     """Chinese, spaces, quotes, brackets, parentheses, backslashes and emoji are written unchanged."""
-    assert written(name) == name
+    assert escape_name(name) == name
 
 
 @given(st.binary(min_size=16, max_size=200), kinds, languages, st.sampled_from(("data:", " DATA:")))
@@ -523,5 +523,5 @@ def test_no_opening_of_a_block_begins_another() -> None:
 )
 def test_what_could_hide_break_or_reorder_a_line_is_shown_by_its_number(name: str, shown: str) -> None:
     """Bidi and zero-width marks cannot make one name look like another; a name that looks escaped is told apart."""
-    assert written(name) == shown
+    assert escape_name(name) == shown
     assert read_back(shown) == name

@@ -30,7 +30,7 @@ PNG_URL = "data:image/png;base64," + base64.b64encode(PNG).decode()
 def install() -> str:
     """Loads the demo and gives a key of its text agent."""
     snapshot.forget()
-    send.surroundings.cache_clear()
+    send.process_run_context.cache_clear()
     journal.waiting.clear()
     demo.load()
     return key_of("text-agent")

@@ -22,7 +22,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.send import Dispatch, surroundings
+from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.upstream import run_sync
 from tests.gateway.plane import PNG, image, install, logged, post, said
 
@@ -142,7 +142,7 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
         run_sync(Dispatch(plan_request(state, route, chat), transport).answer())
         for given in transport.given:
             payloads.setdefault(given["model"], []).append(given)
-        surroundings.cache_clear()
+        process_run_context.cache_clear()
     assert all(one == other for one, other in payloads.values())
 
 

@@ -13,26 +13,26 @@ from capabilities.core.delivery.decision import Outcome, decide
 from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.delivery.slot_choice import slots_for
 from routing_admin.gateway.errors import BadRequestError
-from routing_admin.gateway.media import PIECE_CHARS, decoded, from_data_url
+from routing_admin.gateway.media import PIECE_CHARS, decode_base64, from_data_url
 
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
 def test_what_was_encoded_comes_back(data: bytes, lead: str) -> None:
     """Law: decoding from any place in a longer text gives the bytes that were encoded there."""
-    assert decoded(lead + base64.b64encode(data).decode(), "file", len(lead)) == data
+    assert decode_base64(lead + base64.b64encode(data).decode(), "file", len(lead)) == data
 
 
 def test_pieces_meet_without_a_seam() -> None:
     """Law: a text longer than one piece is decoded as if it were one."""
     data = bytes(range(256)) * (PIECE_CHARS // 200)
-    assert decoded(base64.b64encode(data).decode(), "file") == data
+    assert decode_base64(base64.b64encode(data).decode(), "file") == data
 
 
 @pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * PIECE_CHARS, "Q*==", "===="])
 def test_what_is_not_base64_is_refused_with_its_place(wrong: str) -> None:
     """Law: padding stands at the end and nowhere else, however long the text; the refusal names the field."""
     with pytest.raises(BadRequestError) as refused:
-        decoded(wrong, "messages[0].content[1].file.data")
+        decode_base64(wrong, "messages[0].content[1].file.data")
     assert refused.value.param == "messages[0].content[1].file.data"
 
 

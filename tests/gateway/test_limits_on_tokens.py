@@ -49,7 +49,7 @@ class Plane:
     def ask(self, name: str, chat: ChatRequest = HELLO, **route: Any) -> RouterError | tuple[Attempt, ...]:
         """One request along a route to this provider alone; its attempts, or the error that was raised."""
         draft = RouteSpec("draft", (CandidateSpec(name),), **route)
-        dispatch = Dispatch(plan_request(snapshot.current(), draft, chat), run_context=self.stage.surroundings)
+        dispatch = Dispatch(plan_request(snapshot.current(), draft, chat), run_context=self.stage.run_context)
         try:
             return run_sync(dispatch.answer()).attempts
         except RouterError as error:
@@ -103,7 +103,7 @@ def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
     planned = plan_request(snapshot.current(), route, HELLO, stream=True)
 
     async def words() -> str:
-        done = await Dispatch(planned, run_context=plane.stage.surroundings).open()
+        done = await Dispatch(planned, run_context=plane.stage.run_context).open()
         return "".join([event.text async for event in done.answer if isinstance(event, Delta)])
 
     assert run_sync(words()) == "You said: hello"
@@ -183,7 +183,7 @@ def test_where_both_names_are_refused_the_chain_goes_on_where_the_route_says_so(
     chain = (CandidateSpec("stern"), CandidateSpec("good"))
     route = RouteSpec("draft", chain, on_error={"unsupported_parameter": "next"})
     done = run_sync(
-        Dispatch(plan_request(snapshot.current(), route, HELLO), run_context=plane.stage.surroundings).answer()
+        Dispatch(plan_request(snapshot.current(), route, HELLO), run_context=plane.stage.run_context).answer()
     )
     assert [each.outcome for each in done.attempts] == ["unsupported_parameter", "ok"]
     assert plane.limits == [{OLD: 7}, {NEW: 7}, {OLD: 7}]
@@ -231,7 +231,7 @@ def test_what_is_simulated_names_the_limit_as_it_is_sent(plane: Plane) -> None:
     plane.ask("picky", warm)
     plane.ask("picky", warm)
     route = RouteSpec("draft", (CandidateSpec("picky"), CandidateSpec("picky", "unreached")))
-    memory = plane.stage.surroundings.memory
+    memory = plane.stage.run_context.memory
     found = simulate(snapshot.current(), route, warm, {0: ["parameter", "200"]}, memory=memory)
     assert found.stops[0].payload == plane.lab.requests[-1].json
     simulate(snapshot.current(), route, warm, {1: ["parameter"], 0: ["503"]}, memory=memory)

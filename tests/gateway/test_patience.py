@@ -10,7 +10,7 @@ from django.db import OperationalError
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from routing_admin.asgi import patient
+from routing_admin.asgi import limit_slow_readers
 from routing_admin.gateway.admission import endpoint
 
 
@@ -24,7 +24,7 @@ async def test_a_caller_that_takes_nothing_is_let_go():
         if len(sent) == 2:
             await never.wait()
 
-    sending = patient(send, seconds=0.01)
+    sending = limit_slow_readers(send, seconds=0.01)
     await sending({"type": "http.response.start"})
     with pytest.raises(TimeoutError):
         await sending({"type": "http.response.body"})

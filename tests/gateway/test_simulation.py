@@ -1,4 +1,4 @@
-"""Simulation and dialling: the same walk without a network, and an administrator's calls over a real one."""
+"""Simulation and dialling: the same run without a network, and an administrator's calls over a real one."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.configuration.route_changes import Did, RouteChange, route_changes
+from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind, route_changes
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 
 
@@ -16,21 +16,23 @@ def route(*names: str, **fields: object) -> RouteSpec:
 def test_a_moved_candidate_is_one_change_with_both_places() -> None:
     """The others kept their order and are not mentioned."""
     assert route_changes(route("a", "b", "c", "d"), route("a", "c", "d", "b")) == (
-        RouteChange(Did.MOVED, "b", before=2, after=4),
+        RouteChange(RouteChangeKind.MOVED, "b", before=2, after=4),
     )
 
 
 def test_what_came_and_went_is_told_with_its_place() -> None:
     """Removed ones by where they stood, new ones by where they stand."""
     assert route_changes(route("a", "b"), route("b", "c/m")) == (
-        RouteChange(Did.REMOVED, "a", before=1),
-        RouteChange(Did.ADDED, "c/m", after=2),
+        RouteChange(RouteChangeKind.REMOVED, "a", before=1),
+        RouteChange(RouteChangeKind.ADDED, "c/m", after=2),
     )
 
 
 def test_a_repeat_that_is_removed_is_one_change() -> None:
     """Two equal candidates are told apart by their order."""
-    assert route_changes(route("a", "b", "a"), route("a", "b")) == (RouteChange(Did.REMOVED, "a", before=3),)
+    assert route_changes(route("a", "b", "a"), route("a", "b")) == (
+        RouteChange(RouteChangeKind.REMOVED, "a", before=3),
+    )
 
 
 def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -> None:
@@ -38,8 +40,8 @@ def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -
     before = route("a", enabled=True)
     after = RouteSpec("design", (CandidateSpec("a", temperature=0),), retries=1)
     assert route_changes(before, after) == (
-        RouteChange(Did.SET, "a", "temperature", None, 0),
-        RouteChange(Did.SET, "", "retries", None, 1),
+        RouteChange(RouteChangeKind.SET, "a", "temperature", None, 0),
+        RouteChange(RouteChangeKind.SET, "", "retries", None, 1),
     )
 
 

@@ -219,10 +219,10 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
 
 def test_a_refused_parameter_stands_on_the_page_until_it_is_forgotten(admin: Client) -> None:
     """Which one, by which name it is sent or that it is left out, until when; forgetting is one button each."""
-    send.surroundings.cache_clear()
+    send.process_run_context.cache_clear()
     assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
     row = Service.objects.get(service_id="vision-model")
-    memory = send.surroundings().memory
+    memory = send.process_run_context().memory
     memory.refuse(row.provider.name, row.model, "max_completion_tokens", "max_tokens")
     memory.refuse(row.provider.name, row.model, "temperature")
     page = text_of(admin.get("/services/vision-model/"))
@@ -234,7 +234,7 @@ def test_a_refused_parameter_stands_on_the_page_until_it_is_forgotten(admin: Cli
     page = text_of(admin.get(answer["Location"]))
     assert "left out until" not in page
     assert "is sent as" in page
-    send.surroundings.cache_clear()
+    send.process_run_context.cache_clear()
 
 
 def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client) -> None:

@@ -1,4 +1,4 @@
-"""A walk over real sockets: the flow, the way out and the fault lab, put together as the data plane does."""
+"""A run over real sockets: the flow, the way out and the fault lab, put together as the data plane does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Answer, Failure, StreamEvent, Target, UpstreamRequest, WireProtocol
-from routing_admin.core.fallback.chain import Call, Done, Plan, PlannedCandidate, Timeouts
+from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, RunResult, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.run import FallbackRun
@@ -27,7 +27,7 @@ def protocol(name: str) -> WireProtocol:
 
 @dataclass
 class Journey:
-    """One request's walk over the network: providers by URL, all of one protocol, plain or streamed."""
+    """One request's run over the network: providers by URL, all of one protocol, plain or streamed."""
 
     urls: Mapping[str, str]
     speaks: WireProtocol
@@ -50,15 +50,15 @@ class Journey:
             return await self.upstream.open(self.encode(call), self.speaks, call.timeouts)
         return await self.upstream.call(self.encode(call), self.speaks, call.timeouts)
 
-    async def walk(
+    async def run(
         self, *candidates: PlannedCandidate, timeouts: Timeouts = QUICK
-    ) -> Done[Answer | Stream] | RouterError:
-        """The walk's end as a value; a stream is read to its end, its events kept."""
-        walk: FallbackRun[Answer | Stream] = FallbackRun(
-            Plan(candidates, timeouts=timeouts), self.stage.surroundings, stream=self.stream
+    ) -> RunResult[Answer | Stream] | RouterError:
+        """The run's end as a value; a stream is read to its end, its events kept."""
+        run: FallbackRun[Answer | Stream] = FallbackRun(
+            Plan(candidates, timeouts=timeouts), self.stage.run_context, stream=self.stream
         )
         try:
-            done = await drive_async(walk, self.ask, self._sleep)
+            done = await drive_async(run, self.ask, self._sleep)
             if isinstance(done.answer, Stream):
                 self.events = [event async for event in done.answer]
             return done

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
-from routing_admin.core.fallback.chain import Call, Done, Plan, PlannedCandidate
+from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, RunResult
 from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.drivers import drive
 from routing_admin.core.fallback.errors import RouterError
@@ -58,7 +58,7 @@ class Clock:
 
 
 class RealClock(Clock):
-    """The machine's own time, for walks over real sockets."""
+    """The machine's own time, for runs over real sockets."""
 
     def __call__(self) -> float:
         return time.monotonic()
@@ -90,27 +90,27 @@ class FakeUpstream:
 
 @dataclass
 class Stage:
-    """One world in which walks happen: a clock, cooldowns, randomness at its upper end."""
+    """What runs happen in: a clock, cooldowns, randomness at its upper end."""
 
     clock: Clock = field(default_factory=Clock)
     random: float = 0.5
     waits: list[float] = field(default_factory=list)
-    surroundings: RunContext = field(init=False)
+    run_context: RunContext = field(init=False)
 
     def __post_init__(self) -> None:
         known = (LocalCooldowns(self.clock), Memory(self.clock))
-        self.surroundings = RunContext(self.clock, lambda: self.random, *known)
+        self.run_context = RunContext(self.clock, lambda: self.random, *known)
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
         self.clock.sleep(seconds)
 
-    def walk(self, plan: Plan, upstream: FakeUpstream, *, stream: bool = False) -> Done[Answer] | RouterError:
-        """The walk's end as a value."""
+    def run(self, plan: Plan, upstream: FakeUpstream, *, stream: bool = False) -> RunResult[Answer] | RouterError:
+        """The run's end as a value."""
         upstream.clock = self.clock
-        walk: FallbackRun[Answer] = FallbackRun(plan, self.surroundings, stream=stream)
+        run: FallbackRun[Answer] = FallbackRun(plan, self.run_context, stream=stream)
         try:
-            return drive(walk, upstream, self.sleep)
+            return drive(run, upstream, self.sleep)
         except RouterError as error:
             return error
 

@@ -1,4 +1,4 @@
-"""A machine over routes, faults and time: walks, clock and outages in any order, against a plain model of the rules."""
+"""A machine over routes, faults and time: runs, clock and outages in any order, against a plain model of the rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.fallback.chain import Done, Plan
+from routing_admin.core.fallback.chain import Plan, RunResult
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from routing_admin.core.fallback.table import COOLS_WHEN_PASSED_ON, TABLE, Action, Effect
@@ -49,7 +49,7 @@ class Walks(RuleBasedStateMachine):
         script = {name: [self.state[name] or "hello"] for name in PROVIDERS}
         before = self.stage.clock.now
         upstream = FakeUpstream(script)
-        end = self.stage.walk(plan, upstream)
+        end = self.stage.run(plan, upstream)
         self.attempts_are_the_chain_s_beginning(names, end)
         self.the_end_is_what_the_last_attempt_says(names, end, preset)
         self.nobody_told_to_wait_was_called(upstream)
@@ -61,7 +61,7 @@ class Walks(RuleBasedStateMachine):
         assert len(called) == len(set(called)), "a provider and model is asked as one candidate only"
 
     def the_end_is_what_the_last_attempt_says(self, names: list[str], end: object, preset: ErrorPreset) -> None:
-        if isinstance(end, Done):
+        if isinstance(end, RunResult):
             assert self.state[end.candidate.provider] is None
             assert end.attempts[-1].outcome == "ok"
         elif isinstance(end, UpstreamRefused):
@@ -86,7 +86,7 @@ class Walks(RuleBasedStateMachine):
     @invariant()
     def only_faults_that_cool_are_reasons_to_leave_somebody_alone(self) -> None:
         for provider in PROVIDERS:
-            cooling = self.stage.surroundings.cooldowns.look(provider, "m")
+            cooling = self.stage.run_context.cooldowns.look(provider, "m")
             if cooling is not None:
                 fault = cooling.failure.fault
                 assert TABLE[fault].effect is not Effect.NONE or fault in COOLS_WHEN_PASSED_ON

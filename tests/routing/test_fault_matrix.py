@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from capabilities.core.wire import Answer, Failure, Fault, Finish
-from routing_admin.core.fallback.chain import Done, PlannedCandidate, Timeouts
+from routing_admin.core.fallback.chain import PlannedCandidate, RunResult, Timeouts
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fallback.policy import Policy, caller_of
 from routing_admin.core.fallback.table import AFTER_CONTENT, Action
@@ -71,7 +71,7 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
     journey = Journey(urls, protocol(name), stream)
     timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK if fault in TIMED else PATIENT
-    end = await journey.walk(
+    end = await journey.run(
         PlannedCandidate(0, "bad", f"fault:{scenario.name}"),
         PlannedCandidate(1, "good", "lab-model"),
         timeouts=timeouts,
@@ -79,12 +79,12 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     played = lab.played_for("bad")
     assert set(played) == {scenario.name}, "the fault itself was played"
     if fault is None:
-        assert isinstance(end, Done)
+        assert isinstance(end, RunResult)
         assert [attempt.outcome for attempt in end.attempts] == ["ok"]
         assert isinstance(end.answer, Answer) or isinstance(journey.events[-1], Finish)
         return
     if fault in AFTER_CONTENT or (fault is Fault.DEADLINE and scenario.name != COMMENTS):
-        assert isinstance(end, Done)
+        assert isinstance(end, RunResult)
         broken = journey.events[-1]
         assert isinstance(broken, Failure)
         assert (broken.fault, lab.played_for("good")) == (fault, []), "after content nobody else is asked"
@@ -102,7 +102,7 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
         assert (end.status, end.code) == caller_of(end.failure)
         assert lab.played_for("good") == []
     else:
-        assert isinstance(end, Done)
+        assert isinstance(end, RunResult)
         assert [one.outcome for one in end.attempts] == [fault.value, "ok"]
         assert lab.played_for("good") == ["ok"]
 
@@ -118,7 +118,7 @@ async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answer
     urls = {"bad": lab.broken_url(fault.value), "good": lab.url("openai", "good")}
     journey = Journey(urls, protocol("openai"), stream)
     timeouts = replace(QUICK, connect=0.3, first_content=2)
-    end = await journey.walk(PlannedCandidate(0, "bad", "m"), PlannedCandidate(1, "good", "m"), timeouts=timeouts)
+    end = await journey.run(PlannedCandidate(0, "bad", "m"), PlannedCandidate(1, "good", "m"), timeouts=timeouts)
     assert [attempt.outcome for attempt in end.attempts] == [fault.value, "ok"]
     assert end.attempts[0].retry_attempts == tries_of(fault) - 1
     assert lab.played_for("good") == ["ok"]

@@ -32,12 +32,10 @@ refusing = st.sampled_from([400, 401, 403])
 
 
 def router_over(configuration: Configuration, upstream: FakeUpstream) -> LLMRouter:
-    """A router over a scripted upstream, in a world of its own."""
+    """A router over a scripted upstream, with a clock and memory of its own."""
     stage = Stage()
     upstream.clock = stage.clock
-    return LLMRouter(
-        configuration, lambda call, chat: upstream(call), surroundings=stage.surroundings, sleep=stage.sleep
-    )
+    return LLMRouter(configuration, lambda call, chat: upstream(call), run_context=stage.run_context, sleep=stage.sleep)
 
 
 def everyone(configuration: Configuration, words: list) -> dict:
@@ -137,7 +135,7 @@ def test_the_directive_of_the_language_in_effect_stands_before_the_system_prompt
         sent.append(chat)
         return Answer("ok")
 
-    router = LLMRouter(configuration, call, surroundings=stage.surroundings, sleep=stage.sleep)
+    router = LLMRouter(configuration, call, run_context=stage.run_context, sleep=stage.sleep)
     response = router.send(LLMRequest("hi", system, language=language))
     expected = match_language(language) or match_language(configuration.default_language) or "en"
     directive = LANGUAGE_DIRECTIVES[expected]
@@ -201,7 +199,7 @@ def test_whatever_fails_attempts_are_a_beginning_of_the_chain_and_tries_are_boun
     words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     upstream = FakeUpstream({provider.name: data.draw(words) for provider in configuration.providers})
     plan = make_plan(configuration, RoutingQuery(task))
-    end = Stage().walk(plan, upstream)
+    end = Stage().run(plan, upstream)
     names = [candidate.provider for candidate in plan.candidates]
     assert [attempt.provider for attempt in end.attempts] == names[: len(end.attempts)]
     assert all(len(attempt.tries) <= plan.policy.retries + 1 + 2 for attempt in end.attempts)
@@ -223,7 +221,7 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
     script = {provider.name: data.draw(words) for provider in configuration.providers}
     plan = make_plan(configuration, RoutingQuery(task))
     one, other, upstream, second = Stage(), Stage(), FakeUpstream(script), FakeUpstream(script)
-    end = one.walk(plan, upstream)
+    end = one.run(plan, upstream)
     second.clock = other.clock
 
     async def call(step: Call):
@@ -232,13 +230,13 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
     async def sleep(seconds: float) -> None:
         other.sleep(seconds)
 
-    async def walk():
+    async def run():
         try:
-            return await drive_async(FallbackRun(plan, other.surroundings), call, sleep)
+            return await drive_async(FallbackRun(plan, other.run_context), call, sleep)
         except RouterError as error:
             return error
 
-    same = asyncio.run(walk())
+    same = asyncio.run(run())
     assert upstream.calls == second.calls
     assert one.waits == other.waits
     assert repr(end.attempts) == repr(same.attempts)

@@ -67,7 +67,7 @@ def test_a_refused_limit_goes_under_its_other_name_and_is_never_left_out() -> No
     """Once a request; the call says the name, and no parameter is left out."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", "ok"]})
     for _ in range(2):
-        stage.walk(Plan(chain("a")), upstream)
+        stage.run(Plan(chain("a")), upstream)
     assert [call.limit_name for call in upstream.calls] == [None, NEW, NEW]
     assert {call.without_params for call in upstream.calls} == {frozenset()}
 
@@ -76,16 +76,16 @@ def test_a_provider_that_changes_its_mind_within_the_hour_is_followed() -> None:
     """The remembered name is refused now: the other one is asked, and remembered instead."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", refusal_of(NEW), "ok", "ok"]})
     for _ in range(3):
-        stage.walk(Plan(chain("a")), upstream)
+        stage.run(Plan(chain("a")), upstream)
     assert [call.limit_name for call in upstream.calls] == [None, NEW, NEW, OLD, OLD]
 
 
 def test_a_limit_that_is_refused_under_every_name_is_remembered_under_none() -> None:
     """The candidate's failure stands after its two names, in each request anew."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), refusal_of(NEW)]})
-    assert isinstance(stage.walk(Plan(chain("a")), upstream), UpstreamRefused)
+    assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
     assert [call.limit_name for call in upstream.calls] == [None, NEW]
-    assert stage.surroundings.memory.refusals("a", "m") == ()
+    assert stage.run_context.memory.refusals("a", "m") == ()
 
 
 def test_a_protocol_with_one_name_or_a_strict_route_asks_once() -> None:
@@ -96,6 +96,6 @@ def test_a_protocol_with_one_name_or_a_strict_route_asks_once() -> None:
         (chain("a")[0], ErrorPreset.STRICT),
     ):
         upstream = FakeUpstream({"a": [refusal_of(OLD)]})
-        assert isinstance(stage.walk(Plan((candidate,), policy=Policy(preset)), upstream), UpstreamRefused)
+        assert isinstance(stage.run(Plan((candidate,), policy=Policy(preset)), upstream), UpstreamRefused)
         assert upstream.asked == ["a"]
-    assert stage.surroundings.memory.refusals("a", "m") == ()
+    assert stage.run_context.memory.refusals("a", "m") == ()

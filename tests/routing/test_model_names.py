@@ -12,7 +12,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.planning.model_names import UnknownModelError, is_target, resolve
+from routing_admin.core.planning.model_names import UnknownModelError, is_target, resolve_model
 
 PROVIDERS = tuple(ProviderSpec(name, "https://x.example/v1", "m") for name in ("silicon", "a/b"))
 SERVICE = ServiceSpec("vision-model", "Vision", "silicon", "v1", "https://x.example/v1")
@@ -48,7 +48,7 @@ PLAIN = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, ALIASES)
 )
 def test_a_name_leads_where_the_table_says(name, route, matched, direct):
     """Task, alias, service, bare task, provider/model, auto; an unknown task goes to the default route."""
-    found = resolve(PLAIN, name)
+    found = resolve_model(PLAIN, name)
     assert (found.route.task_type, found.matched, found.direct) == (route, matched, direct)
     if direct:
         assert len(found.route.candidates) == 1
@@ -56,33 +56,33 @@ def test_a_name_leads_where_the_table_says(name, route, matched, direct):
 
 def test_a_provider_and_model_is_split_so_that_the_provider_is_one():
     """At the first slash that leaves a known provider's name."""
-    assert resolve(PLAIN, "silicon/deepseek-ai/DeepSeek-V3").route.primary == CandidateSpec(
+    assert resolve_model(PLAIN, "silicon/deepseek-ai/DeepSeek-V3").route.primary == CandidateSpec(
         "silicon", "deepseek-ai/DeepSeek-V3"
     )
-    assert resolve(PLAIN, "a/b/c").route.primary == CandidateSpec("a/b", "c")
+    assert resolve_model(PLAIN, "a/b/c").route.primary == CandidateSpec("a/b", "c")
 
 
 @pytest.mark.parametrize("name", ["gpt-99", "off", "closed", "nobody/x", "silicon/", "*", "constructor"])
 def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
     """The catch-all comes last: it never hides what is known."""
     with pytest.raises(UnknownModelError):
-        resolve(PLAIN, name)
+        resolve_model(PLAIN, name)
     catching = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, (*ALIASES, AliasSpec("*", "planning")))
-    assert resolve(catching, name).route.task_type == "planning"
-    assert resolve(catching, "vision-model").direct
+    assert resolve_model(catching, name).route.task_type == "planning"
+    assert resolve_model(catching, "vision-model").direct
 
 
 def test_a_service_asked_for_by_name_speaks_for_itself():
     """Where two services share provider and model, the named one gives the capabilities."""
-    assert resolve(PLAIN, "vision-model").service is SERVICE
-    assert resolve(PLAIN, "planning-alias").service is SERVICE
-    assert resolve(PLAIN, "silicon/v1").service is None
+    assert resolve_model(PLAIN, "vision-model").service is SERVICE
+    assert resolve_model(PLAIN, "planning-alias").service is SERVICE
+    assert resolve_model(PLAIN, "silicon/v1").service is None
 
 
 def test_a_task_type_in_the_body_wins_over_the_name():
     """Existing clients must send some model; the task type says what they mean."""
-    assert resolve(PLAIN, "gpt-99", "planning").route.task_type == "planning"
-    assert resolve(PLAIN, "vision-model", "unheard-of").matched is False
+    assert resolve_model(PLAIN, "gpt-99", "planning").route.task_type == "planning"
+    assert resolve_model(PLAIN, "vision-model", "unheard-of").matched is False
 
 
 @pytest.mark.parametrize(

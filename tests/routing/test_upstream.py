@@ -21,7 +21,7 @@ from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Ro
 from capabilities.core.providers.origins import OriginPolicy, policy_of
 from capabilities.core.vocabulary import TEXT_ONLY, Kind
 from capabilities.core.wire import Answer, Failure, Fault, Finish, Target, UpstreamRequest
-from routing_admin.core.fallback.chain import Done, Plan, PlannedCandidate, Timeouts
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate, RunResult, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.dispatch.dial import ModelList
@@ -30,7 +30,7 @@ from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import clean
 from routing_admin.upstream.faults import fault_of
-from routing_admin.upstream.transports import resolved
+from routing_admin.upstream.transports import resolve
 from tests.lab import Lab
 from tests.lab.certificate import self_signed
 from tests.routing.network_runs import HELLO, QUICK, Journey, protocol
@@ -241,17 +241,17 @@ async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_sec
 async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
     """The attempt of the candidate that was called says that the caller went away."""
     stage = Stage()
-    walk: FallbackRun[object] = FallbackRun(Plan((PlannedCandidate(0, "up", "fault:silent"),)), stage.surroundings)
+    run: FallbackRun[object] = FallbackRun(Plan((PlannedCandidate(0, "up", "fault:silent"),)), stage.run_context)
 
     async def ask(call):
         return await upstream.call(request_to(lab, call.candidate.model), protocol("openai"), Timeouts())
 
-    task = asyncio.create_task(drive_async(walk, ask, asyncio.sleep))
+    task = asyncio.create_task(drive_async(run, ask, asyncio.sleep))
     await asyncio.sleep(0.1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [attempt.outcome for attempt in walk.attempts] == ["client_cancelled"]
+    assert [attempt.outcome for attempt in run.attempts] == ["client_cancelled"]
 
 
 async def test_a_whole_answer_does_not_wait_for_a_goodbye_that_never_comes(lab, upstream):
@@ -279,11 +279,11 @@ async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, up
 async def test_keep_alive_comments_hold_a_stream_open_before_content_only(lab):
     """Twenty comments over a second outlive a first-content limit of half that; after content they do not."""
     before = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
-    end = await before.walk(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
-    assert isinstance(end, Done)
+    end = await before.run(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
+    assert isinstance(end, RunResult)
     assert isinstance(before.events[-1], Finish)
     after = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
-    await after.walk(PlannedCandidate(0, "up", "fault:comments_after"), timeouts=replace(QUICK, first_content=10))
+    await after.run(PlannedCandidate(0, "up", "fault:comments_after"), timeouts=replace(QUICK, first_content=10))
     assert after.events[-1].fault is Fault.STREAM_STALL
 
 
@@ -311,8 +311,8 @@ async def test_from_failure_to_the_next_dispatch_no_time_is_lost(lab, stream):
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     journey = Journey(urls, protocol("openai"), stream)
-    end = await journey.walk(PlannedCandidate(0, "bad", "fault:http_529"), PlannedCandidate(1, "good", "lab-model"))
-    assert isinstance(end, Done)
+    end = await journey.run(PlannedCandidate(0, "bad", "fault:http_529"), PlannedCandidate(1, "good", "lab-model"))
+    assert isinstance(end, RunResult)
     assert [len(attempt.tries) for attempt in end.attempts] == [1, 1]
     assert [attempt.waits for attempt in end.attempts] == [(), ()]
     assert len(lab.requests) == 2
@@ -372,7 +372,7 @@ async def test_a_name_server_that_is_silent_is_a_name_that_does_not_resolve():
             return
 
     with pytest.raises(OSError, match="no answer about") as caught:
-        await resolved(Silent(), "api.example", seconds=0.05)
+        await resolve(Silent(), "api.example", seconds=0.05)
     assert fault_of(caught.value) is Fault.DNS_ERROR
 
 

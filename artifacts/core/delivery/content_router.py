@@ -99,7 +99,7 @@ class ArtifactContentRouter:
         try:
             result = _ROUTES[delivery.outcome](known, delivery, _Ask(language, offset, limit))
         except UnreadableError as error:
-            result = _failed(known, replace(delivery, outcome=Outcome.DESCRIBED), language, error.reason)
+            result = _describe_failure(known, replace(delivery, outcome=Outcome.DESCRIBED), language, error.reason)
         return replace(result, warnings=(*warnings, *result.warnings))
 
     def detect_binary_type(self, artifact: StoredArtifact) -> Kind:
@@ -189,22 +189,22 @@ def _text(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRou
     if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
-        return _described(binary, Delivery(Outcome.DESCRIBED, reason), ask)
-    shown = _shown(found.text, ask)
+        return _describe(binary, Delivery(Outcome.DESCRIBED, reason), ask)
+    shown = _excerpt(found.text, ask)
     total = {"totalChars": shown.total_chars} if shown.cut or ask.is_for_a_page else {}
     metadata = MappingProxyType({**artifact.metadata(), **total})
     return ContentRouteResult("text", "text", metadata, delivery, content=shown.text)
 
 
-def _shown(text: str, ask: _Ask) -> Excerpt:
+def _excerpt(text: str, ask: _Ask) -> Excerpt:
     if not ask.is_for_a_page:
         return head_and_tail(text, ask.language)
     return page(text, ask.language, ask.offset or 0, HEAD_CHARS if ask.limit is None else ask.limit)
 
 
-def _described(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRouteResult:
+def _describe(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRouteResult:
     if delivery.reason.code is ReasonCode.UNREADABLE:
-        return _failed(artifact, delivery, ask.language, str(delivery.reason.facts["problem"]))
+        return _describe_failure(artifact, delivery, ask.language, str(delivery.reason.facts["problem"]))
     words = _cannot_read(artifact, ask.language)
     return ContentRouteResult(_content_type(artifact), "text", artifact.metadata(), delivery, content=words)
 
@@ -214,7 +214,9 @@ def _cannot_read(artifact: StoredArtifact, language: str | None) -> str:
     return unreadable_block(artifact.filename, artifact.id, mime_type, artifact.size, language)
 
 
-def _failed(artifact: StoredArtifact, delivery: Delivery, language: str | None, problem: str) -> ContentRouteResult:
+def _describe_failure(
+    artifact: StoredArtifact, delivery: Delivery, language: str | None, problem: str
+) -> ContentRouteResult:
     warning = problem if problem in UNREADABLE_WARNINGS else "artifact_corrupt"
     return ContentRouteResult(
         _content_type(artifact),
@@ -227,6 +229,6 @@ def _failed(artifact: StoredArtifact, delivery: Delivery, language: str | None, 
 
 
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Ask], ContentRouteResult]] = MappingProxyType(
-    {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _described}
+    {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
 """The three ways get_artifact knows: it has no tool results, no conversion and no policy of its own."""

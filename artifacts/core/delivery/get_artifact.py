@@ -154,7 +154,7 @@ def _image(result: Mapping[str, Any]) -> _Found | None:
     inner = outer.get("image_url") if isinstance(outer, dict) else None
     url = _word(inner, "url")
     match = _DATA_URL.match(url or "")
-    return (None, match[1], _decoded(url[match.end() :], "imageUrl.image_url.url")) if url and match else None
+    return (None, match[1], _decode(url[match.end() :], "imageUrl.image_url.url")) if url and match else None
 
 
 def _file(result: Mapping[str, Any]) -> _Found | None:
@@ -167,7 +167,7 @@ def _file(result: Mapping[str, Any]) -> _Found | None:
     return (
         _word(inner, "filename"),
         _word(inner, "mimeType"),
-        _decoded(data[match.end() if match else 0 :], "file.data"),
+        _decode(data[match.end() if match else 0 :], "file.data"),
     )
 
 
@@ -180,7 +180,7 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _decoded(data: str, where: str) -> bytes:
+def _decode(data: str, where: str) -> bytes:
     try:
         return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):

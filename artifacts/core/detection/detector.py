@@ -223,13 +223,13 @@ def _verdict(looked: _ByteFindings, declared: str | None, named: str | None, not
     claimed = declared or named
     if looked.match and looked.match.proves:
         mime = claimed if claimed and _lives_in(claimed, looked.match) else looked.match.mime
-        return _proved(mime, claimed, declared, looked.match.mime, notes)
+        return _trust_bytes(mime, claimed, declared, looked.match.mime, notes)
     if looked.text and _text_stands(looked.text, claimed, looked.match):
         return _text(looked, claimed, declared, named, notes)
-    return _unproved(looked, claimed, declared, named, notes)
+    return _trust_metadata(looked, claimed, declared, named, notes)
 
 
-def _proved(
+def _trust_bytes(
     mime: str, claimed: str | None, declared: str | None, detected: str, notes: tuple[Evidence, ...]
 ) -> Detection:
     """A signature proved the type; it stands against any metadata."""
@@ -267,7 +267,7 @@ def _text(
     return Detection(mime, Kind.TEXT, False, encoding, declared, own or PLAIN_TEXT, wrong, (*notes, final))
 
 
-def _unproved(
+def _trust_metadata(
     looked: _ByteFindings, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
 ) -> Detection:
     """Bytes that prove nothing: the metadata decides, unless it said text of bytes that are none."""

@@ -190,7 +190,7 @@ def match(head: bytes) -> Match | None:
     words = head[:WORDS_BEFORE].lstrip(BEFORE_WORDS) + head[WORDS_BEFORE:]
     for row in SIGNATURES:
         start = words if row.textual else head
-        if not start.startswith(row.fixed, row.offset) or not _branded(row, head):
+        if not start.startswith(row.fixed, row.offset) or not _has_brand(row, head):
             continue
         if row.structure is not None and row.structure(start):
             return Match(row.mime, True, row.family, row.also, row.textual)
@@ -214,6 +214,6 @@ def text_type(head: bytes) -> str | None:
     return next((mime for pattern, mime in MARKUP if pattern.search(start[:2048])), None)
 
 
-def _branded(row: Signature, head: bytes) -> bool:
+def _has_brand(row: Signature, head: bytes) -> bool:
     """Brands of RIFF stand behind its mark: four letters alone at offset 8 say nothing."""
     return row.mime not in RIFF_BRANDS or row.offset != 8 or head[:4] in (b"RIFF", b"RIFX", b"RF64")

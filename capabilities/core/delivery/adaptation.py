@@ -73,14 +73,14 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
     if not totals:
         return Adapted(chat)
     written = _SizeBudget(reader, words, totals, _text_bytes(chat)).written(chat.messages)
-    walk = _MessageRewriter(words, written)
+    rewriter = _MessageRewriter(words, written)
     for index, message in enumerate(chat.messages):
-        walk.take(index, message)
-    walk.flush()
-    refused = next((each for each in walk.deliveries if each.delivery.outcome is Outcome.REFUSED), None)
+        rewriter.take(index, message)
+    rewriter.flush()
+    refused = next((each for each in rewriter.deliveries if each.delivery.outcome is Outcome.REFUSED), None)
     if refused:
         return CannotRead(refused)
-    return Adapted(replace(chat, messages=tuple(walk.messages)), tuple(walk.deliveries))
+    return Adapted(replace(chat, messages=tuple(rewriter.messages)), tuple(rewriter.deliveries))
 
 
 def summary(deliveries: Iterable[PartDelivery]) -> str:

@@ -94,10 +94,10 @@ def prepare(
     adapted = adapt(chat, withheld(to.reader, without_capabilities), words)
     if isinstance(adapted, CannotRead):
         return adapted
-    return written(adapted, to, stream=stream)
+    return encode_adapted(adapted, to, stream=stream)
 
 
-def written(adapted: Adapted, to: Receiver, *, stream: bool) -> Prepared:
+def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool) -> Prepared:
     """The derived request in the receiver's protocol."""
     request = to.protocol.encode(adapted.chat, to.target, stream=stream)
     return Prepared(request, adapted.chat, adapted.deliveries)

@@ -43,7 +43,7 @@ def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
     kept = {
         kind: replace(slot, takes_url=slot.takes_url and _by_url(kind, quirks), in_tool_result=inside)
         for kind, slot in start.by_kind.items()
-        if _written(kind, quirks)
+        if _can_write(kind, quirks)
     }
     return replace(slots, by_kind=MappingProxyType(kept), tool_media=tool_media)
 
@@ -54,7 +54,7 @@ _PART: Mapping[Kind, str] = MappingProxyType(
 """The option that says how a kind is written, where there is one."""
 
 
-def _written(kind: Kind, quirks: Mapping[str, Any]) -> bool:
+def _can_write(kind: Kind, quirks: Mapping[str, Any]) -> bool:
     """Whether the options can write a file of that kind at all."""
     return not quirk(quirks, "string_content_only") and (kind not in _PART or quirk(quirks, _PART[kind]) != "none")
 

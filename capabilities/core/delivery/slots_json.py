@@ -85,7 +85,7 @@ def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
     for key, value in data.items():
         here = f"{path}.{key}"
         if key in _WHOLE:
-            found += _checked(here, value, _WHOLE[key])
+            found += _check_type(here, value, _WHOLE[key])
         elif key not in SLOT_KINDS:
             found.append(_unknown(here, [*SLOT_KINDS, *_WHOLE]))
         elif value is not None:
@@ -100,11 +100,11 @@ def _check_slot(path: str, data: object) -> list[Problem]:
     found: list[Problem] = []
     for key, value in data.items():
         here = f"{path}.{key}"
-        found += _checked(here, value, _FIELDS[key][1]) if key in _FIELDS else [_unknown(here, list(_FIELDS))]
+        found += _check_type(here, value, _FIELDS[key][1]) if key in _FIELDS else [_unknown(here, list(_FIELDS))]
     return found
 
 
-def _checked(path: str, value: object, check: _Check) -> list[Problem]:
+def _check_type(path: str, value: object, check: _Check) -> list[Problem]:
     holds, wanted = check
     message = worded("%(path)s must be %(expected)s.", path=path, expected=wanted)
     return [] if holds(value) else [Problem(path, message, "type")]
@@ -124,7 +124,7 @@ def with_limits(slots: Slots, data: object) -> Slots:
         if key not in data:
             continue
         for kind in kinds:
-            slot = _changed(by_kind.get(kind), key, kind, data[key])
+            slot = _apply(by_kind.get(kind), key, kind, data[key])
             by_kind.pop(kind, None)
             if slot is not None:
                 by_kind[kind] = slot
@@ -137,7 +137,7 @@ def with_limits(slots: Slots, data: object) -> Slots:
     )
 
 
-def _changed(slot: Slot | None, key: str, kind: Kind, data: object) -> Slot | None:
+def _apply(slot: Slot | None, key: str, kind: Kind, data: object) -> Slot | None:
     if data is None:
         return None
     if not isinstance(data, Mapping):

@@ -107,7 +107,7 @@ def _converted(file: FilePart, delivery: Delivery, reader: Reader, position: Pos
 
 
 def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, words: TextStyle) -> Written:
-    found, delivery = _found(file, delivery)
+    found, delivery = _find_text(file, delivery)
     if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
         return _instead(file, reader, words, reason)
@@ -126,7 +126,7 @@ def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, wo
     return Written(delivery, "\n".join(lines))
 
 
-def _found(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
+def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
     """The text and how it was had; a web page whose words cannot be told apart is inlined as it is written."""
     content = file.content
     if content is None:

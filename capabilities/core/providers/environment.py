@@ -79,7 +79,7 @@ def header_safe(text: str) -> bool:
     return HEADER_SAFE.fullmatch(text) is not None
 
 
-def referenced(text: str) -> str | None:
+def referenced_variable(text: str) -> str | None:
     """The variable that a key field names as `${NAME}`; None where the text is something else."""
     match = REFERENCE.fullmatch(text)
     return match.group(1) if match else None

@@ -152,10 +152,10 @@ def _check(here: str, name: str, value: object) -> Problem | None:
     if value is None or _fits(known, value):
         return None
     constraint = "enum" if known.kind == "choice" and isinstance(value, str) else "type"
-    return Problem(here, worded("%(path)s must be %(expected)s.", path=here, expected=_wanted(known)), constraint)
+    return Problem(here, worded("%(path)s must be %(expected)s.", path=here, expected=_expected(known)), constraint)
 
 
-def _wanted(known: Quirk) -> str:
+def _expected(known: Quirk) -> str:
     words = {
         "flag": worded("true or false"),
         "list": worded("a list of parameter names"),

@@ -55,11 +55,11 @@ def redact(text: str, known: Collection[str] = ()) -> str:
 
 def _once(text: str) -> str:
     for pattern in _PATTERNS:
-        text = pattern.sub(_masked, text)
+        text = pattern.sub(_mask, text)
     return text
 
 
-def _masked(found: re.Match[str]) -> str:
+def _mask(found: re.Match[str]) -> str:
     return f"{found[1]}{MASK}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capabilities.core.problems import Problem
-from capabilities.core.texts.phrases import written
+from capabilities.core.texts.phrases import escape_name
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from capabilities.core.worded import worded
 
@@ -184,7 +184,7 @@ def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Prob
             words = worded(
                 "%(path)s %(id)s is taken by %(earlier)s already; rename or remove one of them",
                 path=f"{path}.id",
-                id=repr(written(service.id)),
+                id=repr(escape_name(service.id)),
                 earlier=earlier,
             )
             problems.append(Problem(f"{path}.id", words, "duplicate"))

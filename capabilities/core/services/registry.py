@@ -18,7 +18,7 @@ from capabilities.core.services.entries import (
     parse_service,
     type_name,
 )
-from capabilities.core.texts.phrases import written
+from capabilities.core.texts.phrases import escape_name
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES, Capabilities, Direction
 
 __all__ = [
@@ -74,7 +74,7 @@ class LlmServiceRegistry:
         """What the service reads and writes, exactly as configured; None for an unknown id (MCR-6.2)."""
         service = self.get(service_id) if isinstance(service_id, str) else None
         if service is None:
-            log.warning("no model service has the id %r", written(str(service_id)))
+            log.warning("no model service has the id %r", escape_name(str(service_id)))
         return service.capabilities if service else None
 
     def get_services_by_capability(
@@ -99,7 +99,7 @@ def direction_of(word: Direction | str) -> Direction | None:
     try:
         return Direction(word)
     except ValueError:
-        log.warning("%r is no direction; use input, output or both", written(str(word)))
+        log.warning("%r is no direction; use input, output or both", escape_name(str(word)))
         return None
 
 
@@ -127,4 +127,4 @@ def _read(data: object) -> tuple[list[LlmServiceConfig], list[Problem]]:
 def _log_custom_types(service: LlmServiceConfig) -> None:
     for capability in dict.fromkeys(service.capabilities.input + service.capabilities.output):
         if capability not in STANDARD_CAPABILITIES:
-            log.debug("model service %r has the custom capability %r", written(service.id), written(capability))
+            log.debug("model service %r has the custom capability %r", escape_name(service.id), escape_name(capability))

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.texts.parser import ParsedDescription, parse, parse_all
-from capabilities.core.texts.phrases import Phrases, human_size, nearest, words, written
+from capabilities.core.texts.phrases import Phrases, escape_name, human_size, nearest, words
 from capabilities.core.vocabulary import Kind
 
 __all__ = [
@@ -66,9 +66,9 @@ def attachment_block(
     remote = None if url is None or url.lstrip().lower().startswith("data:") else url
     fields = ((say.filename, filename), (say.reference, artifact_ref), (say.link, remote))
     lines = [say.received, say.type + say.nouns[content_type]]
-    lines += [label + written(value) for label, value in fields if value]
+    lines += [label + escape_name(value) for label, value in fields if value]
     lines += [say.size + human_size(size)] if size is not None else []
-    lines += [say.mime_type + written(mime_type)] if mime_type else []
+    lines += [say.mime_type + escape_name(mime_type)] if mime_type else []
     lines += [say.unreadable_status] if unreadable else []
     lines += ["", say.cannot]
     lines += [say.forward_to(content_type)] if has_send_message else []
@@ -80,9 +80,9 @@ def unreadable_block(
 ) -> str:
     """What get_artifact answers a model that lacks the capability (seed 002, ABR-4.3); no name shows the id."""
     say = words(language)
-    name = written(filename or artifact_id or say.nameless)
-    lines = [f"{say.unreadable}{name} ({written(reference_of(artifact_id or say.unknown), ' ')})"]
-    lines += [say.type + written(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
+    name = escape_name(filename or artifact_id or say.nameless)
+    lines = [f"{say.unreadable}{name} ({escape_name(reference_of(artifact_id or say.unknown), ' ')})"]
+    lines += [say.type + escape_name(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
     lines += [say.short_size + human_size(size)] if size is not None else []
     return "\n".join([*lines, say.cannot_read])
 
@@ -90,8 +90,8 @@ def unreadable_block(
 def failed_block(filename: str | None, artifact_id: str | None, language: str | None) -> str:
     """What is said when a file's bytes cannot be read; in messages the id keeps the reference (MCR-E4, seed 002)."""
     say = words(language)
-    lines = [f"{say.failed}{written(filename or artifact_id or say.nameless)}]", say.error, say.check]
-    return "\n".join([*lines, say.reference + written(reference_of(artifact_id))] if artifact_id else lines)
+    lines = [f"{say.failed}{escape_name(filename or artifact_id or say.nameless)}]", say.error, say.check]
+    return "\n".join([*lines, say.reference + escape_name(reference_of(artifact_id))] if artifact_id else lines)
 
 
 def truncated_note(
@@ -112,14 +112,14 @@ def truncated_note(
     note += say.tail.format(tail=f"{tail_chars:,}") if tail_chars else ""
     note += say.call.format(offset=end) if has_get_artifact else ""
     pointer = say.call_of if has_get_artifact else say.whole
-    return note + (pointer.format(reference=written(artifact_ref)) if artifact_ref else "") + "]"
+    return note + (pointer.format(reference=escape_name(artifact_ref)) if artifact_ref else "") + "]"
 
 
 def artifact_lead(filename_or_id: str, language: str | None) -> str:
     """The line before native media that came out of get_artifact: `工件内容 (report.pdf):`."""
-    return f"{words(language).lead}{written(filename_or_id)}):"
+    return f"{words(language).lead}{escape_name(filename_or_id)}):"
 
 
 def _who(say: Phrases, agents: Sequence[str], has_send_message: bool) -> str:
-    names = ", ".join(written(agent, ",") for agent in agents if agent)
+    names = ", ".join(escape_name(agent, ",") for agent in agents if agent)
     return (say.suggested if has_send_message else say.able) + names if names else say.nobody

@@ -1,7 +1,7 @@
 """The words of the texts that models read, in Chinese and English, and how untrusted names are written among them.
 
 The Chinese is the seeds' (000, 002), the English its twin (GLOSSARY, "Texts that models read"). Each text is parsed
-again by programs, so a name must stay on its line: `written` turns what could break or hide a line into `\\u{hex}`,
+again by programs, so a name must stay on its line: `escape_name` turns what could break or hide a line into `\\u{hex}`,
 `read_back` undoes it, and ordinary names, Chinese, quotes and brackets included, stand as they are.
 """
 
@@ -150,7 +150,7 @@ def hides(character: str) -> bool:
     return unicodedata.category(character) in HIDDEN_CATEGORIES and character not in JOINERS
 
 
-def written(name: str, also: str = "") -> str:
+def escape_name(name: str, also: str = "") -> str:
     """The name on one line; hidden characters, and those in `also`, become `\\u{hex}`. Injective: see `read_back`."""
 
     def one(index: int, character: str) -> str:
@@ -163,7 +163,7 @@ def written(name: str, also: str = "") -> str:
 
 
 def read_back(text: str) -> str:
-    """The name that `written` wrote; text it cannot have written comes back as it is."""
+    """The name that `escape_name` wrote; text it cannot have written comes back as it is."""
 
     def one(match: re.Match[str]) -> str:
         code = int(match[1], 16)

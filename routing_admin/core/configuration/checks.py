@@ -18,14 +18,14 @@ from routing_admin.core.documents.json_path import child
 
 def check(configuration: Configuration) -> list[Problem]:
     """Every problem; an installation without any route is empty, not wrong."""
-    return [*names(configuration), *routes(configuration), *broken_references(configuration)]
+    return [*check_names(configuration), *check_routes(configuration), *broken_references(configuration)]
 
 
-def names(configuration: Configuration) -> Iterator[Problem]:
+def check_names(configuration: Configuration) -> Iterator[Problem]:
     """Providers and services are called by name: names are there, unique, and a provider's has no slash."""
-    yield from repeated("providers", [provider.name for provider in configuration.providers])
-    yield from repeated("services", [service.id for service in configuration.services])
-    yield from repeated("routing", [route.task_type for route in configuration.routes])
+    yield from check_repeated("providers", [provider.name for provider in configuration.providers])
+    yield from check_repeated("services", [service.id for service in configuration.services])
+    yield from check_repeated("routing", [route.task_type for route in configuration.routes])
     for index, provider in enumerate(configuration.providers):
         if "/" in provider.name:
             where = f"providers[{index}].providerName"
@@ -37,7 +37,7 @@ def names(configuration: Configuration) -> Iterator[Problem]:
             yield Problem(where, words, "range")
 
 
-def repeated(path: str, found: Sequence[str]) -> Iterator[Problem]:
+def check_repeated(path: str, found: Sequence[str]) -> Iterator[Problem]:
     """A problem per name that is empty or there twice."""
     for name, count in Counter(found).items():
         if not name.strip():
@@ -47,7 +47,7 @@ def repeated(path: str, found: Sequence[str]) -> Iterator[Problem]:
             yield Problem(path, message, "duplicate")
 
 
-def routes(configuration: Configuration) -> Iterator[Problem]:
+def check_routes(configuration: Configuration) -> Iterator[Problem]:
     """Every route has a chain, and there is a default route as soon as there is one at all."""
     for route in configuration.routes:
         if not route.candidates:

@@ -53,7 +53,7 @@ KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task rout
 
 def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
     """Every difference, in the order of the pages; an empty tuple exactly when nothing a person can see differs."""
-    before, after = _shown(old), _shown(new)
+    before, after = _without_keys(old), _without_keys(new)
     changes: list[Change] = []
     for kind, field, name in LISTS:
         changes += _list_changes(kind, before[field], after[field], name)
@@ -62,11 +62,11 @@ def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-def _shown(configuration: Configuration) -> dict[str, Any]:
+def _without_keys(configuration: Configuration) -> dict[str, Any]:
     """The configuration as JSON in which a key is only said to be there."""
     value = to_json(configuration)
-    for format_value, provider in zip(value["providers"], configuration.providers, strict=True):
-        format_value["key"] = _key(provider.key)
+    for item, provider in zip(value["providers"], configuration.providers, strict=True):
+        item["key"] = _key(provider.key)
     return value
 
 

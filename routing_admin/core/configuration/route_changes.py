@@ -16,7 +16,7 @@ ROUTE_FIELDS = ("enabled", "temperature", "max_tokens", "retries", "deadline", "
 CANDIDATE_FIELDS = ("temperature", "max_tokens")
 
 
-class Did(StrEnum):
+class RouteChangeKind(StrEnum):
     """What happened to a candidate or a field."""
 
     ADDED = "added"
@@ -29,7 +29,7 @@ class Did(StrEnum):
 class RouteChange:
     """One change: `candidate` is its name, empty for the route's own field; places count from 1."""
 
-    did: Did
+    did: RouteChangeKind
     candidate: str = ""
     field: str = ""
     before: Any = None
@@ -65,19 +65,19 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
     old, new = _identities(before), _identities(after)
     for place, (key, spec) in enumerate(old.items(), start=1):
         if key not in new:
-            yield RouteChange(Did.REMOVED, name_of(spec), before=place)
+            yield RouteChange(RouteChangeKind.REMOVED, name_of(spec), before=place)
     for place, (key, spec) in enumerate(new.items(), start=1):
         if key not in old:
-            yield RouteChange(Did.ADDED, name_of(spec), after=place)
+            yield RouteChange(RouteChangeKind.ADDED, name_of(spec), after=place)
     places = {key: place for place, key in enumerate(old, start=1)}
-    for key in _moved([key for key in old if key in new], [key for key in new if key in old]):
-        yield RouteChange(Did.MOVED, name_of(new[key]), before=places[key], after=list(new).index(key) + 1)
+    for key in _find_moved([key for key in old if key in new], [key for key in new if key in old]):
+        yield RouteChange(RouteChangeKind.MOVED, name_of(new[key]), before=places[key], after=list(new).index(key) + 1)
     for key, spec in new.items():
         if key in old:
             yield from _settings(old[key], spec)
 
 
-def _moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
+def _find_moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
     """The fewest candidates that have to be taken for moved, so that the others kept their order."""
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     stayed = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
@@ -88,11 +88,11 @@ def _settings(old: CandidateSpec, new: CandidateSpec) -> Iterator[RouteChange]:
     for field in CANDIDATE_FIELDS:
         before, after = getattr(old, field), getattr(new, field)
         if not same_json(before, after):
-            yield RouteChange(Did.SET, name_of(new), field, before, after)
+            yield RouteChange(RouteChangeKind.SET, name_of(new), field, before, after)
 
 
 def _field_changes(before: RouteSpec, after: RouteSpec) -> Iterator[RouteChange]:
     for field in ROUTE_FIELDS:
         old, new = getattr(before, field), getattr(after, field)
         if not same_json(old, new):
-            yield RouteChange(Did.SET, "", field, old, new)
+            yield RouteChange(RouteChangeKind.SET, "", field, old, new)

@@ -23,7 +23,7 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
-SAID_BY_JSON = (
+PARSER_SENTENCES = (
     worded("Expecting value"),
     worded("Expecting property name enclosed in double quotes"),
     worded("Expecting ':' delimiter"),
@@ -94,10 +94,10 @@ def read_document(data: bytes | str) -> Document:
         return _bad(TOO_DEEP)
     except ValueError as error:
         return _bad(error.args[0])
-    return _walked(value)
+    return _check_doubled(value)
 
 
-def _walked(value: Any) -> Document:
+def _check_doubled(value: Any) -> Document:
     """The value with each doubled key told; an explicit stack, since nesting is the sender's choice."""
     problems, open_places = [], [(value, "", 0)]
     while open_places:
@@ -152,17 +152,17 @@ def _no_number(word: str) -> Any:
 def write_document(value: Any) -> str:
     """The value as the seeds' files are written: two spaces, lists of plain values on one line, other scripts
     unescaped, a final newline."""
-    text = _written(value, "\n") + "\n"
+    text = _write(value, "\n") + "\n"
     return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def _written(value: Any, break_: str) -> str:
+def _write(value: Any, break_: str) -> str:
     inner = break_ + "  "
     if isinstance(value, Mapping) and value:
-        fields = (f"{_scalar(key)}: {_written(item, inner)}" for key, item in value.items())
+        fields = (f"{_scalar(key)}: {_write(item, inner)}" for key, item in value.items())
         return "{" + inner + f",{inner}".join(fields) + break_ + "}"
     if isinstance(value, list | tuple) and any(isinstance(item, Mapping | list | tuple) for item in value):
-        return "[" + inner + f",{inner}".join(_written(item, inner) for item in value) + break_ + "]"
+        return "[" + inner + f",{inner}".join(_write(item, inner) for item in value) + break_ + "]"
     return _scalar(value)
 
 

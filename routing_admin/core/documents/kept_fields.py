@@ -27,7 +27,7 @@ def leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str,
     }
 
 
-def written(
+def write_fields(
     canonical: Mapping[str, Any],
     extra: Mapping[str, Any],
     order: Iterable[str],
@@ -63,7 +63,7 @@ def plain_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def merged(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
+def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
     """The old items in their order, each replaced by the new one of its name, then the others that are new."""
     kept = {name(item): new.get(name(item), item) for item in old}
     return tuple((kept | {key: item for key, item in new.items() if key not in kept}).values())

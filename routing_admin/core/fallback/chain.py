@@ -1,4 +1,4 @@
-"""What a walk is given and what it says: candidates, the plan, steps, tries, attempts."""
+"""What a run is given and what it says: candidates, the plan, steps, tries, attempts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class PlannedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A decided request: the route taken, its chain, and the rules of the walk.
+    """A decided request: the route taken, its chain, and the rules of the run.
 
     `task_type` is the route taken; `matched` is False when it is the default instead of the one asked for.
     """
@@ -181,8 +181,8 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
-    """A walk that ended well: the answer, the call it came from, and every attempt, the answering one last."""
+class RunResult(Generic[T]):
+    """A run that ended well: the answer, the call it came from, and every attempt, the answering one last."""
 
     answer: T
     call: Call
@@ -194,7 +194,7 @@ class Done(Generic[T]):
         return self.call.candidate
 
 
-def skipped(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, detail: str = "") -> Attempt:
+def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, detail: str = "") -> Attempt:
     """The attempt of a candidate that was passed by, saying why."""
     sentence = detail or candidate.skip_detail or SKIP_SENTENCES[reason]
     cause = {SkipReason.NO_KEY: Fault.KEY_MISSING, SkipReason.ORIGIN_REFUSED: Fault.ORIGIN_REFUSED}.get(reason)

@@ -64,7 +64,15 @@ def document() -> str:
 
 def _line(fault: Fault, row: FaultRow) -> str:
     resilient = Action.NEXT if fault in RESILIENT_NEXT else row.seed
-    cells = (row.meaning, f"`{fault}`", row.seed, resilient, row.strict, _cooldown(fault, row), _seen(fault, row))
+    cells = (
+        row.meaning,
+        f"`{fault}`",
+        row.seed,
+        resilient,
+        row.strict,
+        _cooldown(fault, row),
+        _caller_gets(fault, row),
+    )
     return f"| {' | '.join(cells)} | {'yes' if row.alert else ''} |\n"
 
 
@@ -75,7 +83,7 @@ def _cooldown(fault: Fault, row: FaultRow) -> str:
     return f"{COOLDOWNS[row.effect]}{', whole provider' if whole else ''}"
 
 
-def _seen(fault: Fault, row: FaultRow) -> str:
+def _caller_gets(fault: Fault, row: FaultRow) -> str:
     if fault in AFTER_CONTENT:
         return f"what came, then an error event `{row.code}` as the last one"
     if row.status == OWN_STATUS:

@@ -1,4 +1,4 @@
-"""Two drivers of one walk: they do what it says, and decide nothing."""
+"""Two drivers of one run: they do what it says, and decide nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar, Union
 
 from capabilities.core.wire import Failure
-from routing_admin.core.fallback.chain import Call, Done, Reply, Step
+from routing_admin.core.fallback.chain import Call, Reply, RunResult, Step
 from routing_admin.core.fallback.run import FallbackRun
 
 T = TypeVar("T")
@@ -16,9 +16,9 @@ Outcome: TypeAlias = Union[T, Failure, Reply[T]]  # noqa: UP007  # a generic ali
 """What a driver is told by its caller: an answer, a failure, or either with what is known of it."""
 
 
-def drive(walk: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[float], object]) -> Done[T]:
-    """Walk the chain synchronously; returns and raises what the walk does."""
-    steps = walk.steps()
+def drive(run: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[float], object]) -> RunResult[T]:
+    """Follow the chain synchronously; returns and raises what the run does."""
+    steps = run.steps()
     sent: Outcome[T] | None = None
     try:
         while True:
@@ -29,7 +29,7 @@ def drive(walk: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Calla
             else:
                 sleep(step.seconds)
     except StopIteration as end:
-        done: Done[T] = end.value
+        done: RunResult[T] = end.value
         return done
     except Exception as error:
         _tell(steps, error)
@@ -39,17 +39,17 @@ def drive(walk: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Calla
 
 
 async def drive_async(
-    walk: FallbackRun[T], call: Callable[[Call], Awaitable[Outcome[T]]], sleep: Callable[[float], Awaitable[object]]
-) -> Done[T]:
-    """Walk the chain on the event loop; cancelling it closes the walk, which records the attempt as cancelled."""
-    steps = walk.steps()
+    run: FallbackRun[T], call: Callable[[Call], Awaitable[Outcome[T]]], sleep: Callable[[float], Awaitable[object]]
+) -> RunResult[T]:
+    """Follow the chain on the event loop; cancelling it closes the run, which records the attempt as cancelled."""
+    steps = run.steps()
     sent: Outcome[T] | None = None
     try:
         while True:
             try:
                 step = steps.send(sent)
             except StopIteration as end:
-                done: Done[T] = end.value
+                done: RunResult[T] = end.value
                 return done
             sent = None
             if isinstance(step, Call):
@@ -64,6 +64,6 @@ async def drive_async(
 
 
 def _tell(steps: Generator[Step, Any, Any], error: Exception) -> None:
-    """Let the walk write down that an error of ours ended it; a walk that raised it itself is over already."""
+    """Let the run write down that an error of ours ended it; a run that raised it itself is over already."""
     with suppress(type(error), StopIteration):
         steps.throw(error)

@@ -26,7 +26,7 @@ class ParameterRefusal:
 class Memory:
     """Refusals by (provider, model), in this process; safe between threads, gone on restart.
 
-    `clock` gives seconds that only grow, as the walk's does.
+    `clock` gives seconds that only grow, as the run's does.
     """
 
     clock: Callable[[], float]

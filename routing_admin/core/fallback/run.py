@@ -23,17 +23,17 @@ from routing_admin.core.fallback.chain import (
     OK,
     Attempt,
     Call,
-    Done,
     Plan,
     PlannedCandidate,
     Reply,
+    RunResult,
     SkipReason,
     Step,
     Timeouts,
     Try,
     Wait,
     cut_short,
-    skipped,
+    skip_attempt,
 )
 from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
@@ -41,7 +41,7 @@ from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.fallback.table import QUOTA_FAULTS, Action
 from routing_admin.core.fallback.trial import Trial, cooling_attempt
-from routing_admin.core.fallback.waits import pause, refined
+from routing_admin.core.fallback.waits import pause, refine_wait
 
 logger = logging.getLogger("routing_admin.routing")
 
@@ -53,7 +53,7 @@ CLOCK_SLACK = 0.02
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a walk reads of the world: seconds of a monotonic clock, randomness in [0, 1), and what is remembered."""
+    """What a run reads from outside: seconds of a monotonic clock, randomness in [0, 1), and what is remembered."""
 
     clock: Callable[[], float]
     random: Callable[[], float]
@@ -70,17 +70,17 @@ def process_context() -> RunContext:
 class FallbackRun(Generic[T]):
     """One request's way along its chain; `attempts` grows as candidates are left, readable at any time.
 
-    `stream` says that answers are streams: then `stream_ended` tells the cooldowns how it went, not the first content.
+    `stream` says that answers are streams: then `end_stream` tells the cooldowns how it went, not the first content.
     """
 
-    def __init__(self, plan: Plan, surroundings: RunContext, *, stream: bool = False) -> None:
+    def __init__(self, plan: Plan, run_context: RunContext, *, stream: bool = False) -> None:
         self.plan = plan
         self._stream = stream
         self.attempts: list[Attempt] = []
-        self._world = surroundings
-        self._began = surroundings.clock()
+        self._context = run_context
+        self._began = run_context.clock()
 
-    def steps(self) -> Generator[Step, Any, Done[T]]:
+    def steps(self) -> Generator[Step, Any, RunResult[T]]:
         """Yield `Call` (sent `T`, `Failure` or a `Reply` with either) and `Wait` (sent anything).
 
         Return `Done`; raise `UpstreamRefused` for a failure that is raised at once, `AggregateRouterError` when no
@@ -105,16 +105,16 @@ class FallbackRun(Generic[T]):
         self, candidate: PlannedCandidate, seen: set[tuple[str, str]], last_resort: PlannedCandidate | None
     ) -> Attempt | None:
         """The attempt of a candidate that is not called, saying why; None when it is to be called."""
-        now = self._ms(self._world.clock())
+        now = self._ms(self._context.clock())
         place = (candidate.provider, candidate.model)
         if candidate.skip is not None:
-            return skipped(candidate, candidate.skip, now)
+            return skip_attempt(candidate, candidate.skip, now)
         if place in seen:
-            return skipped(candidate, SkipReason.DUPLICATE, now)
+            return skip_attempt(candidate, SkipReason.DUPLICATE, now)
         seen.add(place)
         if candidate == last_resort:
             return None
-        cooling = self._world.cooldowns.enter(*place)
+        cooling = self._context.cooldowns.enter(*place)
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
     def _last_resort(self) -> PlannedCandidate | None:
@@ -123,16 +123,16 @@ class FallbackRun(Generic[T]):
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
                 continue
-            cooling = self._world.cooldowns.look(candidate.provider, candidate.model)
+            cooling = self._context.cooldowns.look(candidate.provider, candidate.model)
             if cooling is None:
                 return None
             if cooling.failure.fault not in QUOTA_FAULTS and not cooling.probing:
                 resting.append((cooling.seconds, candidate))
         return min(resting, key=lambda pair: pair[0])[1] if resting else None
 
-    def _ask(self, candidate: PlannedCandidate, retries: int) -> Generator[Step, Any, Done[T] | None]:
+    def _ask(self, candidate: PlannedCandidate, retries: int) -> Generator[Step, Any, RunResult[T] | None]:
         """Call one candidate until it answers or is left; None when the chain goes on."""
-        run_context, place = self._world, (candidate.provider, candidate.model)
+        run_context, place = self._context, (candidate.provider, candidate.model)
         trial = Trial.remembering(run_context.memory, candidate, run_context.clock(), retries)
         try:
             call, outcome = yield from self._tries(trial)
@@ -149,19 +149,19 @@ class FallbackRun(Generic[T]):
             run_context.cooldowns.succeeded(*place)
         run_context.budget.answered(candidate.provider, trial.retried)
         self.attempts.append(self._attempt(trial, OK))
-        return Done(outcome, call, tuple(self.attempts))
+        return RunResult(outcome, call, tuple(self.attempts))
 
     def _tries(self, trial: Trial) -> Generator[Step, Any, tuple[Call, T | Failure]]:
         while True:
             call = self._call(trial)
             if call.timeouts.total <= 0:
                 return call, Failure(Fault.DEADLINE, worded("The total time of the request is used up."))
-            began = self._world.clock()
+            began = self._context.clock()
             outcome = self._tried(trial, began, (yield call))
             if not isinstance(outcome, Failure):
                 return call, outcome
-            failure = refined(self._own_time(outcome), self.plan.policy.preset, self._time_left())
-            if self.plan.policy.preset is not ErrorPreset.STRICT and trial.adjust(failure, self._world.memory):
+            failure = refine_wait(self._own_time(outcome), self.plan.policy.preset, self._time_left())
+            if self.plan.policy.preset is not ErrorPreset.STRICT and trial.adjust(failure, self._context.memory):
                 continue
             waiting = self._pause(trial, failure)
             if waiting is None:
@@ -182,7 +182,7 @@ class FallbackRun(Generic[T]):
         outcome = reply.outcome
         trial.adaptation, trial.dropped = reply.adaptation, reply.dropped_params
         failed = isinstance(outcome, Failure)
-        took = (self._world.clock() - began) * 1000
+        took = (self._context.clock() - began) * 1000
         word, status = (outcome.fault.value, outcome.status) if isinstance(outcome, Failure) else (OK, None)
         trial.tries.append(Try(self._ms(began), took, word, status if failed else None))
         return outcome
@@ -198,8 +198,8 @@ class FallbackRun(Generic[T]):
         policy = self.plan.policy
         if policy.verdict(failure).action is not Action.RETRY or trial.retried >= trial.retries:
             return None
-        waiting = pause(failure, trial.retried + 1, policy.preset, self._time_left(), self._world.random)
-        if waiting is None or self._world.budget.take(trial.candidate.provider):
+        waiting = pause(failure, trial.retried + 1, policy.preset, self._time_left(), self._context.random)
+        if waiting is None or self._context.budget.take(trial.candidate.provider):
             return waiting
         logger.info("provider %s: its retries are used up; the next candidate is asked", trial.candidate.provider)
         return None
@@ -207,7 +207,7 @@ class FallbackRun(Generic[T]):
     def _leave(self, trial: Trial, failure: Failure) -> None:
         """Record the failed attempt and its cooldown; raise when nobody else is to be asked."""
         candidate, verdict = trial.candidate, self.plan.policy.verdict(failure)
-        self._world.cooldowns.failed(candidate.provider, candidate.model, failure, verdict)
+        self._context.cooldowns.failed(candidate.provider, candidate.model, failure, verdict)
         attempt = self._attempt(trial, failure.fault.value, failure, alert=verdict.alert)
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
@@ -237,7 +237,7 @@ class FallbackRun(Generic[T]):
             status_code=failure.status if failure is not None else None,
             error=said,
             retry_attempts=max(0, len(trial.tries) - 1),
-            duration_ms=self._ms(self._world.clock()) - began,
+            duration_ms=self._ms(self._context.clock()) - began,
             started_ms=began,
             waits=tuple(trial.waits),
             tries=tuple(trial.tries),
@@ -249,14 +249,14 @@ class FallbackRun(Generic[T]):
         )
 
     def _time_left(self) -> float:
-        return self._began + self.plan.timeouts.total - self._world.clock()
+        return self._began + self.plan.timeouts.total - self._context.clock()
 
     def _ms(self, moment: float) -> float:
         return (moment - self._began) * 1000
 
 
-def stream_ended(
-    done: Done[T], failure: Failure | None, duration_ms: float, plan: Plan, surroundings: RunContext
+def end_stream(
+    done: RunResult[T], failure: Failure | None, duration_ms: float, plan: Plan, run_context: RunContext
 ) -> tuple[Attempt, ...]:
     """The attempts of a request whose stream has ended: in order, or by the caller's leaving (None), or by a failure.
 
@@ -265,7 +265,7 @@ def stream_ended(
     *before, last = done.attempts
     place = (done.candidate.provider, done.candidate.model)
     if failure is None:
-        surroundings.cooldowns.succeeded(*place)
+        run_context.cooldowns.succeeded(*place)
     else:
-        surroundings.cooldowns.failed(*place, failure, plan.policy.verdict(failure))
+        run_context.cooldowns.failed(*place, failure, plan.policy.verdict(failure))
     return (*before, cut_short(last, failure, duration_ms))

@@ -9,7 +9,7 @@ from typing import Self
 from capabilities.core.providers.quirks import LIMIT_NAMES, other_limit_name
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import worded
-from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, SkipReason, Timeouts, Try, skipped
+from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, SkipReason, Timeouts, Try, skip_attempt
 from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import Memory
 
@@ -98,5 +98,5 @@ def cooling_attempt(candidate: PlannedCandidate, cooling: Cooling, at_ms: float)
     facts = {"seconds": f"{cooling.seconds:.0f}", "fault": cause.fault.value}
     sentence = worded(LEFT_ALONE, **facts, said=cause.message) if cause.message else worded(LEFT_ALONE_SO_FAR, **facts)
     return replace(
-        skipped(candidate, SkipReason.COOLING, at_ms, sentence), cause=cause.fault, retry_after=cooling.seconds
+        skip_attempt(candidate, SkipReason.COOLING, at_ms, sentence), cause=cause.fault, retry_after=cooling.seconds
     )

@@ -36,7 +36,7 @@ def is_long(seconds: float, time_left: float) -> bool:
     return seconds > SHORT_SECONDS or seconds >= time_left
 
 
-def refined(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
+def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
     """The failure with its wait made sane, and a 429 told apart by whether the wait can be sat out."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)

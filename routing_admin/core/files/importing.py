@@ -18,7 +18,7 @@ from capabilities.core.worded import worded
 from routing_admin.core.configuration.references import broken_references
 from routing_admin.core.configuration.specs import Configuration, KeyKind, ProviderSpec, RouteSpec
 from routing_admin.core.documents.json_path import child, read_document
-from routing_admin.core.documents.kept_fields import merged
+from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.documents.problem_sentences import errors
 from routing_admin.core.files.endpoints import same_origin
 from routing_admin.core.files.key_checks import NOWHERE, KeyContext
@@ -119,8 +119,8 @@ def import_values(
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
     sorted_values = sorted(values, key=lambda value: format_of(value) is not FileFormat.ROUTING)
     known = (*languages, *(language.code for language in current.languages))
-    surroundings = with_stored_keys(current, around)
-    problems = [item for value in sorted_values for item in problems_of(value, around=surroundings, languages=known)]
+    context = with_stored_keys(current, around)
+    problems = [item for value in sorted_values for item in problems_of(value, around=context, languages=known)]
     unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
     if errors(problems):
         return Imported(current, {}, tuple(problems), unknown)
@@ -203,8 +203,8 @@ def merge_routing(
     routes = {name: read_route(name, raw, providers) for name, raw in value["routing"].items()}
     return replace(
         current,
-        providers=_pruned(current, providers) if prune else merged(current.providers, providers, _name),
-        routes=tuple(routes.values()) if prune else merged(current.routes, routes, _task_type),
+        providers=_prune(current, providers) if prune else merge_items(current.providers, providers, _name),
+        routes=tuple(routes.values()) if prune else merge_items(current.routes, routes, _task_type),
         default_language=value.get("defaultLanguage") or (None if prune else current.default_language),
         extra_routing=({} if prune else dict(current.extra_routing)) | _root_extra(value),
     ), keys
@@ -222,7 +222,7 @@ def _task_type(route: RouteSpec) -> str:
     return route.task_type
 
 
-def _pruned(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
+def _prune(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
     """The file's providers in its order, and those it does not mention that a service still needs."""
     used = {service.provider for service in current.services} - mentioned.keys()
     rest = (replace(item, in_routing_file=False) for item in current.providers if item.name in used)

@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import KeyNotation, form_of, key_variable, read, readable, referenced
+from capabilities.core.providers.environment import (
+    KeyNotation,
+    form_of,
+    key_variable,
+    read,
+    readable,
+    referenced_variable,
+)
 from capabilities.core.worded import worded
 from routing_admin.core.documents.problem_sentences import forbidden_variable, placeholder, unset_variable
 
@@ -45,7 +52,7 @@ def key_warnings(
     env = around.env or {}
     if provider and read(key_variable(provider, env_name), env, around.allowed):
         return
-    variable = referenced(text)
+    variable = referenced_variable(text)
     if form_of(text) in (KeyNotation.PLACEHOLDER, KeyNotation.MASKED):
         yield placeholder(path)
     elif variable and not readable(variable, around.allowed):

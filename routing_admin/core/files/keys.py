@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capabilities.core.providers.environment import KeyNotation, form_of, referenced
+from capabilities.core.providers.environment import KeyNotation, form_of, referenced_variable
 from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec
 
 Fingerprint = Callable[[str, str], str]
@@ -29,4 +29,4 @@ def key_from_file(
         return held, None
     if form is KeyNotation.NOT_NEEDED:
         return NO_KEY, None
-    return KeySpec(KeyKind.ENV, referenced(text) or own_variable), None
+    return KeySpec(KeyKind.ENV, referenced_variable(text) or own_variable), None

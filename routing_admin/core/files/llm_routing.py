@@ -13,7 +13,7 @@ from typing import Any
 from capabilities.core.providers.environment import key_variable, reference
 from capabilities.core.providers.presets import protocol_of
 from routing_admin.core.configuration.specs import CandidateSpec, KeyKind, KeySpec, ProviderSpec, RouteSpec
-from routing_admin.core.documents.kept_fields import leftovers, plain_number, without_absent, written
+from routing_admin.core.documents.kept_fields import leftovers, plain_number, without_absent, write_fields
 
 ROOT_KEYS = ("providers", "routing", "defaultLanguage")
 PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
@@ -48,7 +48,7 @@ def write_provider(provider: ProviderSpec) -> dict[str, Any]:
             provider, in_routing_file=True
         )
 
-    return written(_provider_canonical(provider), provider.extra, PROVIDER_KEYS, same)
+    return write_fields(_provider_canonical(provider), provider.extra, PROVIDER_KEYS, same)
 
 
 def _provider_fields(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
@@ -100,7 +100,7 @@ def write_route(route: RouteSpec, providers: Collection[str]) -> dict[str, Any]:
     def same(raw: Mapping[str, Any]) -> bool:
         return replace(_route_fields(route.task_type, raw, providers), extra=route.extra) == route
 
-    return written(_route_canonical(route, providers), route.extra, ROUTE_KEYS, same)
+    return write_fields(_route_canonical(route, providers), route.extra, ROUTE_KEYS, same)
 
 
 def _route_fields(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
@@ -165,7 +165,7 @@ def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str
     def same(raw: Mapping[str, Any]) -> bool:
         return replace(_candidate_fields(raw), extra=candidate.extra) == candidate
 
-    return written(_candidate_canonical(candidate), candidate.extra, CANDIDATE_KEYS, same)
+    return write_fields(_candidate_canonical(candidate), candidate.extra, CANDIDATE_KEYS, same)
 
 
 def _candidate_fields(raw: Mapping[str, Any]) -> CandidateSpec:

@@ -11,7 +11,7 @@ from capabilities.core.services.entries import parse_capabilities, parse_service
 from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import ServiceSpec
-from routing_admin.core.documents.kept_fields import leftovers, without_absent, written
+from routing_admin.core.documents.kept_fields import leftovers, without_absent, write_fields
 from routing_admin.core.documents.problem_sentences import errors, missing, taken, wrong_type
 from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Rule, broken
@@ -81,13 +81,13 @@ def write_service(service: ServiceSpec, key: str) -> dict[str, Any]:
         if raw["apiKey"] == "" and key != "NOT_NEEDED":
             return False
         return replace(_fields(raw, service.provider), extra=service.extra) == replace(
-            service, capabilities=declared(service), sources={}
+            service, capabilities=declared_capabilities(service), sources={}
         )
 
-    return written(_canonical(service, key), service.extra, SERVICE_KEYS, same)
+    return write_fields(_canonical(service, key), service.extra, SERVICE_KEYS, same)
 
 
-def declared(service: ServiceSpec) -> Capabilities | None:
+def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
     """What somebody declared, without what was probed or looked up; None where nothing was."""
     found = service.capabilities
     if found is None:
@@ -126,7 +126,7 @@ def _fields(raw: Mapping[str, Any], provider: str) -> ServiceSpec:
 
 
 def _canonical(service: ServiceSpec, key: str) -> dict[str, Any]:
-    able = declared(service)
+    able = declared_capabilities(service)
     return {
         "id": service.id,
         "name": service.name,

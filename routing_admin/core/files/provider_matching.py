@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from capabilities.core.providers.environment import KeyNotation, form_of, key_variable, referenced
+from capabilities.core.providers.environment import KeyNotation, form_of, key_variable, referenced_variable
 from capabilities.core.providers.presets import protocol_of
 from routing_admin.core.configuration.specs import NO_KEY, Configuration, KeyKind, ProviderSpec, ServiceSpec
-from routing_admin.core.documents.kept_fields import merged
+from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.files.endpoints import base_of, provider_name
 from routing_admin.core.files.keys import Fingerprint, key_from_file
 from routing_admin.core.files.llm_routing import key_text
@@ -36,7 +36,7 @@ def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
     if form is KeyNotation.LITERAL:
         return KeyedAddress(base, form, fingerprint(text, raw["baseURL"]))
     if form is KeyNotation.REFERENCE:
-        return KeyedAddress(base, form, referenced(text) or "")
+        return KeyedAddress(base, form, referenced_variable(text) or "")
     return KeyedAddress(base, KeyNotation.PLACEHOLDER if form is KeyNotation.MASKED else form)
 
 
@@ -62,7 +62,7 @@ def merge_services(
         if plaintext is not None:
             keys[name] = plaintext
     found = {raw["id"]: _service(raw, providers[names[place_of(raw, fingerprint)]]) for raw in value["services"]}
-    services = tuple(found.values()) if prune else merged(current.services, found, _id)
+    services = tuple(found.values()) if prune else merge_items(current.services, found, _id)
     extra = {key: item for key, item in value.items() if key != "services"}
     result = replace(
         current,

@@ -36,8 +36,8 @@ def _rows(before: str, after: str, context: int) -> Iterator[SideBySideRow]:
         for tag, i1, i2, j1, j2 in group:
             for step in range(max(i2 - i1, j2 - j1)):
                 i, j = (i1 + step if i1 + step < i2 else None), (j1 + step if j1 + step < j2 else None)
-                yield SideBySideRow(tag, *_numbered(left, i), *_numbered(right, j))
+                yield SideBySideRow(tag, *_number_line(left, i), *_number_line(right, j))
 
 
-def _numbered(lines: list[str], index: int | None) -> tuple[int | None, str]:
+def _number_line(lines: list[str], index: int | None) -> tuple[int | None, str]:
     return (None, "") if index is None else (index + 1, lines[index])

@@ -52,7 +52,7 @@ OF_SKIP: Mapping[SkipReason, Finding] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedCandidate:
     """One candidate and what is to be known of it; `detail` is the sentence why its provider cannot be called.
 
     `loses` are the media capabilities that were read natively until here and are described from here on.
@@ -81,18 +81,18 @@ class Checked:
 class ChainLint:
     """A chain with its findings, and what every candidate that can be called reads and writes."""
 
-    candidates: tuple[Checked, ...]
+    candidates: tuple[CheckedCandidate, ...]
     guaranteed: Capabilities
 
     @property
-    def callable(self) -> tuple[Checked, ...]:
+    def callable(self) -> tuple[CheckedCandidate, ...]:
         """The candidates that are not skipped."""
         return tuple(one for one in self.candidates if not one.skipped)
 
 
 def lint(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, Unusable] | None = None) -> ChainLint:
     """The findings of a route, saved or not. `unusable` are the providers that cannot be called, and why."""
-    plain = list(_checked(configuration, route, unusable or {}))
+    plain = list(_check_candidates(configuration, route, unusable or {}))
     live = [at for at, one in enumerate(plain) if not one.skipped]
     read: set[str] = set()
     lost: set[str] = set()
@@ -111,7 +111,7 @@ def lint(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, 
     return ChainLint(tuple(candidates), _common([plain[at].capabilities for at in live]))
 
 
-def _of_place(plain: list[Checked], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
+def _of_place(plain: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
     """What is to be known of a candidate because of where it stands."""
     if gains:
         yield Finding.READS_MORE
@@ -121,7 +121,9 @@ def _of_place(plain: list[Checked], live: list[int], at: int, gains: bool) -> It
         yield Finding.LAST
 
 
-def _checked(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, Unusable]) -> Iterator[Checked]:
+def _check_candidates(
+    configuration: Configuration, route: RouteSpec, unusable: Mapping[str, Unusable]
+) -> Iterator[CheckedCandidate]:
     seen: set[tuple[str, str]] = set()
     for spec in route.candidates:
         provider = configuration.provider(spec.provider)
@@ -140,10 +142,10 @@ def _checked(configuration: Configuration, route: RouteSpec, unusable: Mapping[s
         elif provider is not None and service is None:
             findings.append(Finding.TEXT_ONLY)
         seen.add((spec.provider, model))
-        yield Checked(spec, model, service, tuple(findings), detail)
+        yield CheckedCandidate(spec, model, service, tuple(findings), detail)
 
 
-def _is_first_other(chain: list[Checked], live: list[int], at: int) -> bool:
+def _is_first_other(chain: list[CheckedCandidate], live: list[int], at: int) -> bool:
     """Whether this is the first candidate that can be called with another model than the first one's."""
     first = chain[live[0]].model
     return next((place for place in live if chain[place].model != first), None) == at

@@ -27,7 +27,7 @@ class UnknownModelError(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRoute:
     """Where a name leads: a route; `matched` False when it is the default instead of the one asked for.
 
     `direct` marks a route made up for one provider/model, or for one model service, which is then `service`.
@@ -44,13 +44,13 @@ class Named:
         return "" if self.direct else self.route.task_type
 
 
-def resolve(configuration: Configuration, model: str, task_type: str | None = None) -> Named:
+def resolve_model(configuration: Configuration, model: str, task_type: str | None = None) -> NamedRoute:
     """Where a request goes. A `task_type` in the body wins over the name. Raises `UnknownModelError`, `NoRouteError`.
 
     A task type that has no route goes to `default` (MMR-P5); a bare word that is none is an unknown model.
     """
     if task_type:
-        return Named(*resolve_route(configuration, task_type))
+        return NamedRoute(*resolve_route(configuration, task_type))
     aliases = {alias.name: alias.target for alias in configuration.aliases}
     target = aliases.get(model) if not model.startswith(TASK) else None
     found = _by_table(configuration, target or model)
@@ -84,38 +84,38 @@ def task_name(task_type: str) -> str:
     return TASK + task_type
 
 
-def _by_table(configuration: Configuration, name: str) -> Named | None:
+def _by_table(configuration: Configuration, name: str) -> NamedRoute | None:
     return next((found for row in TABLE if (found := row(configuration, name)) is not None), None)
 
 
-def _task(configuration: Configuration, name: str) -> Named | None:
-    return Named(*resolve_route(configuration, name.removeprefix(TASK))) if name.startswith(TASK) else None
+def _task(configuration: Configuration, name: str) -> NamedRoute | None:
+    return NamedRoute(*resolve_route(configuration, name.removeprefix(TASK))) if name.startswith(TASK) else None
 
 
-def _service(configuration: Configuration, name: str) -> Named | None:
+def _service(configuration: Configuration, name: str) -> NamedRoute | None:
     service = configuration.service(name)
     if service is None or not service.enabled:
         return None
     return _direct(name, service.provider, service.model, service)
 
 
-def _bare_task(configuration: Configuration, name: str) -> Named | None:
+def _bare_task(configuration: Configuration, name: str) -> NamedRoute | None:
     route = configuration.route(name)
-    return Named(route) if route is not None and route.enabled else None
+    return NamedRoute(route) if route is not None and route.enabled else None
 
 
-def _pair(configuration: Configuration, name: str) -> Named | None:
+def _pair(configuration: Configuration, name: str) -> NamedRoute | None:
     pair = provider_and_model(configuration, name)
     return _direct(name, *pair) if pair else None
 
 
-def _auto(configuration: Configuration, name: str) -> Named | None:
-    return Named(*resolve_route(configuration, None)) if name == AUTO else None
+def _auto(configuration: Configuration, name: str) -> NamedRoute | None:
+    return NamedRoute(*resolve_route(configuration, None)) if name == AUTO else None
 
 
-def _direct(name: str, provider: str, model: str, service: ServiceSpec | None = None) -> Named:
-    return Named(RouteSpec(name, (CandidateSpec(provider, model),)), direct=True, service=service)
+def _direct(name: str, provider: str, model: str, service: ServiceSpec | None = None) -> NamedRoute:
+    return NamedRoute(RouteSpec(name, (CandidateSpec(provider, model),)), direct=True, service=service)
 
 
-TABLE: tuple[Callable[[Configuration, str], Named | None], ...] = (_task, _service, _bare_task, _pair, _auto)
+TABLE: tuple[Callable[[Configuration, str], NamedRoute | None], ...] = (_task, _service, _bare_task, _pair, _auto)
 """The rows after aliases, in the contract's order; the catch-all alias comes last of all."""

@@ -1,4 +1,4 @@
-"""From a configuration and a request to the plan of its walk: the route, the chain, the parameters, the language."""
+"""From a configuration and a request to the plan of its run: the route, the chain, the parameters, the language."""
 
 from __future__ import annotations
 

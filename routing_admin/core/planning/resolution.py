@@ -12,7 +12,7 @@ READY = "ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedCandidate:
     """One candidate's prospect: `ready`, or the outcome it would have without being called, with its reason."""
 
     candidate: PlannedCandidate
@@ -31,26 +31,28 @@ class Resolved:
         }
 
 
-def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[Resolved, ...]:
+def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
     """Every candidate's prospect now; nothing is called and no probe is claimed."""
     seen: set[tuple[str, str]] = set()
     resolved = []
     for candidate in plan.candidates:
-        resolved.append(_resolved(candidate, seen, cooldowns))
+        resolved.append(_resolve(candidate, seen, cooldowns))
         seen.add((candidate.provider, candidate.model))
     return tuple(resolved)
 
 
-def _resolved(candidate: PlannedCandidate, seen: set[tuple[str, str]], cooldowns: Cooldowns) -> Resolved:
+def _resolve(candidate: PlannedCandidate, seen: set[tuple[str, str]], cooldowns: Cooldowns) -> ResolvedCandidate:
     if candidate.skip is not None:
-        return Resolved(candidate, candidate.skip.value, candidate.skip_detail or SKIP_SENTENCES[candidate.skip])
+        return ResolvedCandidate(
+            candidate, candidate.skip.value, candidate.skip_detail or SKIP_SENTENCES[candidate.skip]
+        )
     if (candidate.provider, candidate.model) in seen:
-        return Resolved(candidate, SkipReason.DUPLICATE.value, SKIP_SENTENCES[SkipReason.DUPLICATE])
+        return ResolvedCandidate(candidate, SkipReason.DUPLICATE.value, SKIP_SENTENCES[SkipReason.DUPLICATE])
     cooling = cooldowns.look(candidate.provider, candidate.model)
     if cooling is None:
-        return Resolved(candidate, READY)
+        return ResolvedCandidate(candidate, READY)
     reason = f"Left alone for {cooling.seconds:.0f} s more after {cooling.failure.fault.value}."
-    return Resolved(candidate, SkipReason.COOLING.value, reason)
+    return ResolvedCandidate(candidate, SkipReason.COOLING.value, reason)
 
 
 def plan_as_json(plan: Plan, cooldowns: Cooldowns) -> dict[str, Any]:

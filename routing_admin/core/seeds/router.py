@@ -1,4 +1,4 @@
-"""LLMRouter: the seed's face of routing (seed 003), over the same plan and the same walk as everything else."""
+"""LLMRouter: the seed's face of routing (seed 003), over the same plan and the same run as everything else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
     Configuration,
 )
-from routing_admin.core.fallback.chain import Attempt, Call, Done, Plan
+from routing_admin.core.fallback.chain import Attempt, Call, Plan, RunResult
 from routing_admin.core.fallback.drivers import Outcome, drive
 from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
 from routing_admin.core.files.environment_provider import configuration_from_env
@@ -62,14 +62,14 @@ class LLMRouter:
     configuration: Configuration
     call: Caller
     unusable: Mapping[str, Unusable] = field(default_factory=dict)
-    surroundings: RunContext = field(default_factory=process_context)
+    run_context: RunContext = field(default_factory=process_context)
     sleep: Callable[[float], object] = time.sleep
 
     def send(self, request: LLMRequest) -> LLMResponse:
         """The answer; raises `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
         plan = self.resolve(request)
-        walk: FallbackRun[Answer] = FallbackRun(plan, self.surroundings)
-        done = drive(walk, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
+        run: FallbackRun[Answer] = FallbackRun(plan, self.run_context)
+        done = drive(run, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
         return _response(plan, done)
 
     def resolve(self, request: LLMRequest) -> Plan:
@@ -99,7 +99,7 @@ def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
     return for_candidate(inject_directive(ChatRequest(messages), plan.directive), call)
 
 
-def _response(plan: Plan, done: Done[Answer]) -> LLMResponse:
+def _response(plan: Plan, done: RunResult[Answer]) -> LLMResponse:
     candidate = done.candidate
     return LLMResponse(
         done.answer.text, candidate.provider, candidate.model, plan.task_type, plan.language, done.answer, done.attempts

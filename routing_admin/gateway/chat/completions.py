@@ -18,17 +18,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from artifacts.storage.content import RowStore
 from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Usage
 from routing_admin.configuration import snapshot
-from routing_admin.core.fallback.chain import OK, Attempt, Done, cut_short
+from routing_admin.core.fallback.chain import OK, Attempt, RunResult, cut_short
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.policy import caller_of
-from routing_admin.core.fallback.run import stream_ended
-from routing_admin.core.planning.model_names import Named, UnknownModelError, resolve, task_name
+from routing_admin.core.fallback.run import end_stream
+from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, resolve_model, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.databases.router import renew_connections
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.gateway.admission import actor_for, admitted, async_endpoint
+from routing_admin.gateway.admission import actor_for, admit_caller, async_endpoint
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.chat.rendering import Chunks, completion, event
@@ -60,7 +60,7 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
         work = _stream if ready.dispatch.planned.stream else _whole
         return await work(request, ready, recorder)
     except DrainingError as error:
-        raise drained(error) from None
+        raise draining_error(error) from None
     except asyncio.CancelledError:
         recorder.end(outcome=LEFT, status=LEFT_STATUS)
         raise
@@ -93,13 +93,13 @@ def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
 
     Raises `GatewayError`; once the agent is known the log says so.
     """
-    principal = admitted(request, "route")
+    principal = admit_caller(request, "route")
     recorder.knows(agent=principal.agent, key=principal.key)
     try:
         state = snapshot.current()
         asked = parse(read_object(request), RowStore(principal.agent).part)
         recorder.knows(asked_model=asked.model or task_name(asked.task_type or ""), stream=asked.stream)
-        named = _named(state, asked.model, asked.task_type)
+        named = _resolve_model(state, asked.model, asked.task_type)
         planned = plan_request(
             state,
             named.route,
@@ -118,16 +118,16 @@ def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
     return Ready(Dispatch(planned), asked.include_usage)
 
 
-def _named(state: snapshot.Snapshot, model: str, task_type: str | None) -> Named:
+def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
     try:
-        return resolve(state.configuration, model, task_type)
+        return resolve_model(state.configuration, model, task_type)
     except UnknownModelError as error:
         raise GatewayError(404, "model_not_found", str(error), "model") from None
     except NoRouteError as error:
         raise GatewayError(503, "no_route", str(error)) from None
 
 
-def drained(error: DrainingError) -> GatewayError:
+def draining_error(error: DrainingError) -> GatewayError:
     """503 that a client may try again at once: another process takes it."""
     told = GatewayError(error.status, error.code, error.message)
     told.should_retry, told.retry_after = error.should_retry, error.retry_after
@@ -156,7 +156,7 @@ async def _stream(request: HttpRequest, ready: Ready, recorder: RequestRecorder)
     return response
 
 
-def _say_route(response: HttpResponseBase, request: HttpRequest, done: Done[Answer] | Done[Stream]) -> None:
+def _say_route(response: HttpResponseBase, request: HttpRequest, done: RunResult[Answer] | RunResult[Stream]) -> None:
     """The headers of CONTRACT §6: who answered, after how many attempts, and in which form it got the files."""
     said = {
         "x-request-id": request_id_of(request),
@@ -174,7 +174,7 @@ def _say_route(response: HttpResponseBase, request: HttpRequest, done: Done[Answ
 class ChatStream:
     """A stream on its way to the caller; however it ends, the upstream is closed and the log told."""
 
-    done: Done[Stream]
+    done: RunResult[Stream]
     dispatch: Dispatch
     recorder: RequestRecorder
     chunks: Chunks
@@ -195,7 +195,7 @@ class ChatStream:
                     yield data
         except DrainingError as error:
             self.drained = True
-            yield event(body_of(drained(error), self.request_id))
+            yield event(body_of(draining_error(error), self.request_id))
         finally:
             await self.done.answer.aclose()
             self._tell()
@@ -227,7 +227,7 @@ class ChatStream:
 
     def _tell(self) -> None:
         planned, took = self.dispatch.planned, self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
-        attempts = stream_ended(self.done, self.failure, took, planned.plan, self.dispatch.run_context)
+        attempts = end_stream(self.done, self.failure, took, planned.plan, self.dispatch.run_context)
         answer = Answer("".join(self.heard))
         if self.failure is not None:
             code = caller_of(self.failure)[1]

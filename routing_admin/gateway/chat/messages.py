@@ -20,7 +20,7 @@ from routing_admin.gateway.media import (
     Find,
     References,
     at_url,
-    decoded,
+    decode_base64,
     from_data_url,
     inline,
 )
@@ -148,7 +148,7 @@ def _audio(part: Object, at: str, references: References) -> FilePart:
     if data[:5].lower() == "data:":
         return from_data_url(data, f"{place}.data")
     word = needed_text(inner, "format", place)
-    return inline(decoded(data, f"{place}.data"), AUDIO_TYPES.get(word.lower(), f"audio/{word.lower()}"), None)
+    return inline(decode_base64(data, f"{place}.data"), AUDIO_TYPES.get(word.lower(), f"audio/{word.lower()}"), None)
 
 
 def _file(part: Object, at: str, references: References) -> FilePart:
@@ -159,17 +159,17 @@ def _file(part: Object, at: str, references: References) -> FilePart:
     inner = an_object(part["file"], place)
     ref = text_in(inner, "file_id", place)
     if ref is not None:
-        return references.part(ref, f"{place}.file_id", _named(text_in(inner, "filename", place)))
+        return references.part(ref, f"{place}.file_id", _file_by_name(text_in(inner, "filename", place)))
     key = "file_data" if inner.get("file_data") is not None else "data"
     data, filename = text_in(inner, key, place), text_in(inner, "filename", place)
     if data is None:
         raise missing(f"{place}.file_data")
     if data[:5].lower() == "data:":
         return from_data_url(data, f"{place}.{key}", filename)
-    return inline(decoded(data, f"{place}.{key}"), text_in(inner, "mimeType", place), filename)
+    return inline(decode_base64(data, f"{place}.{key}"), text_in(inner, "mimeType", place), filename)
 
 
-def _named(filename: str | None) -> FilePart:
+def _file_by_name(filename: str | None) -> FilePart:
     """What is known of a file by its name alone."""
     mime_type = mime_of_filename(filename) or OCTET_STREAM
     return FilePart(kind_of(mime_type), mime_type, clean_filename(filename) or None)

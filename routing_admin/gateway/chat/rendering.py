@@ -64,10 +64,10 @@ def _call(call: ToolCall) -> dict[str, Any]:
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     }
-    return told | _signed(call.signature)
+    return told | _signature_json(call.signature)
 
 
-def _signed(signature: str | None) -> dict[str, Any]:
+def _signature_json(signature: str | None) -> dict[str, Any]:
     """Where Gemini's own OpenAI-compatible answers keep the proof that wants to come back with the history."""
     return {"extra_content": {"google": {"thought_signature": signature}}} if signature else {}
 
@@ -121,7 +121,7 @@ class Chunks:
 def _call_piece(call: ToolCallDelta) -> dict[str, Any]:
     function = {"arguments": call.arguments} | ({"name": call.name} if call.name is not None else {})
     begun = {"id": call.id, "type": "function"} if call.id is not None else {}
-    return {"index": call.index, **begun, "function": function, **_signed(call.signature)}
+    return {"index": call.index, **begun, "function": function, **_signature_json(call.signature)}
 
 
 def event(value: Any) -> bytes:

@@ -21,7 +21,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.dispatch.plan import unusable_of
-from routing_admin.dispatch.send import surroundings
+from routing_admin.dispatch.send import process_run_context
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Day, Health
@@ -158,7 +158,7 @@ def _is_embedded(state: Snapshot, provider: str) -> bool:
 
 def tiles_of(state: Snapshot, known: Mapping[str, Health]) -> tuple[Tile, ...]:
     """Every provider of the configuration, in its order."""
-    cooldowns = surroundings().cooldowns
+    cooldowns = process_run_context().cooldowns
     tiles = []
     for spec in state.configuration.providers:
         cooling = cooldowns.look(spec.name, spec.default_model)

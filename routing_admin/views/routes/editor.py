@@ -26,7 +26,7 @@ from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
-from routing_admin.core.planning.lint import Checked, lint
+from routing_admin.core.planning.lint import CheckedCandidate, lint
 from routing_admin.core.planning.plan import policy_of
 from routing_admin.dispatch.plan import unusable_of
 from routing_admin.queries.routes import find_route, find_route_with_chain
@@ -69,7 +69,7 @@ class CardView:
     """A card as the page shows it: its findings, and the loss that begins at it."""
 
     card: CandidateDraft
-    checked: Checked
+    checked: CheckedCandidate
     badges: list[dict[str, Any]]
     loss: str
     first: bool
@@ -242,7 +242,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     }
 
 
-def card_views(draft: Draft, checked: tuple[Checked, ...]) -> list[CardView]:
+def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[CardView]:
     """Cards and findings, side by side."""
     last = len(draft.cards) - 1
     pairs = enumerate(zip(draft.cards, checked, strict=True))

@@ -24,7 +24,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
-from routing_admin.core.planning.lint import ChainLint, Checked, Finding, lint
+from routing_admin.core.planning.lint import ChainLint, CheckedCandidate, Finding, lint
 from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
 from routing_admin.dispatch.plan import unusable_of
 from routing_admin.forms.routes import AliasForm
@@ -75,7 +75,7 @@ def route_row(state: Snapshot, route: RouteSpec) -> RouteRow:
     )
 
 
-def _candidate(one: Checked) -> ListedCandidate:
+def _candidate(one: CheckedCandidate) -> ListedCandidate:
     name = one.service.id if one.service else f"{one.spec.provider}/{one.model}"
     skips = next((words.FINDINGS[each] for each in one.findings if each in SKIPPING), None)
     media = tuple(word for word in one.capabilities.input if word != "text")

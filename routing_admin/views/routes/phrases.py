@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.sentences import join_words, translate_sentence
-from routing_admin.core.configuration.route_changes import Did, RouteChange
-from routing_admin.core.planning.lint import Checked, Finding
+from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
+from routing_admin.core.planning.lint import CheckedCandidate, Finding
 
 Text = str | Promise
 
@@ -65,7 +65,7 @@ def loss(capabilities: Sequence[str]) -> str:
     return _("From here on %(kinds)s become descriptions") % {"kinds": kinds}
 
 
-def badges(checked: Checked) -> list[dict[str, Any]]:
+def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
     """The findings of a candidate as badges with their hints."""
     return [
         {"tone": tone, "icon": icon, "label": label, "hint": hint(checked, finding)}
@@ -73,7 +73,7 @@ def badges(checked: Checked) -> list[dict[str, Any]]:
     ]
 
 
-def hint(checked: Checked, finding: Finding) -> Text:
+def hint(checked: CheckedCandidate, finding: Finding) -> Text:
     """One more sentence on a finding; empty where its label says everything."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
         return translate_sentence(checked.detail)
@@ -95,11 +95,11 @@ def change_text(change: RouteChange) -> str:
     """One change of a draft in words."""
     named = {"name": change.candidate, "before": change.before, "after": change.after}
     match change.did:
-        case Did.ADDED:
+        case RouteChangeKind.ADDED:
             return _("%(name)s added at %(after)s") % named
-        case Did.REMOVED:
+        case RouteChangeKind.REMOVED:
             return _("%(name)s removed from %(before)s") % named
-        case Did.MOVED:
+        case RouteChangeKind.MOVED:
             return _("%(name)s moved from %(before)s to %(after)s") % named
     field = FIELDS.get(change.field, change.field)
     values = {"name": change.candidate, "field": field, "value": value_text(change.after)}

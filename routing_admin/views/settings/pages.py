@@ -27,7 +27,7 @@ from routing_admin.configuration.installation import added_languages, directives
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.demo import load as demo
 from routing_admin.environment import BASE_DIR
-from routing_admin.forms.settings import DefaultLanguageForm, KeepingForm, LanguageForm, written
+from routing_admin.forms.settings import DefaultLanguageForm, KeepingForm, LanguageForm, write_keeping
 from routing_admin.queries.settings import find_database_name, find_installation, sum_artifact_sizes
 from routing_admin.views.session import back
 from routing_admin.views.settings import environment
@@ -90,8 +90,8 @@ def retention(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return section(request, "retention", 422, keeping_form=form)
     now = read_keeping()
-    if form.cleaned_data["seen"] not in ("", written(now)):
-        return section(request, "retention", 409, keeping_form=form, theirs=now, seen=written(now))
+    if form.cleaned_data["seen"] not in ("", write_keeping(now)):
+        return section(request, "retention", 409, keeping_form=form, theirs=now, seen=write_keeping(now))
     try:
         actions.keep(actor_of(request), form.wanted(), expected=now)
     except ActionError as refusal:
@@ -146,7 +146,7 @@ def context() -> dict[str, Any]:
         "default_form": DefaultLanguageForm(initial={"default_language": row.default_language}, codes=codes),
         "language_form": LanguageForm(),
         "keeping_form": KeepingForm.showing(kept),
-        "seen": written(kept),
+        "seen": write_keeping(kept),
         "values": environment.values_in_force(),
         **about(),
     }

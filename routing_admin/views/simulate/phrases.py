@@ -1,4 +1,4 @@
-"""A walk in words: outcomes to choose, what became of each candidate, what each receives."""
+"""A run in words: outcomes to choose, what became of each candidate, what each receives."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ WAYS: Mapping[DeliveryForm, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StopView:
-    """One candidate of a walk as the page shows it."""
+    """One candidate of a run as the page shows it."""
 
     place: int
     name: str
