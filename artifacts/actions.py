@@ -109,7 +109,10 @@ def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **said: Unpack
 
 
 def store_text(actor: Actor, text: str, **said: Unpack[LabelFields]) -> Artifact:
-    """Keeps words: they are text whatever they look like, and come back as they were (ABR-5.2, ABR-P1)."""
+    """Keeps words: they are text whatever they look like, and come back as they were (ABR-5.2, ABR-P1).
+
+    Raises `InvalidError` for text that no encoding can say or a label that makes no sense, `StorageFullError`.
+    """
     try:
         data = text.encode()
     except UnicodeEncodeError:

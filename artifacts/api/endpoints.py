@@ -91,7 +91,10 @@ def required_capabilities(request: HttpRequest) -> HttpResponse:
 
 @router.post("/artifacts", response={201: ArtifactOut}, auth=write_scope, tags=["artifacts"], openapi_extra=UPLOAD_BODY)
 def store_artifact(request: HttpRequest) -> HttpResponse:
-    """Keeps a file (multipart `file`) or words (JSON `{text, filename}`); an empty file is kept, too."""
+    """Keeps a file (multipart `file`) or words (JSON `{text, filename}`); an empty file is kept, too.
+
+    Anything else is 415.
+    """
     kind = (request.content_type or "").lower()
     if kind == "multipart/form-data":
         return answer(artifact_json(_store_uploaded(request)), 201)
@@ -177,7 +180,10 @@ def route_artifact(
     limit: int | None = None,
     language: str | None = None,
 ) -> HttpResponse:
-    """get_artifact: the artifact as the named service, or the calling agent's, can read it."""
+    """get_artifact: the artifact as the named service, or the calling agent's, can read it.
+
+    422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
+    """
     if (offset or 0) < 0 or (limit is not None and limit < 1):
         raise InvalidError([Problem("offset", "offset is 0 or more, limit 1 or more (characters).", "range")])
     agent = principal_of(request).agent
@@ -197,7 +203,7 @@ def route_artifact(
 
 @router.delete("/artifacts/{path:ref}", response={204: None}, auth=write_scope, tags=["artifacts"])
 def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
-    """Deletes an artifact of the calling agent's own."""
+    """Deletes an artifact of the calling agent's own; 403 for another's."""
     row = find_readable(request, ref)
     if row.owner != principal_of(request).agent:
         raise CallError(403, "forbidden", "Only the agent that stored an artifact deletes it.", ref=ref)

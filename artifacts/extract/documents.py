@@ -37,7 +37,10 @@ class ReadingProgress:
 
 
 def pdf(source: BinaryIO, words: TextCollector, progress: ReadingProgress) -> None:
-    """Each page under its mark; a page that cannot be read says so."""
+    """Each page under its mark; a page that cannot be read says so.
+
+    Raises `RefusedError` `encrypted` when it wants a password, `no_text` when no page has a letter.
+    """
     from pypdf import PdfReader
 
     reader = PdfReader(source)

@@ -21,7 +21,10 @@ PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000"})
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """The first frame in one of the wanted types and within the limits."""
+    """The first frame in one of the wanted types and within the limits.
+
+    Raises `RefusedError` `unsupported` when no wanted type can be written, `too_large` when none is small enough.
+    """
     image, photo = _open(source, options.get("max_side"))
     wanted = [mime for mime in options["mime_types"] if mime in _ENCODERS]
     limit = int(options["max_bytes"])

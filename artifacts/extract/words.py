@@ -34,7 +34,7 @@ class TextCollector:
         self.full = False
 
     def add(self, words: str) -> None:
-        """Takes more text; `EnoughError` when that was too much or too late."""
+        """Takes more text; raises `EnoughError` when that was too much or too late."""
         self._parts.append(words[: self._left])
         self._left -= len(words)
         if self._left < 0 or time.monotonic() > self._until:
@@ -70,7 +70,7 @@ def read_xml(blocks: Iterator[bytes], start: Start, end: End, words: Callable[[s
 
 
 def open_zip(source: BinaryIO) -> zipfile.ZipFile:
-    """The package; refused when it has too many entries or is encrypted."""
+    """The package; raises `RefusedError`: `too_large` when it has too many entries, `encrypted` when it is locked."""
     package = zipfile.ZipFile(source)
     if len(package.infolist()) > MAX_ENTRIES:
         raise RefusedError("too_large")
@@ -80,7 +80,7 @@ def open_zip(source: BinaryIO) -> zipfile.ZipFile:
 
 
 def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """One entry, block by block; refused past `MAX_ENTRY_BYTES`, whatever size it announces."""
+    """One entry, block by block; raises `RefusedError` past `MAX_ENTRY_BYTES`, whatever size it announces."""
     taken = 0
     with package.open(name) as entry:
         while block := entry.read(STEP):

@@ -46,7 +46,10 @@ class FileUpload:
         return self._hash.hexdigest()
 
     def write(self, block: bytes) -> None:
-        """Takes the next bytes; `TooLargeError` or `StorageFullError` remove what was written so far."""
+        """Takes the next bytes.
+
+        Raises `TooLargeError` or `StorageFullError`, which remove what was written so far, `ValueError` after `finish`.
+        """
         if self._fd is None:
             raise ValueError("The upload is finished already.")
         self._size += len(block)
@@ -60,7 +63,10 @@ class FileUpload:
         self._hash.update(block)
 
     def finish(self) -> Stored:
-        """Makes the bytes durable and returns their hash and size; healthy equal bytes are kept as they are."""
+        """Makes the bytes durable and returns their hash and size; healthy equal bytes are kept as they are.
+
+        Raises `StorageFullError` when the disk is full, `ValueError` for an upload that is finished or was removed.
+        """
         if self._fd is None:
             raise ValueError("The upload is finished already.")
         with self._told_when_full():
@@ -106,7 +112,7 @@ class FileStore:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def begin(self, max_bytes: int | None = None) -> FileUpload:
-        """An upload to push blocks into; at most `max_bytes` bytes."""
+        """An upload to push blocks into; at most `max_bytes` bytes. Raises `StorageFullError` when the disk is full."""
         try:
             return FileUpload(self, max_bytes)
         except OSError as error:

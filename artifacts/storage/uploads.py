@@ -49,7 +49,7 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         self.upload.abort()
 
     def open(self, mode: str | None = None, *_: Any, **__: Any) -> ReceivedFile:
-        """The file from its beginning, for reading; only files up to `IN_MEMORY` bytes can be read here."""
+        """The file from its beginning, for reading. Raises `ValueError` for one of more than `IN_MEMORY` bytes."""
         if self.file is None:
             raise ValueError(f"This file is larger than the {IN_MEMORY} bytes that can be read here.")
         self.file.seek(0)

@@ -140,7 +140,7 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 @require_GET
 @administrators_only
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
-    """The small picture; 404 where there is none."""
+    """The small picture. Raises `Http404` where there is none."""
     data = require_found(thumbnail_of(require_found(find_artifact(pk))))
     headers = {**HEADERS, "Cache-Control": "private, max-age=86400, immutable"}
     return HttpResponse(data, content_type="image/png", headers=headers)

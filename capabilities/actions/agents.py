@@ -40,7 +40,11 @@ def put_agent(
     task_type: str | None = None,
     expires_in: float | None = None,
 ) -> Agent:
-    """Makes or replaces an agent at run time for the agent `owner`; the same call twice leaves the same agent."""
+    """Makes or replaces an agent at run time for the agent `owner`; the same call twice leaves the same agent.
+
+    `expires_in` is in seconds. Raises `ConflictError` when somebody else made an agent with this id, `InvalidError`
+    when it would use a service and a route both, or one that is not there.
+    """
     mine = Agent.objects.get(agent_id=owner)
     row = Agent.objects.filter(agent_id=agent_id).first()
     if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):

@@ -69,7 +69,10 @@ def change_key(row: Provider, change: KeyChange) -> None:
 
 
 def take_key(row: Provider, text: str) -> None:
-    """Sets the key from what was typed: a literal is stored encrypted, `${NAME}` names a variable."""
+    """Sets the key from what was typed: a literal is stored encrypted, `${NAME}` names a variable.
+
+    Raises `InvalidError` for a variable that may hold no key, a placeholder, a mask, or what no header can carry.
+    """
     form = form_of(text)
     variable = referenced_variable(text)
     if form is KeyNotation.REFERENCE and variable:

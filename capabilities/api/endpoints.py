@@ -67,7 +67,10 @@ def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     "/agents/{path:agent_id}", response=AgentOut, auth=agents_write, tags=["agents"], openapi_extra=takes(AgentIn)
 )
 def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Makes or replaces an agent at run time; the same call twice leaves the same agent. No revision is made."""
+    """Makes or replaces an agent at run time; the same call twice leaves the same agent. No revision is made.
+
+    422 for an id that cannot be one, 409 for one that somebody else made.
+    """
     if not AGENT_ID.fullmatch(agent_id) or agent_id in RESERVED:
         message = "An agent's id has 1 to 120 letters, digits and . _ : @ + -, and is not `me`."
         raise InvalidError([Problem("id", message, "range")])

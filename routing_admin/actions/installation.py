@@ -27,7 +27,10 @@ def create_installation() -> None:
 
 
 def set_default_language(actor: Actor, code: str) -> Act:
-    """Makes a language the one for requests that name none; empty takes the default away (then `en`)."""
+    """Makes a language the one for requests that name none; empty takes the default away (then `en`).
+
+    Raises `InvalidError` for a language that has no directive.
+    """
     if code and match_language(code, directives()) is None:
         message = _("There is no language %(code)s. Add it with its directive first.") % {"code": code}
         raise InvalidError([Problem("default_language", message, "reference")])
@@ -40,7 +43,10 @@ def set_default_language(actor: Actor, code: str) -> Act:
 
 
 def save_language(actor: Actor, code: str, directive: str) -> Act:
-    """Adds a language, or gives one (a built-in one, too) another directive."""
+    """Adds a language, or gives one (a built-in one, too) another directive.
+
+    Raises `InvalidError` for a code that is none, and for a directive that is empty or has several lines.
+    """
     if not CODE.fullmatch(code):
         message = _("A language code is letters, with parts after a hyphen: en, zh, pt-BR.")
         raise InvalidError([Problem("code", message, "range")])

@@ -61,7 +61,10 @@ def create_first_administrator(username: str, password: str) -> bool:
 
 
 def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
-    """A new user who chooses a password by the link; (user, path of the link). The name must be free in any case."""
+    """A new user who chooses a password by the link; (user, path of the link).
+
+    Raises `InvalidError` when the name is taken, in any case of its letters.
+    """
     with ledger.audit(actor, Act("user.invite", "user", username, {"role": role})):
         if User.objects.filter(username__iexact=username).exists():
             message = _("There is a user %(name)s already.") % {"name": username}

@@ -86,7 +86,7 @@ def providers_json(state: Snapshot) -> list[dict[str, Any]]:
 )
 def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
     """Imports a file as one revision, or with `dryRun` says what that would change. `If-Match` names the revision
-    the caller has seen. A file with an error changes nothing and every problem is listed."""
+    the caller has seen, 409 when there is a newer one. A file with an error changes nothing: 422 with every problem."""
     files, expected = files_of(request), revision_in(request.headers.get("if-match", ""))
     if not dryRun:
         applied = import_configuration(agent_actor(request), files, prune=prune, expected=expected)
@@ -172,7 +172,10 @@ def import_json(seen: ImportPreview, revision: int | None) -> dict[str, Any]:
 
 
 def files_of(request: HttpRequest) -> list[bytes]:
-    """The files in a body: the body itself, or every multipart part named file."""
+    """The files in a body: the body itself, or every multipart part named file.
+
+    Raises `InvalidError` when there is none, or one that is too large to be read at once.
+    """
     if request.content_type != "multipart/form-data":
         return [read_body(request)]
     files = received_files(request)

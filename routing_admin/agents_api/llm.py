@@ -95,7 +95,7 @@ def resolve(request: HttpRequest) -> HttpResponse:
 
 @router.get("/requests/{request_id}", auth=route, tags=["llm"])
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
-    """The attempt timeline of one of the agent's own requests, by its `x-request-id`."""
+    """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's."""
     journal.flush()
     found = find_logged_request(request_id)
     if found is None or found.row.agent != principal_of(request).agent:

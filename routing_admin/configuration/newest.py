@@ -99,7 +99,7 @@ class Newest(Generic[S]):
 
     def stamp(self) -> int:
         """The number of the last change seen, of a value that could not be read too; what is kept elsewhere under
-        another one is out of date. Call `current()` first."""
+        another one is out of date. Call `current()` first: raises `LookupError` as long as nothing was read."""
         if self._known is None:
             raise LookupError("nothing was read yet")
         return self._known.stamp

@@ -56,7 +56,7 @@ class ModelList:
         return Answer(json.dumps(ids)) if ids else _no_list(worded("the list of models is empty"), status)
 
     def decoder(self) -> StreamDecoder:
-        """There is none: a list is never streamed."""
+        """There is none: a list is never streamed. Raises `TypeError`, always."""
         raise TypeError("a list of models is not streamed")
 
 

@@ -46,7 +46,7 @@ class PlannedRequest:
         return found.proxy if found else "default"
 
     def receiver(self, index: int) -> Receiver:
-        """Who the candidate at that place of the chain is."""
+        """Who the candidate at that place of the chain is. Raises `LookupError` when its provider is not there."""
         spec, candidate = self.route.candidates[index], self.plan.candidates[index]
         provider = self.state.configuration.provider(candidate.provider)
         if provider is None:

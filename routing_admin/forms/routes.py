@@ -53,7 +53,7 @@ class Whole(forms.IntegerField):
 
 
 def text_that_can_be_stored(value: str) -> None:
-    """Refuses what no database and no file can hold."""
+    """Raises `ValidationError` for what no database and no file can hold."""
     if not storable(value):
         raise ValidationError(_("It contains a character that cannot be stored."))
 

@@ -45,7 +45,7 @@ def actor_for(request: HttpRequest, principal: Principal) -> Actor:
 
 
 def check_method(request: HttpRequest, *methods: str) -> None:
-    """Raises `GatewayError` 405 for another method."""
+    """Raises `MethodError`, a `GatewayError` with 405, for another method."""
     if request.method not in methods:
         message = f"{request.path} takes {' and '.join(methods)}, not {request.method}."
         raise MethodError(message, methods)

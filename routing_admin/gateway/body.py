@@ -35,7 +35,10 @@ def read_object(request: HttpRequest) -> dict[str, Any]:
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """Bytes as a JSON object; nothing in it nests deeper than `MAX_DEPTH` or holds half a surrogate pair."""
+    """Bytes as a JSON object.
+
+    Raises `BadRequestError` for anything else, one that nests deeper than `MAX_DEPTH` or holds half a surrogate pair.
+    """
     try:
         value = orjson.loads(data)
     except ValueError as error:

@@ -22,21 +22,21 @@ def missing(param: str) -> BadRequestError:
 
 
 def an_object(value: Any, param: str) -> Object:
-    """A JSON object."""
+    """A JSON object. Raises `BadRequestError` for anything else."""
     if not isinstance(value, dict):
         raise wrong("an object", param)
     return value
 
 
 def a_list(value: Any, param: str) -> list[Any]:
-    """A JSON list."""
+    """A JSON list. Raises `BadRequestError` for anything else."""
     if not isinstance(value, list):
         raise wrong("a list", param)
     return value
 
 
 def text_in(source: Object, key: str, at: str, *, required: bool = False) -> str | None:
-    """A string; None when absent or null."""
+    """A string; None when absent or null. Raises `BadRequestError` for anything else, and when it is `required`."""
     value = source.get(key)
     param = f"{at}.{key}".lstrip(".")
     if value is None and required:
@@ -52,7 +52,7 @@ def needed_text(source: Object, key: str, at: str) -> str:
 
 
 def truth_in(source: Object, key: str) -> bool | None:
-    """true or false; None when absent or null."""
+    """true or false; None when absent or null. Raises `BadRequestError` for anything else."""
     value = source.get(key)
     if value is not None and not isinstance(value, bool):
         raise wrong("true or false", key)
@@ -60,7 +60,7 @@ def truth_in(source: Object, key: str) -> bool | None:
 
 
 def number_in(source: Object, key: str, low: float, high: float) -> float | None:
-    """A finite number within bounds; None when absent or null."""
+    """A finite number within bounds; None when absent or null. Raises `BadRequestError` for anything else."""
     value = source.get(key)
     if value is None:
         return None
@@ -72,7 +72,7 @@ def number_in(source: Object, key: str, low: float, high: float) -> float | None
 
 
 def count_in(source: Object, key: str) -> int | None:
-    """A whole number of at least 1; None when absent or null."""
+    """A whole number of at least 1; None when absent or null. Raises `BadRequestError` for anything else."""
     value = source.get(key)
     if value is None:
         return None

@@ -40,7 +40,7 @@ def file(request: HttpRequest, ref: str) -> HttpResponse:
 
 @endpoint("GET", "HEAD")
 def content(request: HttpRequest, ref: str) -> HttpResponseBase:
-    """The bytes, as a download that no browser runs; 410 when they are missing or damaged."""
+    """The bytes, as a download that no browser runs. Raises `GatewayError` 410 when they are missing or damaged."""
     row = find_file(request, ref)
     try:
         return download(request, row)
@@ -49,7 +49,10 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
 
 
 def upload(request: HttpRequest) -> HttpResponse:
-    """Stores the multipart field `file`; `purpose` is kept and decides nothing."""
+    """Stores the multipart field `file`; `purpose` is kept and decides nothing.
+
+    Raises `BadRequestError` for a body without a file, `GatewayError` with the status of what the store refused.
+    """
     principal = admit_caller(request, "artifacts:write")
     if not (request.content_type or "").startswith("multipart/form-data"):
         raise BadRequestError("Send multipart/form-data with the fields purpose and file.", "file")
@@ -71,7 +74,10 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 
 def listing(request: HttpRequest) -> HttpResponse:
-    """One's own files, newest first (`order=asc` for oldest first), in pages: `limit`, `after`, `purpose`."""
+    """One's own files, newest first (`order=asc` for oldest first), in pages: `limit`, `after`, `purpose`.
+
+    Raises `BadRequestError` when `after` is no file of one's own.
+    """
     principal = admit_caller(request, "artifacts:read")
     newest_first = request.GET.get("order", "desc") != "asc"
     purpose, after = request.GET.get("purpose", ""), request.GET.get("after")
@@ -86,7 +92,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
-    """Deletes one of one's own files."""
+    """Deletes one of one's own files. Raises `GatewayError` 404 for any other."""
     principal = admit_caller(request, "artifacts:write")
     own = find_own_file(principal.agent, ref)
     if own is None:
@@ -109,7 +115,7 @@ def missing_file() -> GatewayError:
 
 
 def lifetime_of(word: str | None) -> float | None:
-    """Seconds a file is kept, when the upload says so."""
+    """Seconds a file is kept, when the upload says so. Raises `BadRequestError` for anything but a count."""
     if word is None:
         return None
     if not word.isdecimal() or int(word) < 1:
@@ -118,7 +124,7 @@ def lifetime_of(word: str | None) -> float | None:
 
 
 def limit_of(word: str | None) -> int:
-    """How many files a page has."""
+    """How many files a page has. Raises `BadRequestError` beyond 1 to `LARGEST_PAGE`."""
     if word is None:
         return PAGE
     if not word.isdecimal() or not 1 <= int(word) <= LARGEST_PAGE:

@@ -144,7 +144,10 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
 
 
 def in_pieces(text: str, start: int) -> bytes:
-    """Strict base64 from `start` on, decoded piece by piece, so that a large file's text is not copied for it."""
+    """Strict base64 from `start` on, decoded piece by piece, so that a large file's text is not copied for it.
+
+    Raises `ValueError` for what is not base64.
+    """
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
         raise ValueError("padding stands at the end")
@@ -155,7 +158,7 @@ def in_pieces(text: str, start: int) -> bytes:
 
 
 def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart:
-    """The part in a data URL."""
+    """The part in a data URL. Raises `BadRequestError` for a URL that is written otherwise, or does not decode."""
     match = DATA_URL.match(url)
     if match is None:
         raise BadRequestError("A data URL is written data:<type>;base64,<data>.", param)
@@ -165,7 +168,10 @@ def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart
 
 
 def at_url(url: str, param: str, references: References) -> FilePart:
-    """The image at a URL: data in it, an artifact's reference, or an address that is passed on and never fetched."""
+    """The image at a URL: data in it, an artifact's reference, or an address that is passed on and never fetched.
+
+    Raises `BadRequestError` for a URL that is none of these.
+    """
     if url[:5].lower() == "data:":
         return from_data_url(url, param)
     if url.startswith(REF_PREFIX):

@@ -38,7 +38,7 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Runs it; a refusal becomes one line, every problem of a file a line of its own."""
+        """Runs it. Raises `CommandError` for a refusal: one line, every problem of a file a line of its own."""
         try:
             self.run(**options)
         except InvalidError as refusal:
@@ -59,5 +59,5 @@ class Command(BaseCommand):
         return [path.read_bytes() for path in dict.fromkeys(read)]
 
     def run(self, **options: Any) -> None:
-        """What the command does."""
+        """What the command does; here nothing: raises `CommandError`."""
         raise CommandError("This command does nothing.")

@@ -77,7 +77,10 @@ async def resolve(
     family: socket.AddressFamily = socket.AF_INET,
     seconds: float = RESOLVE_SECONDS,
 ) -> list[ResolveResult]:
-    """The addresses within the time for them: a name server that is silent is a name that does not resolve."""
+    """The addresses within the time for them: a name server that is silent is a name that does not resolve.
+
+    Raises `gaierror` then, and whatever the resolver raises.
+    """
     try:
         async with asyncio.timeout(seconds):
             return await resolver.resolve(host, port, family)

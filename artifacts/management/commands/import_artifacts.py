@@ -36,7 +36,10 @@ class Command(BaseCommand):
         parser.add_argument("--owner", default="", metavar="AGENT", help="id of the agent they belong to")
 
     def handle(self, *args: Any, directory: Path, owner: str, **options: Any) -> None:
-        """Imports, prints one line per new file, and fails with one line per file that could not be kept."""
+        """Imports, and prints one line per new file.
+
+        Raises `CommandError` without such a folder or agent, and at the end, a line per file that could not be kept.
+        """
         if not directory.is_dir():
             raise CommandError(f"{directory} is not a directory.")
         if owner and not agent_exists(owner):
@@ -68,7 +71,10 @@ def list_files(directory: Path) -> Iterator[Path]:
 
 
 def keep(path: Path, owner: str) -> Artifact | None:
-    """The new artifact; None when one with this name and these bytes is there already."""
+    """The new artifact; None when one with this name and these bytes is there already.
+
+    Raises `TooLargeError` beyond the limit on uploads.
+    """
     if path.stat().st_size > upload_limit():
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:

@@ -52,7 +52,10 @@ class Export:
 def export(
     configuration: Configuration, file_format: FileFormat, mode: Mode = Mode.FULL, *, public_url: str = ""
 ) -> Export:
-    """One file. `gateway` needs `public_url`, where we are reached, e.g. `http://127.0.0.1:8000`."""
+    """One file. `gateway` needs `public_url`, where we are reached, e.g. `http://127.0.0.1:8000`.
+
+    Raises `ValueError` when it is missing then.
+    """
     if mode is Mode.GATEWAY and not public_url:
         raise ValueError("an export that points at this installation needs its public URL")
     if mode is Mode.SEED:

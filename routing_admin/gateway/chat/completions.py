@@ -53,7 +53,10 @@ class Ready:
 
 @async_endpoint("POST")
 async def completions(request: HttpRequest) -> HttpResponseBase:
-    """The answer of whichever candidate gives one."""
+    """The answer of whichever candidate gives one.
+
+    Raises `GatewayError` when none does or the call is refused, and whatever went wrong in us; the log has it by then.
+    """
     recorder = RequestRecorder(request_id_of(request), "v1")
     try:
         ready = await _off_the_loop(request, recorder)

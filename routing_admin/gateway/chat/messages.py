@@ -57,7 +57,7 @@ class MessageReader:
         )
 
     def message(self, value: Object, at: str) -> Message:
-        """One message."""
+        """One message. Raises `BadRequestError` for a role that is none, and for what its parts hold wrongly."""
         word = needed_text(value, "role", at)
         role = ROLES.get(word)
         if role is None:

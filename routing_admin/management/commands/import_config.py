@@ -26,7 +26,7 @@ class Command(command.Command):
         parser.add_argument("--prune", action="store_true", help="remove what the files do not mention")
 
     def run(self, **options: Any) -> None:
-        """The difference in words, then the import."""
+        """The difference in words, then the import. Raises `InvalidError` when the preview finds errors."""
         texts = self.read(options["files"])
         if options["dry_run"]:
             preview = actions.preview_import(texts, prune=options["prune"])

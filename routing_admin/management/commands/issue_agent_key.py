@@ -32,7 +32,7 @@ class Command(command.Command):
         parser.add_argument("--expires", type=float, metavar="DAYS", help="days until the key ends; default: never")
 
     def run(self, **options: Any) -> None:
-        """The key on stdout."""
+        """The key on stdout. Raises `NotFoundError` when there is no such agent, and says which there are."""
         agent = find_agent(options["agent"])
         if agent is None:
             known = ", ".join(list_agent_ids()) or "none yet"

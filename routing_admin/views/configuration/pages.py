@@ -73,7 +73,7 @@ def config(request: HttpRequest) -> HttpResponse:
 @require_GET
 @administrators_only
 def config_export(request: HttpRequest, name: str) -> HttpResponse:
-    """One file as a download; keys stand in it only as `${…}`."""
+    """One file as a download; keys stand in it only as `${…}`. Raises `Http404` for a file or form there is not."""
     asked = request.GET.get("for", Mode.FULL.value)
     if name not in set(FileFormat) or asked not in set(Mode):
         raise Http404

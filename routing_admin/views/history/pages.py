@@ -119,7 +119,7 @@ def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
 
 @require_GET
 def revision(request: HttpRequest, number: int) -> HttpResponse:
-    """One revision: every change in words, and side by side with the one before it."""
+    """One revision: every change in words, and side by side with the one before it. Raises `Http404` without it."""
     found = find_revision(number)
     if found is None:
         raise Http404
@@ -144,7 +144,10 @@ def rows_between(old: Configuration, new: Configuration) -> list[SideBySideRow]:
 
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
-    """Any two revisions: `a` on the left, `b` on the right; without them the newest two."""
+    """Any two revisions: `a` on the left, `b` on the right; without them the newest two.
+
+    Raises `Http404` when one of them is not there.
+    """
     newest = list_newest_numbers(2)
     right = number_in(request, "b") or (newest[0] if newest else 0)
     left = number_in(request, "a")
@@ -167,7 +170,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 @require_POST
 @administrators_only
 def restore(request: HttpRequest, number: int) -> HttpResponse:
-    """Makes the configuration what it was then, as a new revision with Undo."""
+    """Makes the configuration what it was then, as a new revision with Undo. Raises `Http404` without that revision."""
     try:
         made = actions.restore(actor_of(request), number)
     except NotFoundError as refusal:

@@ -115,7 +115,7 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @administrators_only
 def user_active(request: HttpRequest, pk: int) -> HttpResponse:
-    """Deactivates a user or lets one come back."""
+    """Deactivates a user or lets one come back. Raises `Http404` without that user."""
     active = request.POST.get("active") == "1"
     try:
         found = people.set_active(actor_of(request), pk, active=active)
@@ -145,7 +145,7 @@ def user_link(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @administrators_only
 def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
-    """Takes an invitation back that nobody has accepted yet."""
+    """Takes an invitation back that nobody has accepted yet. Raises `Http404` without that user."""
     try:
         name = people.withdraw(actor_of(request), pk)
     except User.DoesNotExist as gone:

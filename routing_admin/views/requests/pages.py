@@ -117,7 +117,7 @@ def _kind(slot: str) -> str:
 
 @require_GET
 def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
-    """What happened to one request, why, and what to click."""
+    """What happened to one request, why, and what to click. Raises `Http404` when the log does not have it."""
     found = find_logged_request(pk, body=can_edit(request.user))
     if found is None:
         raise Http404

@@ -34,7 +34,10 @@ SURFACE = "page"
 @require_POST
 @administrators_only
 def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
-    """The model's answer, or why there is none; in place for htmx, else a page."""
+    """The model's answer, or why there is none; in place for htmx, else a page.
+
+    Raises `Http404` without that artifact or service.
+    """
     row = require_found(find_artifact(pk))
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))

@@ -99,7 +99,7 @@ class EditorPage:
 
 @require_http_methods(["GET", "POST"])
 def route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """The page of one route."""
+    """The page of one route. Raises `Http404` without it."""
     row = find_route_with_chain(task_type)
     if row is None:
         raise Http404
@@ -108,7 +108,7 @@ def route(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def route_new(request: HttpRequest) -> HttpResponse:
-    """The page of a route that is not there yet."""
+    """The page of a route that is not there yet. Raises `PermissionDenied` for a viewer."""
     if not can_edit(request.user):
         raise PermissionDenied
     return edit(request, None, NEW)
@@ -131,7 +131,10 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
 
 
 def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
-    """Writes the draft as one revision; 422 with every problem, 409 with both versions."""
+    """Writes the draft as one revision; 422 with every problem, 409 with both versions.
+
+    Raises `PermissionDenied` for a viewer.
+    """
     if not can_edit(request.user):
         raise PermissionDenied
     if not ready(page):

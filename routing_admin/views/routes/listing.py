@@ -160,7 +160,7 @@ def routes(request: HttpRequest) -> HttpResponse:
 @require_POST
 @administrators_only
 def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Switches a route on or off at once; answers with its row."""
+    """Switches a route on or off at once; answers with its row. Raises `Http404` without that route."""
     row = find_route(task_type)
     if row is None:
         raise Http404
@@ -205,7 +205,7 @@ def alias(request: HttpRequest) -> HttpResponse:
 @require_POST
 @administrators_only
 def delete(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Deletes a route, with Undo; a refusal is told on its page."""
+    """Deletes a route, with Undo; a refusal is told on its page. Raises `Http404` without that route."""
     row = find_route(task_type)
     if row is None:
         raise Http404

@@ -33,7 +33,7 @@ class PartReader:
         self._calls = 0
 
     def read(self, event: SseEvent) -> list[Delta | Failure]:
-        """What a chunk adds."""
+        """What a chunk adds. Raises `MalformedEventError` when its candidates are no list."""
         value = json_event(event)
         if value.get("error"):
             return [failure_inside(value)]

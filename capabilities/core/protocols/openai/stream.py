@@ -28,7 +28,7 @@ class ChunkReader:
         self._calls = CallPieces()
 
     def read(self, event: SseEvent) -> list[Delta | Failure]:
-        """What a chunk adds."""
+        """What a chunk adds. Raises `MalformedEventError` when its choices are no list."""
         if event.data.strip() == "[DONE]":
             self.finished = True
             return []
