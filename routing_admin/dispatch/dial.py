@@ -79,7 +79,7 @@ class Dialler:
 
     def test(self, provider: str, model: str) -> DialAnswer:
         """One tiny chat request to a model of the provider."""
-        state, spec = _known(provider)
+        state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, model or spec.default_model)
@@ -90,7 +90,7 @@ class Dialler:
 
     def ask(self, provider: str, model: str, chat: ChatRequest) -> DialAnswer:
         """One request written as it stands, without asking what the model is said to read: for probes."""
-        state, spec = _known(provider)
+        state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, model)
@@ -98,7 +98,7 @@ class Dialler:
 
     def models(self, provider: str) -> DialAnswer:
         """The provider's own list."""
-        state, spec = _known(provider)
+        state, spec = _find_provider(provider)
         if is_embedded(spec.endpoint):
             return DialAnswer(0, models=embedded.MODELS)
         if isinstance(refused := _refusal(state, spec), DialAnswer):
@@ -110,11 +110,11 @@ class Dialler:
         began = time.monotonic()
         outcome = configured_upstream().call_sync(request, ModelList(), QUICK, spec.proxy)
         listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
-        return dialled(outcome, began, listed)
+        return dialled_of(outcome, began, listed)
 
     def _timed(self, prepared: Prepared, to: Receiver, proxy: str) -> DialAnswer:
         began = time.monotonic()
-        return dialled(run_sync(NetworkTransport().call(prepared, to, QUICK, proxy)), began)
+        return dialled_of(run_sync(NetworkTransport().call(prepared, to, QUICK, proxy)), began)
 
 
 def models_url(provider: ProviderSpec) -> str:
@@ -124,7 +124,7 @@ def models_url(provider: ProviderSpec) -> str:
     return f"{root}/models" + (f"?{query}" if query else "")
 
 
-def dialled(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> DialAnswer:
+def dialled_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> DialAnswer:
     """The outcome for a page; `began` by the monotonic clock."""
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
@@ -132,7 +132,7 @@ def dialled(outcome: Answer | Failure, began: float, models: tuple[str, ...] = (
     return DialAnswer(took, status=200, models=models, text=outcome.text)
 
 
-def _known(name: str) -> tuple[Snapshot, ProviderSpec]:
+def _find_provider(name: str) -> tuple[Snapshot, ProviderSpec]:
     state = snapshot.current()
     spec = state.configuration.provider(name)
     if spec is None:

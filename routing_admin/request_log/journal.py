@@ -169,7 +169,7 @@ def entry_of(
         "stream": seen.stream,
         "outcome": seen.outcome[:40],
         "status": seen.status,
-        "sentence": _kept(seen.error),
+        "sentence": _error_column(seen.error),
         "provider": answered.provider[:120] if answered else "",
         "model": answered.model[:200] if answered else "",
         "chain": [chip_of(attempt) for attempt in attempts],
@@ -195,7 +195,7 @@ def _attempt(seen: RequestFacts, at: int, attempt: Attempt, prepared: Prepared |
         "model": attempt.model[:200],
         "outcome": attempt.outcome[:40],
         "status": 200 if attempt.outcome == OK else attempt.status_code,
-        "sentence": _kept(attempt.error),
+        "sentence": _error_column(attempt.error),
         "retry_attempts": attempt.retry_attempts,
         "started_ms": attempt.started_ms,
         "duration_ms": attempt.duration_ms,
@@ -214,7 +214,7 @@ def _attempt(seen: RequestFacts, at: int, attempt: Attempt, prepared: Prepared |
     }
 
 
-def _kept(text: str | None) -> Any:
+def _error_column(text: str | None) -> Any:
     """Why something failed, as its column keeps it; None where it did not."""
     return data_of(brief(text, limit=ERROR_BYTES)) if text else None
 

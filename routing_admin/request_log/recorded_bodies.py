@@ -92,10 +92,10 @@ def _part(part: Part, space: Space) -> dict[str, Any]:
         facts["url"] = space.words(part.url)
     if isinstance(part, NativePart):
         return facts
-    return facts | _known(part)
+    return facts | _file_facts(part)
 
 
-def _known(file: FilePart) -> dict[str, Any]:
+def _file_facts(file: FilePart) -> dict[str, Any]:
     ref = f"artifact:{file.artifact_id}" if file.artifact_id else None
     known = {"size": file.size, "artifactRef": ref}
     return {key: value for key, value in known.items() if value is not None}

@@ -108,7 +108,7 @@ def moment(text: str, now: datetime) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RequestPage:
     """A page of requests, newest first, and the cursors of its neighbours; empty where there is none."""
 
     rows: tuple[RequestLog, ...]
@@ -116,7 +116,7 @@ class Found:
     older: str = ""
 
 
-def find(search: Search, before: str = "", after: str = "", now: datetime | None = None) -> Found:
+def find(search: Search, before: str = "", after: str = "", now: datetime | None = None) -> RequestPage:
     """The page that ends before, or begins after, a cursor; without one, or with one that is none, the newest."""
     rows = matching(search, now or timezone.now())
     place = opened(after)
@@ -131,10 +131,10 @@ def find(search: Search, before: str = "", after: str = "", now: datetime | None
     return _page(found[:PAGE], has_newer=place is not None, has_older=len(found) > PAGE)
 
 
-def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Found:
+def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> RequestPage:
     if not rows:
-        return Found(())
-    return Found(tuple(rows), cursor(rows[0]) if has_newer else "", cursor(rows[-1]) if has_older else "")
+        return RequestPage(())
+    return RequestPage(tuple(rows), cursor(rows[0]) if has_newer else "", cursor(rows[-1]) if has_older else "")
 
 
 def matching(search: Search, now: datetime) -> QuerySet[RequestLog]:

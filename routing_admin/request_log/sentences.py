@@ -74,10 +74,10 @@ def render_sentence(text: str | None) -> RenderedSentence:
     if text.template not in QUOTING:
         return RenderedSentence(translate_sentence(text))
     ours = str(QUOTING[text.template]) % text.facts
-    inner = RenderedSentence() if text.template in LISTS else render_sentence(_said(text))
+    inner = RenderedSentence() if text.template in LISTS else render_sentence(_cause_text(text))
     return RenderedSentence(" ".join(part for part in (ours, inner.ours) if part), inner.quoted)
 
 
-def _said(text: Worded) -> str:
+def _cause_text(text: Worded) -> str:
     words = text.facts["said"]
     return words if isinstance(words, str) else ""

@@ -53,6 +53,9 @@ AT_THE_ROOT: Mapping[str, set[str]] = {
 }
 """What stands at the root of each app beside its rooms."""
 
+PARTICIPLES = {"told", "shown", "listed", "said", "seen", "heard", "asked", "given", "done", "known", "found", "made"}
+"""Words that name neither a thing nor an act; a function is a verb, a class a noun."""
+
 
 def house() -> dict[str, str]:
     """The house as it stands."""
@@ -114,6 +117,13 @@ def strangers_at_the_root(sources: House) -> list[str]:
     ]
 
 
+def participles(sources: House) -> list[str]:
+    """A function is named by what it does, a class by what it is: `render_card`, `CardView`, never `shown`, `Shown`."""
+    return [
+        f"{path}: {node.name}" for path, node in definitions(sources) if node.name.strip("_").lower() in PARTICIPLES
+    ]
+
+
 PLANTED: tuple[tuple[Callable[[House], list[str]], str, str], ...] = (
     (class_names_that_stand_twice, "artifacts/views/wards.py", "class Principal: ..."),
     (class_names_that_stand_twice, "artifacts/views/wards.py", "class _Principal: ..."),
@@ -124,6 +134,8 @@ PLANTED: tuple[tuple[Callable[[House], list[str]], str, str], ...] = (
     (rooms_that_ask_nothing, "routing_admin/attic/__init__.py", '"""Things."""'),
     (rooms_that_ask_nothing, "routing_admin/attic/__init__.py", ""),
     (strangers_at_the_root, "routing_admin/attic.py", ""),
+    (participles, "artifacts/views/wards.py", "def shown(): ..."),
+    (participles, "artifacts/views/wards.py", "class _Seen: ..."),
 )
 """A check, and a file that it must not let stand."""
 

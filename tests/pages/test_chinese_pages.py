@@ -263,5 +263,5 @@ def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
         data |= {f"c-{at}-provider": provider, f"c-{at}-model": model, f"sim-{at}": word}
     answer = admin.post(reverse("route", args=["design"]), data)
     assert answer.status_code == 200
-    assert answer.context["panel"].walked is not None
+    assert answer.context["panel"].run_view is not None
     assert spoken(answer) == []

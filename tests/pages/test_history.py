@@ -19,7 +19,7 @@ from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.demo import load as demo
 from routing_admin.models import AuditEvent, Revision, TaskRoute
 from routing_admin.queries.keyset import PAGE
-from routing_admin.views.history.phrases import said
+from routing_admin.views.history.phrases import change_line
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
@@ -165,7 +165,7 @@ def test_pages_of_the_audit_log_keep_its_filters(admin_client: Client) -> None:
 def test_a_key_that_strayed_into_a_change_is_masked() -> None:
     """Unknown fields are kept as they came, and shown without what looks like a key."""
     change = Change(ChangeKind.ADDED, "provider", "x", "extra.note", None, "sk-live-0123456789abcdef")
-    assert "0123456789" not in said(change).text
+    assert "0123456789" not in change_line(change).text
 
 
 def test_empty_history_teaches(admin_client: Client) -> None:

@@ -21,7 +21,7 @@ from routing_admin.core.planning.plan import RoutingQuery, make_plan
 from routing_admin.demo import load as demo
 from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
-from routing_admin.views.settings.environment import setting_rows, without_password, written_in
+from routing_admin.views.settings.environment import read_dotenv, setting_rows, without_password
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ACTOR = Actor("person", "admin")
@@ -99,8 +99,8 @@ def test_an_environment_that_overrules_the_file_is_named_as_the_source(tmp_path:
 def test_a_dotenv_file_is_read_for_its_assignments(tmp_path: Path) -> None:
     """Comments and quotes aside; no file is no assignment."""
     (tmp_path / ".env").write_text("# ROUTING_ADMIN_HOST=x\nexport ROUTING_ADMIN_PORT='9000'\nLLM_MODEL = \"gpt\"\n")
-    assert written_in(tmp_path / ".env") == {"ROUTING_ADMIN_PORT": "9000", "LLM_MODEL": "gpt"}
-    assert written_in(tmp_path / "none") == {}
+    assert read_dotenv(tmp_path / ".env") == {"ROUTING_ADMIN_PORT": "9000", "LLM_MODEL": "gpt"}
+    assert read_dotenv(tmp_path / "none") == {}
 
 
 def test_an_address_is_shown_without_the_password_in_it() -> None:

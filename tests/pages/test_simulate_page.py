@@ -52,7 +52,7 @@ def asked(*order: int, **fields: str) -> dict[str, Any]:
 
 
 def walk(client: Client, data: dict[str, Any], address: str = PAGE) -> Any:
-    return client.post(address, data).context["panel"].walked
+    return client.post(address, data).context["panel"].run_view
 
 
 def test_every_outcome_can_be_chosen() -> None:
@@ -168,7 +168,7 @@ def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> 
     """No attachment, whose content a viewer may not read, and no real call."""
     page = viewer.post(PAGE, asked(3, **{"out-1": "503"}))
     assert page.context["panel"].artifacts == []
-    assert [stop.name for stop in page.context["panel"].walked.stops] == DESIGN
+    assert [stop.name for stop in page.context["panel"].run_view.stops] == DESIGN
     assert walk(viewer, asked(act="send")) is None
     assert not AuditEvent.objects.filter(action="request.send").exists()
 
@@ -186,7 +186,7 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin_client: Client) ->
         )
     page = admin_client.get(reverse("simulate"), {"request": row.pk})
     assert [word for _card, _name, word in page.context["panel"].outcomes] == ["503", "timeout", "200"]
-    assert page.context["panel"].walked.sentence == "Candidate 3, echo/echo-text, answers"
+    assert page.context["panel"].run_view.sentence == "Candidate 3, echo/echo-text, answers"
     assert "was not recorded" in page.content.decode()
 
 

@@ -94,7 +94,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
         return redirect("config")
     form = ImportForm(request.POST)
     form.is_valid()
-    sent = sent_in(request)
+    sent = read_sent(request)
     if not sent:
         messages.error(request, _("Choose a file, or paste its text."))
         return redirect("config")
@@ -107,7 +107,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
     return show(request, form, sent)
 
 
-def sent_in(request: HttpRequest) -> list[Sent]:
+def read_sent(request: HttpRequest) -> list[Sent]:
     """Uploaded files first, then texts that are not empty."""
     files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
     names = request.POST.getlist("name")
@@ -170,23 +170,23 @@ def show(
     preview = actions.preview_import([one.content for one in sent], prune=mode == REPLACE)
     good = preview.imported.accepted
     context = {
-        "sent": [(one, recognised(one)) for one in sent],
+        "sent": [(one, name_format(one)) for one in sent],
         "mode": mode,
         "message": form.cleaned_data.get("message", ""),
         "note": note if good else "",
         "accepted": good,
         "errors": problem_lines(preview, sent, "error"),
         "warnings": problem_lines(preview, sent, "warning"),
-        "kept": kept(preview, sent),
-        "changes": words.all_said(preview.changes),
-        "rows": masked(preview) if good else (),
+        "kept": list_kept(preview, sent),
+        "changes": words.change_lines(preview.changes),
+        "rows": mask_rows(preview) if good else (),
         "revision": preview.revision or 0,
         "next": (preview.revision or 0) + 1,
     }
     return render(request, "config/import.html", context, status=status if good or status != 200 else 422)
 
 
-def recognised(one: Sent) -> str:
+def name_format(one: Sent) -> str:
     """Which file a text is, in words; empty where it is neither."""
     document = read_document(one.content)
     found = format_of(document.value) if document.readable else None
@@ -206,7 +206,7 @@ def problem_lines(preview: ImportPreview, sent: list[Sent], severity: str) -> li
     return [ProblemLine(problem, *_place(problem.field, placed, sent)) for problem in found]
 
 
-def kept(preview: ImportPreview, sent: list[Sent]) -> list[tuple[str, int | None]]:
+def list_kept(preview: ImportPreview, sent: list[Sent]) -> list[tuple[str, int | None]]:
     """The unknown fields that are kept, with their lines."""
     placed = _lines(sent)
     return [(path, _place(path, placed, sent)[1]) for path in preview.imported.kept_unknown]
@@ -222,6 +222,6 @@ def _place(path: str, placed: list[tuple[Sent, dict[str, int]]], sent: list[Sent
     return (unread.name if unread and not path else "", None)
 
 
-def masked(preview: ImportPreview) -> list[SideBySideRow]:
+def mask_rows(preview: ImportPreview) -> list[SideBySideRow]:
     """Both texts side by side; what looks like a key is masked, wherever it stands."""
-    return [words.masked(row) for row in side_by_side(preview.before, preview.imported.configuration)]
+    return [words.mask_row(row) for row in side_by_side(preview.before, preview.imported.configuration)]

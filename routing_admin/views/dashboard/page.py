@@ -125,7 +125,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "blocked": [each for each in standings if not each.ready],
         "tiles": tiles,
         "figures": figures_of(today, yesterday),
-        "troubled": _troubled(now),
+        "troubled": _troubled_rows(now),
         "revision": find_newest_revision(),
         **_checklist(state, standings, request.user.get_username()),
     }
@@ -206,7 +206,7 @@ def figures_of(today: Day, yesterday: Day) -> list[dict[str, Any]]:
     return [dict(zip(columns, each, strict=True)) for each in figures]
 
 
-def _troubled(now: datetime) -> list[dict[str, Any]]:
+def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
     """The newest requests of a day that fell back or failed."""
     found = list_troubled_requests(now)
     return [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found]

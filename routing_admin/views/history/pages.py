@@ -85,7 +85,7 @@ def history(request: HttpRequest) -> HttpResponse:
     """Revisions, newest first, in keyset pages."""
     page = list_revisions(place_in(request))
     context = {
-        "listed": [revision_line(*group) for group in grouped(page.rows)],
+        "listed": [revision_line(*group) for group in group_edits(page.rows)],
         "newest": newest_number(),
         "older": f"?before={page.rows[-1].number}" if page.has_older else "",
         "newer": f"?after={page.rows[0].number}" if page.has_newer else "",
@@ -93,7 +93,7 @@ def history(request: HttpRequest) -> HttpResponse:
     return render(request, "history/history.html", context)
 
 
-def grouped(page: Iterable[Revision]) -> list[list[Revision]]:
+def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
     """Neighbours of the list that are one person's matrix edits within `TOGETHER`, newest first in each group."""
     groups: list[list[Revision]] = []
     for one in page:
@@ -112,7 +112,7 @@ def _belong(newest: Revision, one: Revision) -> bool:
 def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
     """A revision as the list shows it, with the earlier ones of its group."""
     stored = [change for one in (revision, *earlier) for change in one.changes]
-    changes = words.all_said(words.stored_changes(stored[:SHORT]))
+    changes = words.change_lines(words.stored_changes(stored[:SHORT]))
     icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
     return RevisionLine(revision, icon, message, changes, max(0, len(stored) - SHORT), earlier)
 
@@ -128,7 +128,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         "revision": row,
         "icon": ICONS.get(row.actor_kind, "user"),
         "message": words.act_text(row.message),
-        "changes": words.all_said(words.stored_changes(row.changes)),
+        "changes": words.change_lines(words.stored_changes(row.changes)),
         "rows": rows_between(configuration_at(found.before), configuration_at(number)),
         "before": found.before,
         "after": found.after,
@@ -139,7 +139,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
 
 def rows_between(old: Configuration, new: Configuration) -> list[SideBySideRow]:
     """Both files of two configurations side by side, what looks like a key masked."""
-    return [words.masked(row) for row in side_by_side(old, new)]
+    return [words.mask_row(row) for row in side_by_side(old, new)]
 
 
 @require_GET
@@ -160,7 +160,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     context = {
         "left": left,
         "right": right,
-        "changes": words.all_said(diff(old, new)),
+        "changes": words.change_lines(diff(old, new)),
         "rows": rows_between(old, new),
         "newest": newest[0] if newest else 0,
     }

@@ -95,12 +95,12 @@ ACTS: Mapping[str, Text] = {
 LONGEST = 200
 
 
-def masked(row: SideBySideRow) -> SideBySideRow:
+def mask_row(row: SideBySideRow) -> SideBySideRow:
     """A row of two exported texts with what looks like a key masked, wherever it strayed; key fields hold none."""
-    return replace(row, left=_masked(row.left), right=_masked(row.right))
+    return replace(row, left=_mask_line(row.left), right=_mask_line(row.right))
 
 
-def _masked(line: str) -> str:
+def _mask_line(line: str) -> str:
     return line if line.lstrip().startswith('"apiKey": ') else redact(line)
 
 
@@ -123,7 +123,7 @@ def act_text(code: str) -> Text:
     return ACTS.get(code, code)
 
 
-def said(change: Change) -> ChangeLine:
+def change_line(change: Change) -> ChangeLine:
     """The change in the reader's language; texts that look like keys are masked."""
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)
@@ -142,9 +142,9 @@ def said(change: Change) -> ChangeLine:
     return ChangeLine(tone, icon, label, kind, change.name, redact(after), redact(was), change.field)
 
 
-def all_said(changes: Iterable[Change]) -> list[ChangeLine]:
+def change_lines(changes: Iterable[Change]) -> list[ChangeLine]:
     """Every change."""
-    return [said(change) for change in changes]
+    return [change_line(change) for change in changes]
 
 
 def stored_changes(values: Iterable[Mapping[str, Any]]) -> list[Change]:

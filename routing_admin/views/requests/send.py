@@ -42,7 +42,7 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = planned_request(state, row, service, request.POST.get("language") or None)
-    context = {"row": row, "service": service, **sent(planned, request_id_of(request))}
+    context = {"row": row, "service": service, **send_for_real(planned, request_id_of(request))}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
 
@@ -56,7 +56,7 @@ def planned_request(
     return replace(plan_request(state, route, chat, language=language, service=service), chat=chat)
 
 
-def sent(planned: PlannedRequest, request_id: str) -> dict[str, Any]:
+def send_for_real(planned: PlannedRequest, request_id: str) -> dict[str, Any]:
     """What came of it; the log has it before the page shows it."""
     recorder, dispatch = RequestRecorder(request_id, SURFACE), Dispatch(planned)
     recorder.knows(asked_model=planned.route.task_type)

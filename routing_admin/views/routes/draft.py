@@ -82,7 +82,7 @@ class Draft:
         """The error policy as it is kept: a preset's name alone, or a table; unchanged where it says the same."""
         if (preset, self.on_error) == (preset_of(base), words_of(base)):
             return base.on_error
-        listed = _listed(base)
+        listed = _fallback_words(base)
         kept = {"fallbackOn": listed} if listed else {}
         named = {} if preset == ErrorPreset.SEED else {"preset": preset}
         if not self.on_error and not kept:
@@ -93,7 +93,7 @@ class Draft:
 NUMBERS = ("temperature", "max_tokens", "retries", "deadline", "first_content")
 
 
-def _listed(route: RouteSpec) -> Any:
+def _fallback_words(route: RouteSpec) -> Any:
     return None if isinstance(route.on_error, str) else route.on_error.get("fallbackOn")
 
 
@@ -181,7 +181,7 @@ def press_in(data: QueryDict) -> Press:
     return Press(_text(data, "act") or "check")
 
 
-def pressed(data: QueryDict, press: Press, configuration: Configuration) -> QueryDict:
+def apply_press(data: QueryDict, press: Press, configuration: Configuration) -> QueryDict:
     """The page's data after a button that changes the chain: moved, removed or added."""
     cards = list(dict.fromkeys(data.getlist("card")))
     after = data.copy()
@@ -193,14 +193,14 @@ def pressed(data: QueryDict, press: Press, configuration: Configuration) -> Quer
         cards.insert(to, cards.pop(at))
         after.setlist("card", cards)
     elif press.verb == "add":
-        found = picked(data, configuration)
+        found = pick_candidate(data, configuration)
         if found is not None:
             number = 1 + max((int(card) for card in cards if card.isdecimal()), default=0)
             put_card(after, str(number), found)
     return after
 
 
-def picked(data: QueryDict, configuration: Configuration) -> CandidateSpec | None:
+def pick_candidate(data: QueryDict, configuration: Configuration) -> CandidateSpec | None:
     """The candidate chosen beside Add: a model service, or a provider with a model of its own or its default one."""
     kind, _, name = _text(data, "pick").partition(":")
     service = configuration.service(name) if kind == "service" else None

@@ -37,10 +37,10 @@ from routing_admin.views.routes.draft import (
     CandidateDraft,
     Draft,
     Press,
+    apply_press,
     draft_in,
     draft_of,
     press_in,
-    pressed,
 )
 from routing_admin.views.routes.listing import why_not_deleted
 from routing_admin.views.simulate import pages
@@ -121,7 +121,7 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
         draft = draft_of(base, row.version if row else None)
         return show(request, EditorPage(state, row, base, draft, Press("open"), QueryDict()))
     press = press_in(request.POST)
-    data = pressed(request.POST, press, state.configuration)
+    data = apply_press(request.POST, press, state.configuration)
     if row is not None:
         data["task_type"] = row.task_type
     editor = can_edit(request.user)  # a viewer's page has no fields to send: what is simulated is what is stored
@@ -196,12 +196,12 @@ def show(
 ) -> HttpResponse:
     """The page, or for htmx the editor alone, from which it takes what changed."""
     template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
-    panel = simulated(request, page)
+    panel = simulate_panel(request, page)
     return render(request, template, {**context(page), "conflict": conflict, "panel": panel}, status=status)
 
 
-def simulated(request: HttpRequest, page: EditorPage) -> pages.Panel:
-    """The panel beside the chain; its walk when Simulate or Send was pressed, on the draft."""
+def simulate_panel(request: HttpRequest, page: EditorPage) -> pages.Panel:
+    """The panel beside the chain; its run when Simulate or Send was pressed, on the draft."""
     editor = can_edit(request.user)
     panel = pages.panel_in(page.data, page.state.configuration, may_attach=editor)
     pages.with_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
@@ -236,7 +236,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         "actions": errors.ACTIONS.items(),
         "error_example": errors.EXAMPLE,
         "pasted_text": page.data.get("error", ""),
-        "pasted": errors.pasted(str(page.data.get("error", "")), spec),
+        "pasted": errors.read_pasted(str(page.data.get("error", "")), spec),
         "services": picks(state.configuration),
         "providers": state.configuration.providers,
         "focus": focus(page),

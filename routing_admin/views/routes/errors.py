@@ -101,7 +101,7 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     further: list[Row] = [(word, word, _standing_for(word)) for word in policy.on_error if word not in known]
     return [
         PolicyRow(
-            *(word, label, said(verdict, policy), verdict.action, policy.on_error.get(word, "")),
+            *(word, label, verdict_line(verdict, policy), verdict.action, policy.on_error.get(word, "")),
             moved=policy.preset is ErrorPreset.RESILIENT and failures[0].fault in RESILIENT_NEXT,
             short=word in SHORT or word in policy.on_error,
         )
@@ -119,7 +119,7 @@ def _standing_for(word: str) -> tuple[Failure, ...]:
     return (failure_of(int(word), {}, b""),)
 
 
-def said(verdict: Verdict, policy: Policy) -> str:
+def verdict_line(verdict: Verdict, policy: Policy) -> str:
     """What happens after a failure, in one line."""
     cools = verdict.effect in (Effect.NOW, Effect.LONG, Effect.EXACT)
     if verdict.action is Action.RAISE:
@@ -132,7 +132,7 @@ def said(verdict: Verdict, policy: Policy) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pasted:
+class PastedError:
     """A pasted error: its class, what that means, what this route would do, and what a caller would see."""
 
     explanation: Explanation
@@ -142,14 +142,16 @@ class Pasted:
     words: Sequence[str]
 
 
-def pasted(text: str, route: RouteSpec) -> Pasted | None:
+def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
     """The class of an error as a log or a provider shows it; None for nothing but white space."""
     if not text.strip():
         return None
     failure = failure_in(text)
     policy = policy_of(route)
     found = explain(failure, policy)
-    return Pasted(found, failure, MEANINGS[found.fault], said(found.verdict, policy), tuple(dict.fromkeys(found.words)))
+    return PastedError(
+        found, failure, MEANINGS[found.fault], verdict_line(found.verdict, policy), tuple(dict.fromkeys(found.words))
+    )
 
 
 def failure_in(text: str) -> Failure:

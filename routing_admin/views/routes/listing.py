@@ -112,7 +112,7 @@ def sentence(rows: list[RouteRow]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class LanguageView:
     """The language of requests that name none, and what models are told for it."""
 
     code: str
@@ -120,13 +120,13 @@ class Spoken:
     others: tuple[LanguageSpec, ...]
 
 
-def spoken(configuration: Configuration) -> Spoken:
+def language_view(configuration: Configuration) -> LanguageView:
     """The default language in effect with its directive, and the languages there are."""
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     default = configuration.default_language
     code = resolve_language(None, default, directives)
     others = tuple(LanguageSpec(key, text) for key, text in directives.items() if key != code)
-    return Spoken(code, get_language_directive(None, default, directives), others)
+    return LanguageView(code, get_language_directive(None, default, directives), others)
 
 
 def context(state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def context(state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
     return {
         "rows": rows,
         "sentence": sentence(rows),
-        "spoken": spoken(state.configuration),
+        "spoken": language_view(state.configuration),
         "aliases": state.configuration.aliases,
         "catch_all": next((one for one in state.configuration.aliases if one.name == CATCH_ALL), None),
         "alias_form": form or AliasForm(),

@@ -33,10 +33,10 @@ class SettingRow:
 
 def values_in_force() -> list[SettingRow]:
     """Every setting, in the order of the list in routing_admin/environment.py."""
-    return setting_rows(os.environ, written_in(BASE_DIR / ".env"), settings.DATA_DIR)
+    return setting_rows(os.environ, read_dotenv(BASE_DIR / ".env"), settings.DATA_DIR)
 
 
-def written_in(path: Path) -> dict[str, str]:
+def read_dotenv(path: Path) -> dict[str, str]:
     """The assignments of a `.env` file, quotes removed; nothing when there is none."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data
     for setting in SETTINGS:
         names = variables(setting, environment)
         if names:
-            found.append(given(setting, names, environment, dotenv))
+            found.append(setting_row(setting, names, environment, dotenv))
         else:
             found.append(unset(setting, data_dir))
     return found
@@ -63,7 +63,9 @@ def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
     return sorted(name for name, value in environment.items() if value and pattern.fullmatch(name))
 
 
-def given(setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]) -> SettingRow:
+def setting_row(
+    setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]
+) -> SettingRow:
     """A setting that somebody set; a secret one shows at most the names of its variables."""
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]

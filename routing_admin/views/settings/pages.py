@@ -49,7 +49,7 @@ def default_language(request: HttpRequest) -> HttpResponse:
     form = DefaultLanguageForm(request.POST, codes=list(directives()))
     if form.is_valid():
         made = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
-        return saved(request, "languages", _("Default language saved"), made.revision)
+        return answer_saved(request, "languages", _("Default language saved"), made.revision)
     return section(request, "languages", 422, default_form=form)
 
 
@@ -66,7 +66,7 @@ def language_save(request: HttpRequest) -> HttpResponse:
             for problem in refusal.problems:
                 form.add_error(problem.field if problem.field in form.fields else None, problem.message)
         else:
-            return saved(request, "languages", _("%(code)s saved") % {"code": code}, made.revision)
+            return answer_saved(request, "languages", _("%(code)s saved") % {"code": code}, made.revision)
     return section(request, "languages", 422, language_form=form)
 
 
@@ -79,7 +79,7 @@ def language_remove(request: HttpRequest) -> HttpResponse:
         made = actions.remove_language(actor_of(request), code)
     except ActionError as refusal:
         return section(request, "languages", refusal.status, refusal=str(refusal))
-    return saved(request, "languages", _("%(code)s removed") % {"code": code}, made.revision)
+    return answer_saved(request, "languages", _("%(code)s removed") % {"code": code}, made.revision)
 
 
 @require_POST
@@ -97,7 +97,7 @@ def retention(request: HttpRequest) -> HttpResponse:
     except ActionError as refusal:
         form.add_error(None, str(refusal))
         return section(request, "retention", refusal.status, keeping_form=form, theirs=read_keeping())
-    return saved(request, "retention", _("Retention saved"))
+    return answer_saved(request, "retention", _("Retention saved"))
 
 
 @require_POST
@@ -107,7 +107,7 @@ def bodies(request: HttpRequest) -> HttpResponse:
     on = bool(request.POST.get("record_bodies"))
     actions.record_bodies(actor_of(request), on)
     said = _("Request bodies are recorded from now on") if on else _("Request bodies are no longer recorded")
-    return saved(request, "bodies", said)
+    return answer_saved(request, "bodies", said)
 
 
 @require_POST
@@ -119,7 +119,7 @@ def demo_remove(request: HttpRequest) -> HttpResponse:
     return redirect(back(request))
 
 
-def saved(request: HttpRequest, name: str, said: str, revision: int | None = None) -> HttpResponse:
+def answer_saved(request: HttpRequest, name: str, said: str, revision: int | None = None) -> HttpResponse:
     """The section as it is now, or the page again, with a toast and Undo where a revision was made."""
     add_toast(request, said, revision)
     return section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
@@ -135,7 +135,7 @@ def context() -> dict[str, Any]:
     """Everything the page shows."""
     row = find_installation()
     kept = keeping_of(row)
-    languages = listed_languages(row.default_language)
+    languages = language_lines(row.default_language)
     codes = [line["code"] for line in languages]
     if row.default_language and row.default_language not in codes:
         codes.append(row.default_language)
@@ -159,7 +159,7 @@ def sentence(row: Installation) -> str:
     return _("%(requests)s, %(bodies)s.") % {"requests": days % {"count": row.request_days}, "bodies": bodies}
 
 
-def listed_languages(default: str) -> list[dict[str, Any]]:
+def language_lines(default: str) -> list[dict[str, Any]]:
     """Built-in languages and added ones, with the reason why one cannot be removed."""
     added = added_languages()
     lines = []

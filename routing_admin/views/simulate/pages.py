@@ -47,8 +47,8 @@ LONGEST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """A walk as the page shows it: one sentence, chips, and every candidate; `answer` is what was really said."""
+class RunView:
+    """A run as the page shows it: one sentence, chips, and every candidate; `answer` is what was really said."""
 
     sentence: str
     tone: str
@@ -70,7 +70,7 @@ class Walked:
 
 @dataclass(slots=True)
 class Panel:
-    """The panel's fields and, once asked for, its walk."""
+    """The panel's fields and, once asked for, its run."""
 
     message: str
     language: str
@@ -80,7 +80,7 @@ class Panel:
     outcomes: list[tuple[str, str, str]] = field(default_factory=list)
     languages: list[tuple[str, str]] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
-    walked: Walked | None = None
+    run_view: RunView | None = None
     problem: str = ""
 
     @property
@@ -128,7 +128,7 @@ def chat_of(panel: Panel) -> ChatRequest:
 
 
 def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
-    """Simulates the walk on that route, stored or a draft; the result stands in the panel."""
+    """Simulates the run on that route, stored or a draft; the result stands in the panel."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
@@ -141,11 +141,11 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
         stream=panel.stream or "cut" in {word for _card, _name, word in panel.outcomes},
         assume_usable=panel.assume_usable,
     )
-    panel.walked = walked(found)
+    panel.run_view = run_view(found)
 
 
-def walked(found: Simulated) -> Walked:
-    """A simulated walk as the page shows it."""
+def run_view(found: Simulated) -> RunView:
+    """A simulated run as the page shows it."""
     last = max((at for at, stop in enumerate(found.stops) if stop.attempt), default=-1)
     stops = [
         stop_view(
@@ -157,7 +157,7 @@ def walked(found: Simulated) -> Walked:
         _with_payload(view, stop.payload, stop.wire, stop.bytes, stop.reason)
         for view, stop in zip(stops, found.stops, strict=True)
     ]
-    return Walked(sentence(found), "ok" if found.ok else "bad", full, False, f"{found.status} {found.code}")
+    return RunView(sentence(found), "ok" if found.ok else "bad", full, False, f"{found.status} {found.code}")
 
 
 def sentence(found: Simulated) -> str:
@@ -191,7 +191,7 @@ def stop_view(
         code=words.code_of(outcome, attempt),
         said=words.details(outcome, attempt, deliveries),
         reason=render_sentence(attempt.error if attempt and outcome != OK else ""),
-        received=words.received(chat, deliveries),
+        received=words.received_text(chat, deliveries),
         described=described,
         payload=None,
         wire="",
@@ -220,16 +220,16 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
         done = record_answer_sync(dispatch, recorder)
     except RouterError as error:
         said = _("Nobody answers: the caller gets %(status)s %(code)s") % {"status": error.status, "code": error.code}
-        panel.walked = _sent(request, said, "bad", error.attempts, dispatch, str(render_sentence(error.message)))
+        panel.run_view = _sent_view(request, said, "bad", error.attempts, dispatch, str(render_sentence(error.message)))
         return
     named = {"place": done.candidate.index + 1, "name": done.candidate.name}
     said = _("Candidate %(place)s, %(name)s, answered") % named
-    panel.walked = _sent(request, said, "ok", done.attempts, dispatch, done.answer.text)
+    panel.run_view = _sent_view(request, said, "ok", done.attempts, dispatch, done.answer.text)
 
 
-def _sent(
+def _sent_view(
     request: HttpRequest, said: str, tone: str, attempts: Sequence[Attempt], dispatch: Dispatch, answer: str
-) -> Walked:
+) -> RunView:
     """What really happened, in the same shape as a simulation."""
     stops = []
     for at, attempt in enumerate(attempts):
@@ -243,7 +243,7 @@ def _sent(
             size = prepared.request.content_length
             view = _with_payload(view, prepared.request.elided(), "", size, "")
         stops.append(view)
-    return Walked(said, tone, stops, True, answer=answer, request_id=request_id_of(request))
+    return RunView(said, tone, stops, True, answer=answer, request_id=request_id_of(request))
 
 
 # The page of its own: any stored route, or a request of the log again.
@@ -262,7 +262,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     panel = panel_in(data, state.configuration, may_attach=editor)
     if route is not None:
         places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
-        with_outcomes(panel, replayed(data, found, route), places)
+        with_outcomes(panel, replay_outcomes(data, found, route), places)
         if logged and "sim-message" not in data:
             panel.language = logged.language
             if editor:
@@ -284,7 +284,7 @@ def ask_again(panel: Panel, logged: RequestLog) -> None:
     panel.message, panel.chosen = question, [row.pk for row in panel.artifacts if row.pk in files]
 
 
-def replayed(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:
+def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:
     """The page's data with the outcomes of a logged request, where the page has not chosen others."""
     found = data.copy()
     if logged is None:

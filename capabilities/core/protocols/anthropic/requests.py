@@ -44,7 +44,7 @@ class Anthropic:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         parameters, dropped = _parameters(chat, target, ways)
-        system, messages = _said(chat, ways)
+        system, messages = _conversation(chat, ways)
         payload = {"model": target.model, **parameters, **system, "messages": messages}
         if stream:
             payload["stream"] = True
@@ -65,12 +65,12 @@ class Anthropic:
 def _parameters(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but words, and the names of what this protocol or this provider does not take."""
     refused = unwanted_params(ways, "anthropic")
-    given, lost = without(_given(chat, ways, refused), refused)
+    given, lost = without(_options(chat, ways, refused), refused)
     given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
     return given, (*lost, *_unsaid(chat, ways, refused))
 
 
-def _given(chat: ChatRequest, ways: Mapping[str, Any], refused: set[str]) -> dict[str, Any]:
+def _options(chat: ChatRequest, ways: Mapping[str, Any], refused: set[str]) -> dict[str, Any]:
     stops = [word for word in chat.stop if word.strip()]
     given: dict[str, Any] = {"stop_sequences": stops} if stops and "stop" not in refused else {}
     if quirk(ways, "sampling", "anthropic"):
@@ -142,7 +142,7 @@ def _choice(chat: ChatRequest) -> dict[str, Any] | None:
     return choice
 
 
-def _said(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _conversation(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The system field and the turns."""
     system, rest = leading_system(chat.messages)
     schema_sent = schema_of(chat.response_format) is not None and _takes_schema(ways)

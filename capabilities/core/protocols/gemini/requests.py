@@ -46,7 +46,7 @@ class Gemini:
         """The call for a derived request; its model stands in the URL."""
         ways = quirks_for(target.endpoint, target.quirks)
         options, dropped = _options(chat, ways)
-        system, contents = _said(chat, ways)
+        system, contents = _conversation(chat, ways)
         payload = {**system, "contents": contents, **_tools(chat)}
         if options:
             payload["generationConfig"] = options
@@ -127,7 +127,7 @@ def _shape(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, "responseJsonSchema": {name: value for name, value in schema.items() if name != "$schema"}}
 
 
-def _asked(chat: ChatRequest, ways: Mapping[str, Any]) -> list[str]:
+def _json_words(chat: ChatRequest, ways: Mapping[str, Any]) -> list[str]:
     """Words that ask for JSON where the field does not say it all."""
     if not wants_json(chat.response_format):
         return []
@@ -154,10 +154,10 @@ def _declared(tool: Tool) -> dict[str, Any]:
     return out
 
 
-def _said(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _conversation(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """systemInstruction and the contents."""
     texts, rest = leading_system(chat.messages)
-    texts = [*texts, *_asked(chat, ways)]
+    texts = [*texts, *_json_words(chat, ways)]
     talk = Conversation("user", "model")
     names: dict[str, str] = {}
     for message in rest:
