@@ -9,7 +9,8 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.chain import Plan, RunResult
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
-from routing_admin.core.fallback.table import COOLS_WHEN_PASSED_ON, TABLE, Action, Effect
+from routing_admin.core.fallback.table import Action
+from tests.routing.expected_faults import EXPECTED
 from tests.routing.scripted_runs import FakeUpstream, Stage, chain
 
 PROVIDERS = ("a", "b", "c", "d")
@@ -88,8 +89,8 @@ class Walks(RuleBasedStateMachine):
         for provider in PROVIDERS:
             cooling = self.stage.run_context.cooldowns.look(provider, "m")
             if cooling is not None:
-                fault = cooling.failure.fault
-                assert TABLE[fault].effect is not Effect.NONE or fault in COOLS_WHEN_PASSED_ON
+                fault = cooling.failure.fault.value
+                assert EXPECTED[fault].third_cooldown is not None or fault in ("http_401", "http_404")
                 assert 0 < cooling.seconds <= 3600
 
 

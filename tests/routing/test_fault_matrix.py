@@ -10,12 +10,10 @@ import pytest
 from capabilities.core.wire import Answer, Failure, Fault, Finish
 from routing_admin.core.fallback.chain import PlannedCandidate, RunResult, Timeouts
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
-from routing_admin.core.fallback.policy import Policy, caller_of
-from routing_admin.core.fallback.table import AFTER_CONTENT, Action
 from tests.lab import SCENARIOS, Lab
+from tests.routing.expected_faults import EXPECTED
 from tests.routing.network_runs import QUICK, Journey, protocol
 
-ADJUSTED = (Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH)
 COMMENTS = "comments_forever"
 """Keep-alive comments count as life before the first content, so only the total time ends such a stream."""
 BYTES_DIFFER = frozenset(
@@ -27,6 +25,8 @@ BYTES_DIFFER = frozenset(
         *("reset_mid_body", "stall", "bytes", "held_open", "reset_after_finish"),
     }
 )
+OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
+"""What the agent sees of a 4xx that has no line of its own: the provider's status."""
 CASES = [
     pytest.param(name, scenario, stream, id=f"{name}-{scenario.name}-{'stream' if stream else 'plain'}")
     for name in ("openai", "anthropic", "gemini")
@@ -55,17 +55,10 @@ def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
     return scenario.stream if stream else scenario.plain
 
 
-def tries_of(fault: Fault) -> int:
-    """How often the failing candidate is called before it is left."""
-    if fault in ADJUSTED:
-        return 2
-    return 3 if Policy().verdict(Failure(fault)).action is Action.RETRY else 1
-
-
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 @pytest.mark.parametrize(("name", "scenario", "stream"), CASES)
 async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
-    """The fault really happens; it has its class, its tries, its action; the caller sees what the table says."""
+    """The fault really happens; it has its class, its tries, its action; the caller sees what the line says."""
     lab.requests.clear()
     fault = expected_fault(scenario.name, stream)
     urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
@@ -83,23 +76,24 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
         assert [attempt.outcome for attempt in end.attempts] == ["ok"]
         assert isinstance(end.answer, Answer) or isinstance(journey.events[-1], Finish)
         return
-    if fault in AFTER_CONTENT or (fault is Fault.DEADLINE and scenario.name != COMMENTS):
+    line = EXPECTED[fault.value]
+    if line.in_the_stream or (fault is Fault.DEADLINE and scenario.name != COMMENTS):
         assert isinstance(end, RunResult)
         broken = journey.events[-1]
         assert isinstance(broken, Failure)
         assert (broken.fault, lab.played_for("good")) == (fault, []), "after content nobody else is asked"
         return
     attempt = end.attempts[0]
-    assert (attempt.outcome, len(played)) == (fault.value, tries_of(fault))
-    assert attempt.retry_attempts == tries_of(fault) - 1
+    assert (attempt.outcome, len(played)) == (fault.value, line.tries)
+    assert attempt.retry_attempts == line.tries - 1
     assert attempt.error
     assert "sk-secret" not in attempt.error
     if fault is Fault.DEADLINE:
         assert isinstance(end, AggregateRouterError)
-        assert end.status == 504
-    elif Policy().verdict(Failure(fault)).action is Action.RAISE:
+        assert (end.status, end.code) == (504, "deadline_exceeded")
+    elif line.seed == "raise":
         assert isinstance(end, UpstreamRefused)
-        assert (end.status, end.code) == caller_of(end.failure)
+        assert (end.status, end.code) == OWN_STATUS.get(scenario.name, (line.status, line.code))
         assert lab.played_for("good") == []
     else:
         assert isinstance(end, RunResult)
@@ -120,7 +114,7 @@ async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answer
     timeouts = replace(QUICK, connect=0.3, first_content=2)
     end = await journey.run(PlannedCandidate(0, "bad", "m"), PlannedCandidate(1, "good", "m"), timeouts=timeouts)
     assert [attempt.outcome for attempt in end.attempts] == [fault.value, "ok"]
-    assert end.attempts[0].retry_attempts == tries_of(fault) - 1
+    assert end.attempts[0].retry_attempts == EXPECTED[fault.value].tries - 1
     assert lab.played_for("good") == ["ok"]
 
 

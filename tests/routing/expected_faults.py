@@ -1,0 +1,120 @@
+"""What each fault must lead to, written out by hand from docs/faults.md and the decisions, not from the code's table.
+
+A line says: what a route of each preset does (retry, next, raise); how often the failing candidate is called by a route
+of preset seed with two retries; for how many seconds it is left alone after the first and after the third failure in a
+row (a model, or its whole provider); the status and code the agent sees when the fault is raised (`own`: the provider's
+status; `stream`: what came, then an error event); the status of a chain whose every candidate ended so (`-`: nothing
+lets it go on); and whether an administrator is alerted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LINES = """
+fault                 seed  resilient strict tries 1st   3rd   leaves   status code                      exhausted mark
+dns_error             retry retry     retry  3     30    90    provider 502    upstream_unreachable      502       -
+connect_refused       retry retry     retry  3     30    90    provider 502    upstream_unreachable      502       -
+connect_timeout       retry retry     retry  3     -     30    provider 504    upstream_timeout          504       -
+tls_error             retry retry     retry  3     -     30    provider 502    upstream_unreachable      502       -
+tls_cert_error        next  next      next   1     30    90    provider 502    tls_verify                502       alert
+reset_before_headers  retry retry     retry  3     -     30    model    502    upstream_unreachable      502       -
+read_timeout          next  next      retry  1     -     30    model    504    upstream_timeout          504       -
+deadline              raise raise     raise  1     -     -     -        504    deadline_exceeded         -         -
+truncated_body        retry retry     retry  3     -     30    model    502    bad_upstream_response     502       -
+slow_body             next  next      retry  1     -     30    model    504    upstream_timeout          504       -
+too_large             next  next      next   1     30    90    model    502    response_too_large        502       -
+redirect              next  next      next   1     30    90    provider 502    redirect_refused          502       alert
+bad_http              retry retry     retry  3     -     30    model    502    bad_upstream_response     502       -
+bad_content_type      next  next      retry  1     30    90    model    502    bad_upstream_response     502       -
+bad_json              retry retry     retry  3     -     30    model    502    bad_upstream_response     502       -
+bad_shape             next  next      retry  1     -     30    model    502    bad_upstream_response     502       -
+empty_choices         retry retry     retry  3     -     30    model    502    empty_completion          502       -
+empty_content         next  next      retry  1     -     30    model    502    empty_completion          502       -
+http_400              raise raise     raise  1     -     -     -        400    upstream_400              502       -
+http_400_context      raise raise     raise  1     -     -     -        400    context_length_exceeded   502       -
+http_400_content      raise raise     raise  1     -     -     -        400    content_filter            502       -
+unsupported_parameter raise raise     raise  2     -     -     -        400    unsupported_parameter     502       -
+capability_mismatch   next  next      next   2     -     -     -        502    capability_mismatch       502       -
+http_401              raise next      raise  1     -     -     -        502    upstream_auth             502       alert
+http_402              next  next      next   1     600   600   provider 502    upstream_payment_required 502       alert
+http_403              raise next      raise  1     -     -     -        502    upstream_forbidden        502       alert
+http_404              raise next      raise  1     -     -     -        404    upstream_404              502       alert
+http_408              retry retry     retry  3     -     30    model    504    upstream_timeout          504       -
+http_409              retry retry     retry  3     -     30    model    502    upstream_error            502       -
+http_413              raise next      raise  1     -     -     -        413    upstream_413              502       -
+http_415              raise raise     raise  1     -     -     -        415    upstream_415              502       -
+http_422              raise next      raise  1     -     -     -        422    upstream_422              502       -
+http_425              retry retry     retry  3     -     30    model    502    upstream_error            502       -
+http_429              retry retry     retry  3     -     30    model    429    upstream_429              429       -
+http_429_wait         next  next      retry  1     named named model    429    upstream_429              429       -
+http_429_quota        next  next      retry  1     600   600   provider 429    upstream_429              429       alert
+http_4xx              raise raise     raise  1     -     -     -        own    upstream_<status>         502       -
+http_500              retry retry     retry  3     -     30    model    502    upstream_error            502       -
+http_501              next  next      retry  1     -     30    model    502    upstream_error            502       -
+http_502              retry retry     retry  3     -     30    model    502    upstream_error            502       -
+http_503              retry retry     retry  3     -     30    model    502    upstream_error            502       -
+http_504              retry retry     retry  3     -     30    model    504    upstream_timeout          504       -
+http_52x              retry retry     retry  3     30    90    model    502    upstream_error            502       -
+http_529              next  next      retry  1     30    90    model    502    upstream_error            502       -
+http_5xx              retry retry     retry  3     -     30    model    502    upstream_error            502       -
+http_other            next  next      next   1     -     30    model    502    bad_upstream_response     502       -
+ttft_timeout          next  next      retry  1     -     30    model    504    upstream_timeout          504       -
+stream_empty          retry retry     retry  3     -     30    model    502    empty_completion          502       -
+stream_stall          raise raise     raise  1     -     30    model    stream stream_stalled            -         -
+stream_broken         raise raise     raise  1     -     30    model    stream stream_broken             -         -
+stream_truncated      raise raise     raise  1     -     30    model    stream stream_truncated          -         -
+origin_refused        next  next      next   1     -     -     -        502    origin_refused            502       alert
+key_missing           next  next      next   1     -     -     -        502    upstream_auth             502       alert
+"""
+
+
+@dataclass(frozen=True)
+class ExpectedFault:
+    """One line, as values: `first_cooldown` and `third_cooldown` in seconds, None for none; statuses as the agent's."""
+
+    fault: str
+    seed: str
+    resilient: str
+    strict: str
+    tries: int
+    first_cooldown: float | None
+    third_cooldown: float | None
+    leaves: str
+    status: int
+    code: str
+    exhausted: int | None
+    alert: bool
+
+    @property
+    def in_the_stream(self) -> bool:
+        """Whether it is seen as the last event of a stream that has begun."""
+        return self.code.startswith("stream_")
+
+
+NAMED_WAIT = 90.0
+"""What a provider that names a wait says, in seconds."""
+
+REFUSED_STATUS = 418
+"""The status of the 4xx that has no line of its own."""
+
+
+def _seconds(cell: str) -> float | None:
+    return {"-": None, "named": NAMED_WAIT}[cell] if cell in ("-", "named") else float(cell)
+
+
+def _status(cell: str) -> int:
+    return {"own": REFUSED_STATUS, "stream": 502}[cell] if cell in ("own", "stream") else int(cell)
+
+
+def _line(cells: list[str]) -> ExpectedFault:
+    fault, seed, resilient, strict, tries, first, third, leaves, status, code, exhausted, mark = cells
+    return ExpectedFault(
+        *(fault, seed, resilient, strict, int(tries), _seconds(first), _seconds(third), leaves, _status(status)),
+        code.replace("<status>", str(REFUSED_STATUS)),
+        None if exhausted == "-" else int(exhausted),
+        mark == "alert",
+    )
+
+
+EXPECTED = {cells[0]: _line(cells) for cells in map(str.split, LINES.strip().splitlines()[1:])}
