@@ -1,4 +1,4 @@
-"""Who may come in: agents by key, people by role. Pages, `/api/v1` and `/v1` all ask here."""
+"""Who comes in: agents by key, people by role. What each may then do is `core/permissions.py`, the one table."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import wraps
 from typing import Any
 from urllib.parse import unquote
 
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.utils import timezone
 
 from capabilities.acts import Actor
+from capabilities.core.permissions import PagePart, UserRole, can_change_near, may_have, scope_of_call
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 
-SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
-DEFAULT_SCOPES = SCOPES[:4]
 KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 
@@ -45,11 +42,12 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a caller was not let in: status, code and a sentence."""
+    """Why a caller was not let in: status, code, a sentence, and the scope that the key lacks."""
 
     status: int
     code: str
     message: str
+    scope: str = ""
 
 
 NO_KEY = Refusal(401, "key_missing", "Send the agent key as 'Authorization: Bearer ra_…' or 'x-api-key'.")
@@ -62,6 +60,7 @@ KEY_IN_ADDRESS = Refusal(
     "An agent key stands in the URL, which servers on the way write down. Send it as 'Authorization: Bearer ra_…', "
     "and have an administrator replace this key: it counts as known to others.",
 )
+NO_ROW = Refusal(403, "forbidden", "Nobody may make this call: the table of permissions does not have it.")
 NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id names no agent that this key may act for.")
 
 
@@ -116,26 +115,42 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     return Principal(agent_id, principal.key, principal.scopes, principal.agent, principal.ends_at)
 
 
+def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
+    """Why this agent may not make the call, its path as the table writes it; None when it may."""
+    scope = scope_of_call(method, path)
+    if scope is None:
+        return NO_ROW
+    message = f"This key does not have the scope {scope}. An administrator can issue one that has it."
+    return None if principal.may(scope) else Refusal(403, "scope_missing", message, scope)
+
+
 def filter_living(agents: Any) -> Any:
     """Of a query over agents, those that have not expired."""
     return agents.exclude(expires_at__lte=timezone.now())
 
 
-def can_edit(user: Any) -> bool:
-    """Whether a signed-in person is an administrator; everybody else who signs in is a viewer."""
-    return bool(user.is_authenticated and user.is_staff)
+def principal_of(request: HttpRequest) -> Principal:
+    """The agent that calls, once its key was checked."""
+    principal: Principal = request.auth  # type: ignore[attr-defined]
+    return principal
 
 
-def administrators_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Guards a page view: a viewer gets 403."""
+def role_of(user: Any) -> UserRole:
+    """What a person is here; somebody who has not signed in is anonymous."""
+    if not user.is_authenticated:
+        return UserRole.ANONYMOUS
+    return UserRole.ADMINISTRATOR if user.is_staff else UserRole.VIEWER
 
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not can_edit(request.user):
-            raise PermissionDenied
-        return view(request, *args, **kwargs)
 
-    return guarded
+def can_edit(request: HttpRequest) -> bool:
+    """Whether the person may change something where the request leads: on that page, or one of its family."""
+    match = request.resolver_match
+    return match is not None and can_change_near(role_of(request.user), match.view_name)
+
+
+def may(user: Any, part: PagePart) -> bool:
+    """Whether the person gets, or does, that part of the pages."""
+    return may_have(role_of(user), part)
 
 
 def actor_of(request: HttpRequest) -> Actor:

@@ -12,14 +12,14 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
-from routing_admin.gateway.chat import fast_path  # noqa: E402
+from routing_admin.gateway.chat import completions, fast_path  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
 from routing_admin.upstream import configured_upstream, run_sync  # noqa: E402
 
-pages, chat = limit_bodies(cast(App, site)), limit_bodies(fast_path.LeanHandler())
+pages, fast = limit_bodies(cast(App, site)), limit_bodies(fast_path.LeanHandler())
 
 SLOWEST_READER_SECONDS = 60.0
 """How long a caller may take nothing of an answer that waits for it."""
@@ -34,7 +34,7 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
     else:
-        await (chat if scope["path"] == fast_path.PATH else pages)(scope, receive, limit_slow_readers(send))
+        await (fast if scope["path"] == completions.PATH else pages)(scope, receive, limit_slow_readers(send))
 
 
 def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:

@@ -75,7 +75,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "routing_admin.server.page_responses.HtmxPagesMiddleware",
-    "routing_admin.server.request_id.PagesNeedLoginMiddleware",
+    "routing_admin.server.permissions.PermissionsMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 

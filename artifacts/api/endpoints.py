@@ -22,7 +22,8 @@ from artifacts.queries.messages import Messages
 from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
-from capabilities.api.calls import CallError, agent_actor, answer, needs, parse_as, principal_of, read_as, takes
+from capabilities.access import principal_of
+from capabilities.api.calls import CallError, agent_actor, answer, parse_as, read_as, takes
 from capabilities.api.schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
 from capabilities.core.problems import Problem
 from capabilities.core.services.adapter import AttachmentInfo
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 router = Router()
-read_scope = needs("artifacts:read")
-write_scope = needs("artifacts:write")
-registry_read = needs("registry:read")
 
 UPLOAD_BODY: dict[str, Any] = takes(TextArtifactIn)
 UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {
@@ -55,7 +53,7 @@ UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {
 }
 
 
-@router.get("/tools", auth=registry_read, tags=["messages"])
+@router.get("/tools", tags=["messages"])
 def tools(request: HttpRequest, language: str | None = None) -> HttpResponse:
     """The agents' tools as function definitions, ready for the `tools` of a chat request."""
     return answer({"tools": tool_definitions(language or ports.routes.default_language())})
@@ -64,7 +62,6 @@ def tools(request: HttpRequest, language: str | None = None) -> HttpResponse:
 @router.post(
     "/messages/route",
     response=RoutingResultOut,
-    auth=read_scope,
     tags=["messages"],
     openapi_extra=takes(RouteMessageIn),
 )
@@ -78,7 +75,6 @@ def route_message(request: HttpRequest) -> HttpResponse:
 @router.post(
     "/messages/required-capabilities",
     response=RequiredOut,
-    auth=registry_read,
     tags=["messages"],
     openapi_extra=takes(RequiredIn),
 )
@@ -89,7 +85,7 @@ def required_capabilities(request: HttpRequest) -> HttpResponse:
     return answer({"capabilities": list(found)})
 
 
-@router.post("/artifacts", response={201: ArtifactOut}, auth=write_scope, tags=["artifacts"], openapi_extra=UPLOAD_BODY)
+@router.post("/artifacts", response={201: ArtifactOut}, tags=["artifacts"], openapi_extra=UPLOAD_BODY)
 def store_artifact(request: HttpRequest) -> HttpResponse:
     """Keeps a file (multipart `file`) or words (JSON `{text, filename}`); an empty file is kept, too.
 
@@ -134,7 +130,7 @@ def _label_fields(request: HttpRequest, body: TextArtifactIn | UploadIn) -> acti
     }
 
 
-@router.get("/artifacts", response=ArtifactsOut, auth=read_scope, tags=["artifacts"])
+@router.get("/artifacts", response=ArtifactsOut, tags=["artifacts"])
 def list_artifacts(
     request: HttpRequest, cursor: str = "", limit: int = library.PAGE, q: str = "", kind: str = ""
 ) -> HttpResponse:
@@ -143,20 +139,20 @@ def list_artifacts(
     return answer({"artifacts": [artifact_json(row) for row in page.rows], "nextCursor": page.next_cursor})
 
 
-@router.get("/artifacts/{path:ref}/raw", auth=needs("artifacts:read", in_async=True), tags=["artifacts"])
+@router.get("/artifacts/{path:ref}/raw", tags=["artifacts"])
 async def raw_artifact(request: HttpRequest, ref: str) -> HttpResponseBase:
     """The bytes as a download; 410 when they are gone or damaged."""
     row = await sync_to_async(find_readable)(request, ref)
     return await sync_to_async(download)(request, row)
 
 
-@router.get("/artifacts/{path:ref}/info", response=ArtifactOut, auth=read_scope, tags=["artifacts"])
+@router.get("/artifacts/{path:ref}/info", response=ArtifactOut, tags=["artifacts"])
 def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
     """What is known of an artifact, and the evidence for its type."""
     return answer(artifact_json(find_readable(request, ref)))
 
 
-@router.get("/artifacts/{path:ref}/preview", response=PreviewOut, auth=read_scope, tags=["artifacts"])
+@router.get("/artifacts/{path:ref}/preview", response=PreviewOut, tags=["artifacts"])
 def artifact_preview(request: HttpRequest, ref: str, language: str | None = None) -> HttpResponse:
     """How every model service would receive the artifact, with the exact payload, its data elided."""
     row = find_readable(request, ref)
@@ -171,7 +167,7 @@ def artifact_preview(request: HttpRequest, ref: str, language: str | None = None
     )
 
 
-@router.get("/artifacts/{path:ref}", response=ContentRouteOut, auth=read_scope, tags=["artifacts"])
+@router.get("/artifacts/{path:ref}", response=ContentRouteOut, tags=["artifacts"])
 def route_artifact(
     request: HttpRequest,
     ref: str,
@@ -201,7 +197,7 @@ def route_artifact(
     return answer(found.as_json())
 
 
-@router.delete("/artifacts/{path:ref}", response={204: None}, auth=write_scope, tags=["artifacts"])
+@router.delete("/artifacts/{path:ref}", response={204: None}, tags=["artifacts"])
 def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
     """Deletes an artifact of the calling agent's own; 403 for another's."""
     row = find_readable(request, ref)

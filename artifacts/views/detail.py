@@ -20,7 +20,8 @@ from artifacts.storage.downloads import HEADERS, download
 from artifacts.storage.thumbnails import can_have_thumbnail, thumbnail_of
 from artifacts.views import receiving
 from artifacts.views.words import EVIDENCE, STEPS, UNREADABLE
-from capabilities.access import administrators_only, can_edit
+from capabilities.access import may
+from capabilities.core.permissions import PagePart
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
@@ -41,7 +42,7 @@ MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
     """The page; `?service=` opens one service, `?routed=1` leaves out models that are in no route."""
-    row, may_read = require_found(find_artifact(pk)), can_edit(request.user)
+    row, may_read = require_found(find_artifact(pk)), may(request.user, PagePart.ARTIFACT_BYTES)
     language = _language(request)
     shown = preview(row, language=language)
     opened, routed = request.GET.get("service", ""), request.GET.get("routed") == "1"
@@ -128,7 +129,6 @@ def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
 
 
 @require_GET
-@administrators_only
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
     """The bytes as a download that no browser runs; 410 when they are gone or damaged."""
     try:
@@ -138,7 +138,6 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 
 
 @require_GET
-@administrators_only
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
     """The small picture. Raises `Http404` where there is none."""
     data = require_found(thumbnail_of(require_found(find_artifact(pk))))

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.access import DEFAULT_SCOPES, SCOPES, filter_living, make_key
+from capabilities.access import filter_living, make_key
 from capabilities.actions.guards import check_unused, check_version
 from capabilities.acts import Act, Actor
+from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, AgentKey, Service

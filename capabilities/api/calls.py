@@ -1,6 +1,7 @@
 """What every call of the agents' API does first: check the key and its scope, read the body within limits.
 
-A call says `auth=needs("artifacts:read")`; refusals are `CallError`s, which become the one error shape of CONTRACT §4.
+Which scope a call needs stands in `core/permissions.py`, so that no call can forget to ask; refusals are `CallError`s,
+which become the one error shape of CONTRACT §4.
 """
 
 from __future__ import annotations
@@ -8,15 +9,15 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import orjson
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from ninja import Schema
 from ninja.security.base import AuthBase
 from pydantic import ValidationError
 
-from capabilities.access import Principal, Refusal, authenticate, refuse_query
+from capabilities.access import Principal, authenticate, principal_of, refuse_call, refuse_query
 from capabilities.acts import Actor
 from capabilities.body_limits import MAX_DEPTH, body_limit
+from capabilities.core.permissions import path_of_route
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
 
@@ -31,42 +32,28 @@ class CallError(Exception):
         self.status, self.code, self.more = status, code, more
 
 
-class Needs(AuthBase):
-    """The agent behind a call, when its key has the scope; a browser's session means nothing here."""
+class AgentKeyAuth(AuthBase):
+    """The agent behind a call, when its key has the call's scope; a browser's session means nothing here."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = "An agent key, `Authorization: Bearer ra_…` or `x-api-key`."
 
-    def __init__(self, scope: str, *, in_async: bool = False) -> None:
-        super().__init__()
-        self.scope = scope
-        self.is_async = in_async
+    def __call__(self, request: HttpRequest) -> Principal:
+        """Who calls; the view finds it by `principal_of`. Queries rows.
 
-    def __call__(self, request: HttpRequest) -> Any:
-        """The principal, or for a view that is a coroutine its promise; the view finds it in `request.auth`."""
-        return sync_to_async(self.principal)(request) if self.is_async else self.principal(request)
-
-    def principal(self, request: HttpRequest) -> Principal:
-        """Who calls. Raises `CallError` with 401 or 403, and 400 for a key in the address."""
+        Raises `CallError` 401 without a good key, 403 without the scope or for a call that is not in the table, 400
+        for a key in the address.
+        """
         found = refuse_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
-        if isinstance(found, Refusal):
-            raise CallError(found.status, found.code, found.message)
-        if not found.may(self.scope):
-            message = f"This key does not have the scope {self.scope}. An administrator can issue one that has it."
-            raise CallError(403, "scope_missing", message, scope=self.scope)
-        return found
-
-
-def needs(scope: str, *, in_async: bool = False) -> Needs:
-    """The door of one call."""
-    return Needs(scope, in_async=in_async)
-
-
-def principal_of(request: HttpRequest) -> Principal:
-    """Who calls, after the door."""
-    principal: Principal = request.auth  # type: ignore[attr-defined]
-    return principal
+        if isinstance(found, Principal):
+            path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
+            refusal = refuse_call(found, request.method or "", path)
+            if refusal is None:
+                return found
+            found = refusal
+        more = {"scope": found.scope} if found.scope else {}
+        raise CallError(found.status, found.code, found.message, **more)
 
 
 def agent_actor(request: HttpRequest) -> Actor:

@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
 
+from capabilities.access import principal_of
 from capabilities.actions import delete_made_agent, put_agent
-from capabilities.api.calls import agent_actor, answer, needs, principal_of, read_as, takes
+from capabilities.api.calls import agent_actor, answer, read_as, takes
 from capabilities.api.schemas import AgentIn, AgentOut, AgentsOut, CapabilitiesOut, ServicesOut, SupportedOut
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
@@ -20,23 +21,20 @@ router = Router()
 AGENT_ID = re.compile(r"[\w.:@+-]{1,120}")
 RESERVED = frozenset({"me"})
 
-registry_read = needs("registry:read")
-agents_write = needs("agents:write")
 
-
-@router.get("/services", response=ServicesOut, auth=registry_read, tags=["services"])
+@router.get("/services", response=ServicesOut, tags=["services"])
 def list_services(request: HttpRequest, capability: str | None = None, direction: str = "input") -> HttpResponse:
     """Model services with what each reads and writes; with `capability` only those that have it."""
     return answer({"services": registry.list_services(capability, registry.parse_direction(direction))})
 
 
-@router.get("/services/{path:service_id}/capabilities", response=CapabilitiesOut, auth=registry_read, tags=["services"])
+@router.get("/services/{path:service_id}/capabilities", response=CapabilitiesOut, tags=["services"])
 def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
     """What one service reads and writes; 404 for an unknown id."""
     return answer(registry.find_capabilities(service_id))
 
 
-@router.get("/services/{path:service_id}/has-capability", response=SupportedOut, auth=registry_read, tags=["services"])
+@router.get("/services/{path:service_id}/has-capability", response=SupportedOut, tags=["services"])
 def service_has_capability(
     request: HttpRequest, service_id: str, kind: str = Query(..., alias="type"), direction: str = "input"
 ) -> HttpResponse:
@@ -45,27 +43,25 @@ def service_has_capability(
     return answer({"supported": ports.installed.registry().has_capability(service_id, kind, way)})
 
 
-@router.get("/agents", response=AgentsOut, auth=registry_read, tags=["agents"])
+@router.get("/agents", response=AgentsOut, tags=["agents"])
 def list_agents(request: HttpRequest, capability: str | None = None, direction: str = "input") -> HttpResponse:
     """Ids of agents; with `capability` those whose model has it."""
     return answer({"agents": registry.list_agent_ids(capability, registry.parse_direction(direction))})
 
 
-@router.get("/agents/me", response=AgentOut, auth=registry_read, tags=["agents"])
+@router.get("/agents/me", response=AgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
     """The calling agent: what its model can do, and who can take the rest."""
     return answer(registry.describe_agent(principal_of(request).agent))
 
 
-@router.get("/agents/{path:agent_id}", response=AgentOut, auth=registry_read, tags=["agents"])
+@router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])
 def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """An agent: what its model can do, and who can take the rest."""
     return answer(registry.describe_agent(agent_id))
 
 
-@router.put(
-    "/agents/{path:agent_id}", response=AgentOut, auth=agents_write, tags=["agents"], openapi_extra=takes(AgentIn)
-)
+@router.put("/agents/{path:agent_id}", response=AgentOut, tags=["agents"], openapi_extra=takes(AgentIn))
 def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Makes or replaces an agent at run time; the same call twice leaves the same agent. No revision is made.
 
@@ -88,7 +84,7 @@ def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     return answer(registry.describe_agent(agent_id))
 
 
-@router.delete("/agents/{path:agent_id}", response={204: None}, auth=agents_write, tags=["agents"])
+@router.delete("/agents/{path:agent_id}", response={204: None}, tags=["agents"])
 def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Removes an agent that this program made; one that is not there is no error."""
     delete_made_agent(agent_actor(request), maker_of(request), agent_id)

@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.access import DEFAULT_SCOPES, SCOPES
+from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.models import Agent
 from capabilities.ports import ports
 from capabilities.queries.services import select_services

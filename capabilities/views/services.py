@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from capabilities import actions
-from capabilities.access import actor_of, administrators_only
+from capabilities.access import actor_of
 from capabilities.actions.catalogue import cells_of, entry_for
 from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.slot_choice import slots_for
@@ -46,7 +46,6 @@ def services(request: HttpRequest) -> HttpResponse:
     return render(request, template, {"lines": lines, "q": q, "page": page})
 
 
-@administrators_only
 def service_new(request: HttpRequest) -> HttpResponse:
     """A new model service; what it reads is filled from the catalogue where that knows the model."""
     provider = find_provider(request.GET.get("provider", ""))
@@ -74,7 +73,6 @@ def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
     return save(request, row)
 
 
-@administrators_only
 def save(request: HttpRequest, row: Service) -> HttpResponse:
     """Saves the form; 422 with its errors, 409 with both versions."""
     form = ServiceForm(request.POST, instance=row)
@@ -157,7 +155,6 @@ def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[
 
 
 @require_POST
-@administrators_only
 def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
     """Takes the catalogue's word for everything it knows of this model."""
     row = require_found(find_service(service_id))
@@ -170,7 +167,6 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
     """Forgets that the model refused a parameter: the next request sends it as usual."""
     row, name = require_found(find_service(service_id)), request.POST.get("name", "")
@@ -180,7 +176,6 @@ def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
     """Asks the real model what it reads, and records the answer as probed."""
     row = require_found(find_service(service_id))
@@ -198,7 +193,6 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
     """Deletes a model service that no agent uses."""
     row = require_found(find_service(service_id))

@@ -15,19 +15,14 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
+from capabilities.access import role_of
 from capabilities.acts import Act, Actor
+from capabilities.core.permissions import UserRole
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
 from routing_admin.configuration import revisions
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import Person
-
-ADMINISTRATOR, VIEWER = "administrator", "viewer"
-
-
-def role_of(user: User) -> str:
-    """`administrator` or `viewer`."""
-    return ADMINISTRATOR if user.is_staff else VIEWER
 
 
 def is_invited(user: User) -> bool:
@@ -69,7 +64,7 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
         if User.objects.filter(username__iexact=username).exists():
             message = _("There is a user %(name)s already.") % {"name": username}
             raise InvalidError([Problem("username", message, "duplicate")])
-        user = User(username=username, is_staff=role == ADMINISTRATOR)
+        user = User(username=username, is_staff=role == UserRole.ADMINISTRATOR)
         user.set_unusable_password()
         user.save()
     return user, token_of(user)
@@ -100,10 +95,10 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
         if role == role_of(user):
             return user
         with ledger.audit(actor, Act("user.role", "user", user.get_username(), {"from": expected, "to": role})):
-            if role == VIEWER:
+            if role == UserRole.VIEWER:
                 check_can_step_down(user)
                 user.is_superuser = False
-            user.is_staff = role == ADMINISTRATOR
+            user.is_staff = role == UserRole.ADMINISTRATOR
             user.save(update_fields=["is_staff", "is_superuser"])
     return user
 

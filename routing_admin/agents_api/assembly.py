@@ -8,7 +8,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from artifacts.api.endpoints import router as artifacts_router
-from capabilities.api.calls import json_of, needs
+from capabilities.api.calls import AgentKeyAuth, json_of
 from capabilities.api.endpoints import router as capabilities_router
 from capabilities.api.schemas import ErrorOut
 from routing_admin.agents_api.configuration import router as configuration_router
@@ -36,7 +36,7 @@ def agents_api() -> NinjaAPI:
         version="1",
         description="What agents ask: services, agents, artifacts, messages, routes. Errors all have one shape.",
         urls_namespace="agents-api",
-        auth=needs("route"),
+        auth=AgentKeyAuth(),
     )
     for each in (capabilities_router, artifacts_router, configuration_router, llm_router):
         api.add_router("", each)

@@ -13,7 +13,7 @@ from ninja import Router
 from ninja.params.functions import Query
 
 from artifacts.storage.uploads import IN_MEMORY, received_files
-from capabilities.api.calls import CallError, agent_actor, answer, needs, read_body
+from capabilities.api.calls import CallError, agent_actor, answer, read_body
 from capabilities.body_limits import MIB
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
@@ -32,10 +32,9 @@ MAX_WAIT = 60.0
 LOOK_EVERY = 0.25
 
 router = Router()
-registry_read = needs("registry:read")
 
 
-@router.get("/routes", auth=registry_read, tags=["configuration"])
+@router.get("/routes", tags=["configuration"])
 def list_routes(request: HttpRequest) -> HttpResponse:
     """Task routes in their order, written as in llm-routing.json."""
     configuration = snapshot.current().configuration
@@ -46,7 +45,7 @@ def list_routes(request: HttpRequest) -> HttpResponse:
     return answer({"routes": routes})
 
 
-@router.get("/providers", auth=registry_read, tags=["configuration"])
+@router.get("/providers", tags=["configuration"])
 def list_providers(request: HttpRequest) -> HttpResponse:
     """Providers in their order, and whether each can be called; never a key."""
     return answer({"providers": providers_json(snapshot.current())})
@@ -74,7 +73,6 @@ def providers_json(state: Snapshot) -> list[dict[str, Any]]:
 
 @router.post(
     "/config/import",
-    auth=needs("config:write"),
     tags=["configuration"],
     openapi_extra={
         "requestBody": {
@@ -99,7 +97,7 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
     return answer({**import_json(seen, seen.revision), "dryRun": True})
 
 
-@router.get("/config/{name}", auth=needs("config:read", in_async=True), tags=["configuration"])
+@router.get("/config/{name}", tags=["configuration"])
 async def export_config(
     request: HttpRequest,
     name: str,

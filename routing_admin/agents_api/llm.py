@@ -11,7 +11,8 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from artifacts.storage.content import RowStore
-from capabilities.api.calls import CallError, answer, needs, principal_of, read_as, takes
+from capabilities.access import principal_of
+from capabilities.api.calls import CallError, answer, read_as, takes
 from capabilities.api.schemas import AttachmentIn
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.ranges import TEMPERATURE
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from routing_admin.models import AttemptLog
 
 router = Router()
-route = needs("route")
 
 
 class ResolveIn(Schema):
@@ -59,7 +59,7 @@ class SendIn(ResolveIn):
     prompt: str
 
 
-@router.post("/llm/send", auth=needs("route", in_async=True), tags=["llm"], openapi_extra=takes(SendIn))
+@router.post("/llm/send", tags=["llm"], openapi_extra=takes(SendIn))
 async def send(request: HttpRequest) -> HttpResponse:
     """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
 
@@ -86,14 +86,14 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     return recorder, planned
 
 
-@router.post("/llm/resolve", auth=route, tags=["llm"], openapi_extra=takes(ResolveIn))
+@router.post("/llm/resolve", tags=["llm"], openapi_extra=takes(ResolveIn))
 def resolve(request: HttpRequest) -> HttpResponse:
     """The same decision without calling anyone: the route taken, the directive, and every candidate's prospect."""
     planned = planned_request(read_as(request, ResolveIn), principal_of(request).agent)
     return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
 
 
-@router.get("/requests/{request_id}", auth=route, tags=["llm"])
+@router.get("/requests/{request_id}", tags=["llm"])
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's."""
     journal.flush()

@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from routing_admin.actions.people import ADMINISTRATOR, VIEWER
+from capabilities.core.permissions import UserRole
 from routing_admin.server import throttle
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 else:
     _SetPasswordForm = SetPasswordForm
 
-ROLES = ((VIEWER, _("Viewer: reads")), (ADMINISTRATOR, _("Administrator: reads and changes")))
+ROLES = (
+    (UserRole.VIEWER.value, _("Viewer: reads")),
+    (UserRole.ADMINISTRATOR.value, _("Administrator: reads and changes")),
+)
 
 
 class SignInForm(AuthenticationForm):
@@ -64,7 +67,7 @@ class InviteForm(forms.Form):
         validators=[UnicodeUsernameValidator()],
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
     )
-    role = forms.ChoiceField(label=_("Role"), choices=ROLES, initial=VIEWER)
+    role = forms.ChoiceField(label=_("Role"), choices=ROLES, initial=UserRole.VIEWER.value)
 
 
 class RoleForm(forms.Form):

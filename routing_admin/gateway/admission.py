@@ -1,4 +1,4 @@
-"""Who may call the data plane: the agent key and its scope, told in OpenAI's shape."""
+"""Who may call the data plane: the agent key and the scope that the table asks for, told in OpenAI's shape."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from capabilities.access import Principal, Refusal, refuse_query
+from capabilities.access import Principal, refuse_call, refuse_query
 from capabilities.acts import Actor
+from capabilities.core.permissions import methods_of_call
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.sqlite import waiting_at_most
@@ -25,18 +26,18 @@ View = Callable[..., HttpResponseBase]
 AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
-def admit_caller(request: HttpRequest, scope: str) -> Principal:
-    """The agent that calls. Raises `GatewayError` 401 without a good key, 403 without the scope.
+def admit_caller(request: HttpRequest, path: str) -> Principal:
+    """The agent that makes the call at `path`, as the table of permissions writes it. Queries rows.
 
-    400 for a key in the address. Queries rows.
+    Raises `GatewayError` 401 without a good key, 403 without the scope, 400 for a key in the address.
     """
     found = refuse_query(request.META.get("QUERY_STRING", "")) or principal_of_key(request.headers)
-    if isinstance(found, Refusal):
-        raise GatewayError(found.status, found.code, found.message)
-    if not found.may(scope):
-        message = f"This key does not have the scope {scope}. An administrator can issue one that has it."
-        raise GatewayError(403, "scope_missing", message)
-    return found
+    if isinstance(found, Principal):
+        refusal = refuse_call(found, request.method or "", path)
+        if refusal is None:
+            return found
+        found = refusal
+    raise GatewayError(found.status, found.code, found.message)
 
 
 def actor_for(request: HttpRequest, principal: Principal) -> Actor:
@@ -65,8 +66,25 @@ def error_of_fault(error: Exception) -> GatewayError:
     return GatewayError(500, "internal_error", "Something failed here. The server's log has it under this request id.")
 
 
-def endpoint(*methods: str) -> Callable[[View], View]:
-    """A view of the data plane: those methods, errors in OpenAI's shape, no browser's cookie."""
+def endpoint(path: str) -> Callable[[View], View]:
+    """A view of the data plane: the methods and scopes of the table's rows for `path`, and `open_endpoint`'s manners.
+
+    The agent is admitted before the view runs, which finds it by `principal_of`.
+    """
+
+    def wrap(view: View) -> View:
+        @wraps(view)
+        def for_the_agent(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+            request.auth = admit_caller(request, path)  # type: ignore[attr-defined]
+            return view(request, *args, **kwargs)
+
+        return open_endpoint(*methods_of_call(path))(for_the_agent)
+
+    return wrap
+
+
+def open_endpoint(*methods: str) -> Callable[[View], View]:
+    """A view that takes those methods: errors in OpenAI's shape, no browser's cookie, a short wait for the database."""
 
     def wrap(view: View) -> View:
         @csrf_exempt
@@ -88,15 +106,15 @@ def endpoint(*methods: str) -> Callable[[View], View]:
     return wrap
 
 
-def async_endpoint(*methods: str) -> Callable[[AsyncView], AsyncView]:
-    """The same for a view that is a coroutine."""
+def async_endpoint(path: str) -> Callable[[AsyncView], AsyncView]:
+    """`endpoint` for a coroutine, which itself calls `admit_caller` in the thread that reads its rows."""
 
     def wrap(view: AsyncView) -> AsyncView:
         @csrf_exempt
         @wraps(view)
         async def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             try:
-                check_method(request, *methods)
+                check_method(request, *methods_of_call(path))
                 with waiting_at_most(WAIT_SECONDS):
                     response = await view(request, *args, **kwargs)
             except GatewayError as error:
@@ -111,4 +129,4 @@ def async_endpoint(*methods: str) -> Callable[[AsyncView], AsyncView]:
     return wrap
 
 
-__all__ = ["actor_for", "admit_caller", "async_endpoint", "endpoint"]
+__all__ = ["actor_for", "admit_caller", "async_endpoint", "endpoint", "open_endpoint"]

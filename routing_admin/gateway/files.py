@@ -15,8 +15,9 @@ from artifacts.queries.files import find_own_file, list_own_files
 from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
+from capabilities.access import principal_of
 from capabilities.errors import ActionError
-from routing_admin.gateway.admission import actor_for, admit_caller, endpoint
+from routing_admin.gateway.admission import actor_for, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
 
 if TYPE_CHECKING:
@@ -26,19 +27,19 @@ PAGE, LARGEST_PAGE = 100, 1000
 STATUS_OF: dict[type[Exception], int] = {TooLargeError: 413, StorageFullError: 507}
 
 
-@endpoint("GET", "HEAD", "POST")
+@endpoint("/v1/files")
 def files(request: HttpRequest) -> HttpResponse:
     """One's own files, or a new one."""
     return upload(request) if request.method == "POST" else listing(request)
 
 
-@endpoint("GET", "HEAD", "DELETE")
+@endpoint("/v1/files/{ref}")
 def file(request: HttpRequest, ref: str) -> HttpResponse:
     """One file: what is known of it, or its removal."""
     return remove(request, ref) if request.method == "DELETE" else json_response(file_json(find_file(request, ref)))
 
 
-@endpoint("GET", "HEAD")
+@endpoint("/v1/files/{ref}/content")
 def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     """The bytes, as a download that no browser runs. Raises `GatewayError` 410 when they are missing or damaged."""
     row = find_file(request, ref)
@@ -53,7 +54,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 
     Raises `BadRequestError` for a body without a file, `GatewayError` with the status of what the store refused.
     """
-    principal = admit_caller(request, "artifacts:write")
+    principal = principal_of(request)
     if not (request.content_type or "").startswith("multipart/form-data"):
         raise BadRequestError("Send multipart/form-data with the fields purpose and file.", "file")
     try:
@@ -78,7 +79,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
     Raises `BadRequestError` when `after` is no file of one's own.
     """
-    principal = admit_caller(request, "artifacts:read")
+    principal = principal_of(request)
     newest_first = request.GET.get("order", "desc") != "asc"
     purpose, after = request.GET.get("purpose", ""), request.GET.get("after")
     last = find_own_file(principal.agent, after, purpose=purpose) if after else None
@@ -93,7 +94,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
     """Deletes one of one's own files. Raises `GatewayError` 404 for any other."""
-    principal = admit_caller(request, "artifacts:write")
+    principal = principal_of(request)
     own = find_own_file(principal.agent, ref)
     if own is None:
         raise missing_file()
@@ -103,7 +104,7 @@ def remove(request: HttpRequest, ref: str) -> HttpResponse:
 
 def find_file(request: HttpRequest, ref: str) -> Artifact:
     """The artifact, as this agent may read it by reference. Raises `GatewayError` 404."""
-    row = RowStore(admit_caller(request, "artifacts:read").agent).row(ref)
+    row = RowStore(principal_of(request).agent).row(ref)
     if row is None:
         raise missing_file()
     return row

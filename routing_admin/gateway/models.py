@@ -12,21 +12,19 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot, first_service
 from routing_admin.core.planning.model_names import TASK, UnknownModelError, resolve_model
 from routing_admin.core.planning.plan import is_taken
-from routing_admin.gateway.admission import admit_caller, endpoint
+from routing_admin.gateway.admission import endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
 
 
-@endpoint("GET", "HEAD")
+@endpoint("/v1/models")
 def models(request: HttpRequest) -> HttpResponse:
     """All of them, in OpenAI's list."""
-    admit_caller(request, "route")
     return json_response({"object": "list", "data": list(model_list(snapshot.current()))})
 
 
-@endpoint("GET", "HEAD")
+@endpoint("/v1/models/{name}")
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """One of them; any name that a chat request may use is found."""
-    admit_caller(request, "route")
     state = snapshot.current()
     known = next((each for each in model_list(state) if each["id"] == name), None)
     return json_response(known or _otherwise(state, name))

@@ -53,20 +53,24 @@ OTHER_FORMAT = f"{CHAT} (OpenAI's format)"
 OTHERWISE = f"{CHAT}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
 
 BELOW_V1: list[URLPattern] = [
-    path("v1/messages", stray(as_anthropic, OTHER_FORMAT)),
-    path("v1/messages/count_tokens", stray(as_anthropic, OTHER_FORMAT)),
-    path("v1/responses", stray(as_openai, CHAT)),
-    path("v1/completions", stray(as_openai, f"{CHAT} with messages")),
-    re_path(r"^v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$", stray(as_gemini, OTHER_FORMAT)),
+    path("v1/messages", stray(as_anthropic, OTHER_FORMAT), name="elsewhere"),
+    path("v1/messages/count_tokens", stray(as_anthropic, OTHER_FORMAT), name="elsewhere"),
+    path("v1/responses", stray(as_openai, CHAT), name="elsewhere"),
+    path("v1/completions", stray(as_openai, f"{CHAT} with messages"), name="elsewhere"),
+    re_path(
+        r"^v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$",
+        stray(as_gemini, OTHER_FORMAT),
+        name="elsewhere",
+    ),
 ]
 """Other vendors' and other versions' calls below `/v1/`."""
 
-REST = re_path(r"^v1(?:/.*)?$", stray(as_openai, OTHERWISE))
+REST = re_path(r"^v1(?:/.*)?$", stray(as_openai, OTHERWISE), name="elsewhere")
 """Everything else there, after the real addresses."""
 
 ELSEWHERE: list[URLPattern] = [
     *(
-        path(f"{before}{call}", stray(shape, right))
+        path(f"{before}{call}", stray(shape, right), name="elsewhere")
         for before in ("", "api/v1/", "api/")
         for call, shape, right in (
             ("chat/completions", as_openai, CHAT),
@@ -76,6 +80,6 @@ ELSEWHERE: list[URLPattern] = [
             ("messages", as_anthropic, OTHER_FORMAT),
         )
     ),
-    re_path(r"^v1beta/.*$", stray(as_gemini, OTHER_FORMAT)),
+    re_path(r"^v1beta/.*$", stray(as_gemini, OTHER_FORMAT), name="elsewhere"),
 ]
 """Beside `/v1/`: without it, or under the agents' API."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from django.contrib.auth.decorators import login_not_required
 from django.db import connections
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
@@ -19,7 +18,6 @@ log = logging.getLogger(__name__)
 app_name = "probes"
 
 
-@login_not_required
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 while the process answers at all."""
@@ -50,7 +48,6 @@ CHECKS: dict[str, Callable[[], None]] = {
 """What has to work before requests are sent here."""
 
 
-@login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 when requests can be served, else 503; each check says ok or failed, and the log says why."""
@@ -69,7 +66,6 @@ def _works(check: Callable[[], None]) -> bool:
     return True
 
 
-@login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Numbers in Prometheus' text form."""

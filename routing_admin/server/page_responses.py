@@ -13,8 +13,8 @@ from django.shortcuts import resolve_url
 from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 
+from capabilities.core.permissions import MACHINES
 from capabilities.templatetags.toasts import toast_of
-from routing_admin.server.request_id import MACHINES
 
 HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",

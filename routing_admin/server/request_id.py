@@ -1,18 +1,14 @@
-"""Who comes in, and under which request id: the first and the last middleware before a view."""
+"""Under which id a request comes in: the first middleware."""
 
 from __future__ import annotations
 
 import re
 import secrets
 from collections.abc import Callable
-from typing import Any
 
-from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.http import HttpRequest, HttpResponseBase
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-MACHINES = frozenset({"agents-api", "gateway", "probes"})
-"""URL namespaces that machines call with their own keys; a browser session means nothing there."""
 
 
 def request_id_of(request: HttpRequest) -> str:
@@ -41,16 +37,3 @@ class RequestIdMiddleware:
         response = self.get_response(request)
         response.headers.setdefault("x-request-id", made)
         return response
-
-
-class PagesNeedLoginMiddleware(LoginRequiredMiddleware):
-    """Every page asks for a signed-in person; what machines call checks keys by itself."""
-
-    def process_view(
-        self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
-    ) -> Any:
-        """None when the view may run, else the way to the login page."""
-        match = request.resolver_match
-        if match and MACHINES.intersection(match.namespaces):
-            return None
-        return super().process_view(request, view_func, view_args, view_kwargs)

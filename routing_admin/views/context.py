@@ -10,7 +10,8 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy
 
-from capabilities.access import can_edit
+from capabilities.access import can_edit, may, role_of
+from capabilities.core.permissions import PagePart
 from routing_admin.configuration import snapshot
 
 THEME_COOKIE = "theme"
@@ -84,7 +85,14 @@ def page(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return known
-    return {**known, "can_edit": can_edit(user), "nav": navigation(request)}
+    allowed = {part.value: may(user, part) for part in PagePart}
+    return {
+        **known,
+        "own_role": role_of(user),
+        "can_edit": can_edit(request),
+        "may": allowed,
+        "nav": navigation(request),
+    }
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

@@ -12,9 +12,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from capabilities.access import SCOPES
 from capabilities.actions import issue_key, save_agent
 from capabilities.acts import SYSTEM
+from capabilities.core.permissions import SCOPES
 from capabilities.models import Agent, Service
 from routing_admin.actions import import_configuration
 from routing_admin.configuration import snapshot

@@ -26,7 +26,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.databases.away import WAIT_SECONDS, is_away
 from routing_admin.databases.sqlite import in_line, waiting_at_most
 from routing_admin.gateway import key_cache
-from routing_admin.gateway.admission import endpoint
+from routing_admin.gateway.admission import open_endpoint
 from routing_admin.server.upkeep import Upkeep
 from tests.gateway.plane import PNG_URL, image, install, post, said, without
 from tests.gateway.serving import Server, served
@@ -143,7 +143,7 @@ def test_the_data_plane_waits_a_second_where_pages_wait_longer() -> None:
     """The connection is told before each statement, and told otherwise once the call is over; it connects so, too."""
     usual = waiting()
 
-    @endpoint("GET")
+    @open_endpoint("GET")
     def view(request: Any) -> HttpResponse:
         connection.close()
         return HttpResponse(str(waiting()))

@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 
 from routing_admin.asgi import limit_slow_readers
-from routing_admin.gateway.admission import endpoint
+from routing_admin.gateway.admission import open_endpoint
 
 
 async def test_a_caller_that_takes_nothing_is_let_go():
@@ -37,7 +37,7 @@ LOCKED = OperationalError("database is locked")
 def test_a_fault_of_our_own_is_an_error_object_without_details(fault, status, retry):
     """503 and "try again" while the database is away, never 401; 500 for everything else; no word of the fault."""
 
-    @endpoint("GET")
+    @open_endpoint("GET")
     def view(request) -> HttpResponse:
         raise fault
 

@@ -11,8 +11,9 @@ from django.utils import timezone
 from visitors import client_of, demo, queries_of, text_of
 
 from capabilities import actions
-from capabilities.access import DEFAULT_SCOPES, Principal, authenticate
+from capabilities.access import Principal, authenticate
 from capabilities.acts import SYSTEM
+from capabilities.core.permissions import DEFAULT_SCOPES
 from capabilities.models import Agent, AgentKey
 from routing_admin.models import AuditEvent, Revision
 

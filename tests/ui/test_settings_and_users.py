@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from capabilities.core.permissions import UserRole
 from routing_admin.actions import installation, people
 from routing_admin.configuration.installation import Keeping, read_keeping
 from routing_admin.demo import load as demo
@@ -108,7 +109,7 @@ def test_these_pages_have_no_violation_of_accessibility_rules(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, scheme: str, width: int, language: str
 ) -> None:
     """axe, WCAG 2.2 AA; nothing scrolls sideways."""
-    user, token = people.invite(people.Actor("person", "admin"), "ines", people.VIEWER)
+    user, token = people.invite(people.Actor("person", "admin"), "ines", UserRole.VIEWER)
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     for path in ("/settings/", "/users/", f"/users/{user.pk}/", "/password/", f"/join/{token}/"):
         page.goto(path)

@@ -39,6 +39,7 @@ from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingErro
 from routing_admin.server.request_id import request_id_of
 from routing_admin.upstream import Stream
 
+PATH = "/v1/chat/completions"
 SAFE = " !#$&'()*+,/:;=?@[]~"
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
@@ -51,7 +52,7 @@ class Ready:
     include_usage: bool
 
 
-@async_endpoint("POST")
+@async_endpoint(PATH)
 async def completions(request: HttpRequest) -> HttpResponseBase:
     """The answer of whichever candidate gives one.
 
@@ -96,7 +97,7 @@ def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
 
     Raises `GatewayError`; once the agent is known the log says so.
     """
-    principal = admit_caller(request, "route")
+    principal = admit_caller(request, PATH)
     recorder.knows(agent=principal.agent, key=principal.key)
     try:
         state = snapshot.current()

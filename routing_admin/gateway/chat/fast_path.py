@@ -19,8 +19,6 @@ from routing_admin.gateway.chat.completions import completions
 from routing_admin.gateway.errors import GatewayError, response_of
 from routing_admin.server.request_id import request_id_of
 
-PATH = "/v1/chat/completions"
-
 
 class LeanRequest(ASGIRequest):
     """A chat request; `in_own_threads` says that what reads rows may run in any thread."""

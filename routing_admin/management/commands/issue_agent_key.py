@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from capabilities import actions
-from capabilities.access import DEFAULT_SCOPES, SCOPES
+from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.errors import NotFoundError
 from capabilities.queries.agents import find_agent, list_agent_ids
 from routing_admin.management import command

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from capabilities.access import actor_of, administrators_only
+from capabilities.access import actor_of
 from capabilities.core.providers.redaction import redact
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.sentences import translate_refusal
@@ -168,7 +168,6 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def restore(request: HttpRequest, number: int) -> HttpResponse:
     """Makes the configuration what it was then, as a new revision with Undo. Raises `Http404` without that revision."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.i18n import set_language as in_this_browser
@@ -13,7 +12,6 @@ from routing_admin.actions import people
 YEAR = 365 * 86_400
 
 
-@login_not_required
 def set_language(request: HttpRequest) -> HttpResponseBase:
     """Switches the language and returns to the page; somebody who is signed in keeps it for the next browser."""
     response = in_this_browser(request)

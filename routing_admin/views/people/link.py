@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib.auth import login
-from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -22,7 +21,6 @@ from routing_admin.views.people.signin import address_of
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
-@login_not_required
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     """The page of a link, 410 when it is spent; a good password signs the person in and ends other sessions."""

@@ -12,7 +12,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from artifacts.views.words import KINDS
-from capabilities.access import can_edit
+from capabilities.access import may
+from capabilities.core.permissions import PagePart
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.queries.requests import find_logged_request
@@ -118,7 +119,7 @@ def _kind(slot: str) -> str:
 @require_GET
 def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     """What happened to one request, why, and what to click. Raises `Http404` when the log does not have it."""
-    found = find_logged_request(pk, body=can_edit(request.user))
+    found = find_logged_request(pk, body=may(request.user, PagePart.RECORDED_BODIES))
     if found is None:
         raise Http404
     row, walked, state = found.row, steps(found.attempts), snapshot.current()

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_POST
 from artifacts.preview import request_for
 from artifacts.queries.library import find_artifact
 from artifacts.storage.content import open_artifact
-from capabilities.access import administrators_only
 from capabilities.views.answers import require_found
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec, ServiceSpec
@@ -32,7 +31,6 @@ SURFACE = "page"
 
 
 @require_POST
-@administrators_only
 def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     """The model's answer, or why there is none; in place for htmx, else a page.
 

@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from django.views.decorators.http import require_http_methods
 
-from capabilities.access import actor_of, can_edit
+from capabilities.access import actor_of, can_edit, may
+from capabilities.core.permissions import PagePart
 from capabilities.core.wire import Failure, Fault
 from capabilities.errors import ActionError, ConflictError
 from capabilities.sentences import translate_refusal
@@ -108,9 +109,7 @@ def route(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def route_new(request: HttpRequest) -> HttpResponse:
-    """The page of a route that is not there yet. Raises `PermissionDenied` for a viewer."""
-    if not can_edit(request.user):
-        raise PermissionDenied
+    """The page of a route that is not there yet."""
     return edit(request, None, NEW)
 
 
@@ -124,7 +123,7 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     data = apply_press(request.POST, press, state.configuration)
     if row is not None:
         data["task_type"] = row.task_type
-    editor = can_edit(request.user)  # a viewer's page has no fields to send: what is simulated is what is stored
+    editor = can_edit(request)  # a viewer's page has no fields to send: what is simulated is what is stored
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
     page = EditorPage(state, row, base, draft, press, data)
     return save(request, page) if press.verb == "save" else show(request, page)
@@ -135,7 +134,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
 
     Raises `PermissionDenied` for a viewer.
     """
-    if not can_edit(request.user):
+    if not can_edit(request):
         raise PermissionDenied
     if not ready(page):
         return show(request, page, status=422)
@@ -202,12 +201,12 @@ def show(
 
 def simulate_panel(request: HttpRequest, page: EditorPage) -> pages.Panel:
     """The panel beside the chain; its run when Simulate or Send was pressed, on the draft."""
-    editor = can_edit(request.user)
-    panel = pages.panel_in(page.data, page.state.configuration, may_attach=editor)
+    may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
+    panel = pages.panel_in(page.data, page.state.configuration, may_attach=may_attach)
     pages.with_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
     if page.press.verb == "simulate":
         pages.run(panel, page.state, page.draft.spec(page.base))
-    elif page.press.verb == "send" and editor:
+    elif page.press.verb == "send" and may(request.user, PagePart.REAL_REQUESTS):
         pages.send(request, panel, page.state, page.draft.spec(page.base))
     return panel
 

@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from artifacts import sniffer
-from capabilities.access import actor_of, administrators_only
+from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, InvalidError
 from capabilities.views.answers import add_toast
@@ -43,7 +43,6 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def default_language(request: HttpRequest) -> HttpResponse:
     """Sets the language of requests that name none."""
     form = DefaultLanguageForm(request.POST, codes=list(directives()))
@@ -54,7 +53,6 @@ def default_language(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def language_save(request: HttpRequest) -> HttpResponse:
     """Adds a language or changes a directive."""
     form = LanguageForm(request.POST)
@@ -71,7 +69,6 @@ def language_save(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def language_remove(request: HttpRequest) -> HttpResponse:
     """Removes an added language, or a built-in one's other directive."""
     code = request.POST.get("code", "")
@@ -83,7 +80,6 @@ def language_remove(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def retention(request: HttpRequest) -> HttpResponse:
     """Saves how long and how much is kept; 409 shows both versions when somebody else did meanwhile."""
     form = KeepingForm(request.POST)
@@ -101,7 +97,6 @@ def retention(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def bodies(request: HttpRequest) -> HttpResponse:
     """Starts or stops recording request bodies."""
     on = bool(request.POST.get("record_bodies"))
@@ -111,7 +106,6 @@ def bodies(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@administrators_only
 def demo_remove(request: HttpRequest) -> HttpResponse:
     """Takes the demo's configuration away as one revision, with Undo, and returns to the page that asked."""
     made = demo.remove(actor_of(request))

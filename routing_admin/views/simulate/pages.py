@@ -13,10 +13,11 @@ from django.views.decorators.http import require_http_methods
 
 from artifacts.queries.library import list_attachable
 from artifacts.storage.content import part_of
-from capabilities.access import actor_of, can_edit
+from capabilities.access import actor_of, may
 from capabilities.acts import Act
 from capabilities.core.delivery.decision import SHOWN, DeliveryForm
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.permissions import PagePart
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import Snapshot
@@ -254,20 +255,20 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     """Simulate on any stored route; `?request=` repeats what became of a request of the log."""
     state = snapshot.current()
     data = request.POST if request.method == "POST" else request.GET
-    editor = can_edit(request.user)
-    found = find_logged_request(data["request"], body=editor) if data.get("request") else None
+    may_read = may(request.user, PagePart.RECORDED_BODIES)
+    found = find_logged_request(data["request"], body=may_read) if data.get("request") else None
     logged = found.row if found else None
     asked = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
     route = state.configuration.route(asked) or state.configuration.route(DEFAULT_ROUTE)
-    panel = panel_in(data, state.configuration, may_attach=editor)
+    panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
         places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
         with_outcomes(panel, replay_outcomes(data, found, route), places)
         if logged and "sim-message" not in data:
             panel.language = logged.language
-            if editor:
+            if may_read:
                 ask_again(panel, logged)
-        if data.get("act") == "send" and request.method == "POST" and editor:
+        if data.get("act") == "send" and request.method == "POST" and may(request.user, PagePart.REAL_REQUESTS):
             send(request, panel, state, route)
         elif data.get("act") == "simulate" or logged:
             run(panel, state, route)

@@ -1,0 +1,256 @@
+"""Who may see and do what: people by role on every page, agents by scope in every call, and what a page holds back.
+
+The one table. Pages are named by their URL name, calls by method and path, as CONTRACT §4 and §6 write them. What
+does not stand here is refused, for everybody: a new page or call begins with its row. A new role is one more column:
+a member of `UserRole` and a cell in each row. CONTRACT §3 has the law; a test walks the URLconf and holds both to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Flag, StrEnum, auto
+from functools import cache
+
+
+class UserRole(StrEnum):
+    """What a person is here, in the order of the table's columns."""
+
+    ANONYMOUS = "anonymous"
+    VIEWER = "viewer"
+    ADMINISTRATOR = "administrator"
+
+
+class Right(Flag):
+    """What a cell allows. `TRY` sends a form that stores nothing: a draft, a simulation."""
+
+    NOTHING = 0
+    SEE = auto()
+    TRY = auto()
+    CHANGE = auto()
+
+
+class PagePart(StrEnum):
+    """What some of those who may see a page neither get nor do there."""
+
+    RECORDED_BODIES = "recorded_bodies"
+    ARTIFACT_BYTES = "artifact_bytes"
+    EXPORTS = "exports"
+    REAL_REQUESTS = "real_requests"
+
+
+Cells = tuple[Right, Right, Right]
+NOTHING, SEE, TRY, CHANGE = Right.NOTHING, Right.SEE, Right.TRY, Right.CHANGE
+BOTH, DRAFT = SEE | CHANGE, SEE | TRY
+
+# The columns: anonymous, viewer, administrator.
+
+PARTS: Mapping[PagePart, Cells] = {
+    PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE),  # what agents wrote, where the settings have it recorded
+    PagePart.ARTIFACT_BYTES: (NOTHING, NOTHING, SEE),  # the file, its text, its thumbnail, and attaching it
+    PagePart.EXPORTS: (NOTHING, NOTHING, SEE),  # both configuration files, whatever for
+    PagePart.REAL_REQUESTS: (NOTHING, NOTHING, CHANGE),  # sending to a provider from a page, which may cost money
+}
+
+PAGES: Mapping[str, Mapping[str, Cells]] = {
+    "oneself": {
+        "login": (BOTH, BOTH, BOTH),
+        "logout": (NOTHING, CHANGE, CHANGE),
+        "join": (BOTH, BOTH, BOTH),
+        "password_change": (NOTHING, BOTH, BOTH),
+        "set_language": (BOTH, BOTH, BOTH),
+        "set_theme": (CHANGE, CHANGE, CHANGE),
+    },
+    "overview": {
+        "dashboard": (NOTHING, SEE, SEE),
+        "undo": (NOTHING, NOTHING, CHANGE),
+    },
+    "people": {
+        "users": (NOTHING, SEE, SEE),
+        "user": (NOTHING, SEE, SEE),
+        "user_invite": (NOTHING, NOTHING, CHANGE),
+        "user_role": (NOTHING, NOTHING, CHANGE),
+        "user_active": (NOTHING, NOTHING, CHANGE),
+        "user_link": (NOTHING, NOTHING, CHANGE),
+        "user_withdraw": (NOTHING, NOTHING, CHANGE),
+    },
+    "routes": {
+        "routes": (NOTHING, SEE, SEE),
+        "route": (NOTHING, DRAFT, BOTH),
+        "route_new": (NOTHING, NOTHING, BOTH),
+        "route_enabled": (NOTHING, NOTHING, CHANGE),
+        "route_delete": (NOTHING, NOTHING, CHANGE),
+        "alias": (NOTHING, NOTHING, CHANGE),
+        "simulate": (NOTHING, DRAFT, BOTH),
+    },
+    "providers": {
+        "providers": (NOTHING, SEE, SEE),
+        "provider": (NOTHING, SEE, BOTH),
+        "provider_new": (NOTHING, NOTHING, BOTH),
+        "provider_models": (NOTHING, NOTHING, BOTH),
+        "providers_switch": (NOTHING, NOTHING, CHANGE),
+        "provider_test": (NOTHING, NOTHING, CHANGE),
+        "provider_delete": (NOTHING, NOTHING, CHANGE),
+    },
+    "services": {
+        "matrix": (NOTHING, SEE, SEE),
+        "matrix_cell": (NOTHING, NOTHING, CHANGE),
+        "matrix_row": (NOTHING, NOTHING, SEE),
+        "matrix_column": (NOTHING, NOTHING, SEE),
+        "matrix_fill": (NOTHING, NOTHING, CHANGE),
+        "services": (NOTHING, SEE, SEE),
+        "service": (NOTHING, SEE, BOTH),
+        "service_new": (NOTHING, NOTHING, BOTH),
+        "service_forget": (NOTHING, NOTHING, CHANGE),
+        "service_catalogue": (NOTHING, NOTHING, CHANGE),
+        "service_probe": (NOTHING, NOTHING, CHANGE),
+        "service_delete": (NOTHING, NOTHING, CHANGE),
+    },
+    "agents": {
+        "agents": (NOTHING, SEE, SEE),
+        "agent": (NOTHING, SEE, BOTH),
+        "agent_new": (NOTHING, NOTHING, BOTH),
+        "agent_delete": (NOTHING, NOTHING, CHANGE),
+        "key_issue": (NOTHING, NOTHING, CHANGE),
+        "key_roll": (NOTHING, NOTHING, CHANGE),
+        "key_revoke": (NOTHING, NOTHING, CHANGE),
+    },
+    "artifacts": {
+        "artifacts": (NOTHING, SEE, SEE),
+        "artifact": (NOTHING, SEE, SEE),
+        "artifact_raw": PARTS[PagePart.ARTIFACT_BYTES],
+        "artifact_thumbnail": PARTS[PagePart.ARTIFACT_BYTES],
+        "artifact_upload": (NOTHING, NOTHING, CHANGE),
+        "artifacts_delete": (NOTHING, NOTHING, CHANGE),
+        "artifacts_restore": (NOTHING, NOTHING, CHANGE),
+        "artifact_send": PARTS[PagePart.REAL_REQUESTS],
+    },
+    "requests": {
+        "requests": (NOTHING, SEE, SEE),
+        "request": (NOTHING, SEE, SEE),
+    },
+    "configuration": {
+        "config": (NOTHING, SEE, SEE),
+        "config_import": (NOTHING, NOTHING, BOTH),
+        "config_export": PARTS[PagePart.EXPORTS],
+    },
+    "history": {
+        "history": (NOTHING, SEE, SEE),
+        "revision": (NOTHING, SEE, SEE),
+        "compare": (NOTHING, SEE, SEE),
+        "audit": (NOTHING, SEE, SEE),
+        "restore": (NOTHING, NOTHING, CHANGE),
+    },
+    "settings": {
+        "settings": (NOTHING, SEE, SEE),
+        "settings_default_language": (NOTHING, NOTHING, CHANGE),
+        "settings_language_save": (NOTHING, NOTHING, CHANGE),
+        "settings_language_remove": (NOTHING, NOTHING, CHANGE),
+        "settings_retention": (NOTHING, NOTHING, CHANGE),
+        "settings_bodies": (NOTHING, NOTHING, CHANGE),
+        "demo_remove": (NOTHING, NOTHING, CHANGE),
+    },
+}
+"""Every page by its family and URL name."""
+
+SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
+DEFAULT_SCOPES = SCOPES[:4]
+
+CALLS: Mapping[str, str] = {
+    "GET /api/v1/services": "registry:read",
+    "GET /api/v1/services/{service_id}/capabilities": "registry:read",
+    "GET /api/v1/services/{service_id}/has-capability": "registry:read",
+    "GET /api/v1/agents": "registry:read",
+    "GET /api/v1/agents/me": "registry:read",
+    "GET /api/v1/agents/{agent_id}": "registry:read",
+    "PUT /api/v1/agents/{agent_id}": "agents:write",
+    "DELETE /api/v1/agents/{agent_id}": "agents:write",
+    "GET /api/v1/tools": "registry:read",
+    "POST /api/v1/messages/route": "artifacts:read",
+    "POST /api/v1/messages/required-capabilities": "registry:read",
+    "POST /api/v1/artifacts": "artifacts:write",
+    "GET /api/v1/artifacts": "artifacts:read",
+    "GET /api/v1/artifacts/{ref}": "artifacts:read",
+    "GET /api/v1/artifacts/{ref}/raw": "artifacts:read",
+    "GET /api/v1/artifacts/{ref}/info": "artifacts:read",
+    "GET /api/v1/artifacts/{ref}/preview": "artifacts:read",
+    "DELETE /api/v1/artifacts/{ref}": "artifacts:write",
+    "GET /api/v1/routes": "registry:read",
+    "GET /api/v1/providers": "registry:read",
+    "GET /api/v1/config/{name}": "config:read",
+    "POST /api/v1/config/import": "config:write",
+    "POST /api/v1/llm/send": "route",
+    "POST /api/v1/llm/resolve": "route",
+    "GET /api/v1/requests/{request_id}": "route",
+    "POST /v1/chat/completions": "route",
+    "GET /v1/models": "route",
+    "GET /v1/models/{name}": "route",
+    "GET /v1/files": "artifacts:read",
+    "POST /v1/files": "artifacts:write",
+    "GET /v1/files/{ref}": "artifacts:read",
+    "GET /v1/files/{ref}/content": "artifacts:read",
+    "DELETE /v1/files/{ref}": "artifacts:write",
+}
+"""Every call of a machine and the scope its key has to have; HEAD is as GET."""
+
+MACHINES = frozenset({"agents-api", "gateway", "probes"})
+"""URL namespaces that machines call with their own keys; a browser's session means nothing there."""
+
+WITHOUT_A_KEY = frozenset(
+    {
+        "agents-api:api-root",
+        "agents-api:openapi-json",
+        "agents-api:openapi-view",
+        "agents-api:unknown-call",
+        "gateway:elsewhere",
+        "probes:healthz",
+        "probes:readyz",
+        "probes:metrics",
+    }
+)
+"""What a machine is answered whoever it is: the API's description, 404 with the right address, health."""
+
+_ROWS = {name: cells for family in PAGES.values() for name, cells in family.items()}
+_FAMILIES = {name: tuple(family.values()) for family in PAGES.values() for name in family}
+
+
+def right_on_page(role: UserRole, name: str) -> Right:
+    """What a role may do at that URL name; nothing where it has no row."""
+    return _cell(_ROWS[name], role) if name in _ROWS else NOTHING
+
+
+def is_offered(name: str, right: Right) -> bool:
+    """Whether anybody at all has one of these rights there; where nobody has, the method is not the page's."""
+    return any(cell & right for cell in _ROWS.get(name, ()))
+
+
+def can_change_near(role: UserRole, name: str) -> bool:
+    """Whether a role may change something in the family of that page, so that its pages offer to."""
+    return any(_cell(cells, role) & CHANGE for cells in _FAMILIES.get(name, ()))
+
+
+def may_have(role: UserRole, part: PagePart) -> bool:
+    """Whether a role gets, or does, that part of the pages it sees."""
+    return bool(_cell(PARTS[part], role))
+
+
+def _cell(cells: Cells, role: UserRole) -> Right:
+    return dict(zip(UserRole, cells, strict=True))[role]
+
+
+def scope_of_call(method: str, path: str) -> str | None:
+    """The scope that a call needs, its path as the table writes it; None for a call that has no row."""
+    return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
+
+
+@cache
+def methods_of_call(path: str) -> tuple[str, ...]:
+    """The methods that a path takes, HEAD beside GET; none for a path that has no row."""
+    rows = [method for method, _, of in (call.partition(" ") for call in CALLS) if of == path]
+    return tuple(each for method in rows for each in ((method, "HEAD") if method == "GET" else (method,)))
+
+
+@cache
+def path_of_route(route: str) -> str:
+    """A route of Django's URLconf as the table writes it: `v1/files/<str:ref>` is `/v1/files/{ref}`."""
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)

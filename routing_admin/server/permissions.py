@@ -1,0 +1,67 @@
+"""The last middleware before a view: nobody gets past it whom the table of permissions does not let."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.urls import ResolverMatch
+
+from capabilities.access import role_of
+from capabilities.core.permissions import (
+    MACHINES,
+    WITHOUT_A_KEY,
+    Right,
+    UserRole,
+    is_offered,
+    methods_of_call,
+    path_of_route,
+    right_on_page,
+)
+
+READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods that change nothing (RFC 9110 §9.2.1); every other one sends a form."""
+WRITING = Right.TRY | Right.CHANGE
+
+
+class PermissionsMiddleware(LoginRequiredMiddleware):
+    """Asks the table before every view, so that no view can forget to; a call's own key is checked by its view."""
+
+    def process_view(
+        self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
+    ) -> HttpResponseBase | None:
+        """None when the view may run, else the way to the login page, or 405 for a method that is not the page's.
+
+        Raises `PermissionDenied` for a role without the right, and for everybody where the table has no row.
+        """
+        match = request.resolver_match
+        if match is None:
+            raise PermissionDenied
+        if MACHINES.intersection(match.namespaces):
+            _check_known_call(match)
+            return None
+        wanted = Right.SEE if request.method in READING else WRITING
+        role = role_of(request.user)
+        right = right_on_page(role, match.view_name)
+        if right & wanted:
+            return None
+        if role is UserRole.ANONYMOUS and not right:
+            return self.handle_no_permission(request, view_func)
+        return _refused(match.view_name, wanted)
+
+
+def _check_known_call(match: ResolverMatch) -> None:
+    """Raises `PermissionDenied` for a call without a row."""
+    if match.view_name not in WITHOUT_A_KEY and not methods_of_call(path_of_route(match.route)):
+        raise PermissionDenied
+
+
+def _refused(name: str, wanted: Right) -> HttpResponseNotAllowed:
+    """405 where nobody has that right, since the page has no such method. Raises `PermissionDenied` elsewhere."""
+    others = {Right.SEE: ("POST",), WRITING: ("GET", "HEAD")}
+    if is_offered(name, wanted) or not is_offered(name, ~wanted):
+        raise PermissionDenied
+    return HttpResponseNotAllowed(others[wanted])

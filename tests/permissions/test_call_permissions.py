@@ -1,0 +1,176 @@
+"""Which scope each call of a machine needs: the table holds for every call there is, and is what is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from capabilities.core.permissions import CALLS, MACHINES, SCOPES, WITHOUT_A_KEY, path_of_route
+from tests.gateway.plane import install, key_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+SCOPE_OF = {
+    "GET /api/v1/services": "registry:read",
+    "GET /api/v1/services/{service_id}/capabilities": "registry:read",
+    "GET /api/v1/services/{service_id}/has-capability": "registry:read",
+    "GET /api/v1/agents": "registry:read",
+    "GET /api/v1/agents/me": "registry:read",
+    "GET /api/v1/agents/{agent_id}": "registry:read",
+    "PUT /api/v1/agents/{agent_id}": "agents:write",
+    "DELETE /api/v1/agents/{agent_id}": "agents:write",
+    "GET /api/v1/tools": "registry:read",
+    "POST /api/v1/messages/route": "artifacts:read",
+    "POST /api/v1/messages/required-capabilities": "registry:read",
+    "POST /api/v1/artifacts": "artifacts:write",
+    "GET /api/v1/artifacts": "artifacts:read",
+    "GET /api/v1/artifacts/{ref}/raw": "artifacts:read",
+    "GET /api/v1/artifacts/{ref}/info": "artifacts:read",
+    "GET /api/v1/artifacts/{ref}/preview": "artifacts:read",
+    "GET /api/v1/artifacts/{ref}": "artifacts:read",
+    "DELETE /api/v1/artifacts/{ref}": "artifacts:write",
+    "GET /api/v1/routes": "registry:read",
+    "GET /api/v1/providers": "registry:read",
+    "GET /api/v1/config/{name}": "config:read",
+    "POST /api/v1/config/import": "config:write",
+    "POST /api/v1/llm/send": "route",
+    "POST /api/v1/llm/resolve": "route",
+    "GET /api/v1/requests/{request_id}": "route",
+    "POST /v1/chat/completions": "route",
+    "GET /v1/models": "route",
+    "HEAD /v1/models": "route",
+    "GET /v1/models/{name}": "route",
+    "HEAD /v1/models/{name}": "route",
+    "POST /v1/files": "artifacts:write",
+    "GET /v1/files": "artifacts:read",
+    "HEAD /v1/files": "artifacts:read",
+    "GET /v1/files/{ref}": "artifacts:read",
+    "HEAD /v1/files/{ref}": "artifacts:read",
+    "DELETE /v1/files/{ref}": "artifacts:write",
+    "GET /v1/files/{ref}/content": "artifacts:read",
+    "HEAD /v1/files/{ref}/content": "artifacts:read",
+}
+"""Every call of CONTRACT §4 and §6 and the scope it asks for."""
+
+ARGUMENTS = {"service_id": "text-model", "agent_id": "nobody", "ref": "artifact:none", "request_id": "req_1"}
+
+
+@pytest.fixture
+def client() -> Client:
+    install()
+    return Client(raise_request_exception=False)
+
+
+def call(client: Client, name: str, headers: dict[str, str]) -> Any:
+    """The answer to a call of the table."""
+    method, path = name.split(" ")
+    name = "llm-routing" if "/config/" in path else "text-model"
+    return client.generic(method, path.format(**ARGUMENTS, name=name), headers=headers)
+
+
+def key_with(*scopes: str) -> dict[str, str]:
+    """The headers of the text agent with a key of those scopes."""
+    return {"authorization": f"Bearer {key_of('text-agent', scopes=scopes)}"}
+
+
+def code_of(answer: Any) -> str:
+    """The code of an error in either API's shape; an answer to HEAD has no words."""
+    if not answer.content:
+        return ""
+    error = answer.json()["error"]
+    return str(error["code"] if isinstance(error, dict) else error)
+
+
+@pytest.mark.parametrize("name", SCOPE_OF)
+def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> None:
+    """No key and a wrong key are 401, a key with every other scope 403 naming the one that lacks."""
+    others = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
+    for headers, status, code in (
+        ({}, 401, "key_missing"),
+        ({"authorization": "Bearer ra_nonsense"}, 401, "key_invalid"),
+        (others, 403, "scope_missing"),
+    ):
+        answer = call(client, name, headers)
+        assert answer.status_code == status
+        if name.startswith("HEAD "):
+            continue
+        assert code_of(answer) == code
+        assert status == 401 or SCOPE_OF[name] in answer.content.decode()
+        if "/api/v1/" in name:
+            assert answer.json()["requestId"] == answer["x-request-id"]
+            assert status == 403 or answer["WWW-Authenticate"].startswith("Bearer")
+            assert status == 401 or answer.json()["scope"] == SCOPE_OF[name]
+
+
+@pytest.mark.parametrize("name", SCOPE_OF)
+def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
+    """A key with that scope and no other is let in, whatever the call then says of its arguments."""
+    assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
+
+
+def test_the_description_lists_exactly_these_calls(client: Client) -> None:
+    """The OpenAPI document has every call of the agents' API, each with its refusal; it can be read by anybody."""
+    document = client.get("/api/v1/openapi.json").json()
+    listed = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
+    assert listed == {name for name in SCOPE_OF if "/api/v1/" in name}
+    assert all("default" in each["responses"] for item in document["paths"].values() for each in item.values())
+    assert list(document["components"]["securitySchemes"]) == ["AgentKeyAuth"]
+    assert client.get("/api/v1/docs").status_code == 200
+
+
+def machine_urls(
+    patterns: list[URLPattern | URLResolver], before: str = "", space: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Every address in the namespaces of machines: its view name, and its path as the table writes it."""
+    for each in patterns:
+        if isinstance(each, URLResolver):
+            named = each.namespace if each.namespace in MACHINES else space
+            yield from machine_urls(each.url_patterns, before + str(each.pattern), named or "")
+        elif space:
+            yield f"{space}:{each.name}", path_of_route(before + str(each.pattern))
+
+
+def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
+    """The URLconf and the table name the same calls: paths, and of each path the methods."""
+    found = list(machine_urls(get_resolver().url_patterns))
+    with_key = {path for view, path in found if view not in WITHOUT_A_KEY}
+    methods = {(name.split(" ")[1], name.split(" ")[0]) for name in SCOPE_OF}
+    assert with_key == {path for path, _ in methods} == {name.split(" ")[1] for name in CALLS}
+    assert {view for view, _ in found} >= WITHOUT_A_KEY
+    for path in with_key:
+        answer = client.generic("SHOUT", path.format(**ARGUMENTS, name="text-model"))
+        taken = {each.strip() for each in answer["Allow"].split(",")}
+        assert (answer.status_code, taken) == (405, {method for of, method in methods if of == path}), path
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/metrics", 200),
+        ("/api/v1/docs", 200),
+        ("/api/v1/openapi.json", 200),
+        ("/api/v1/nothing", 404),
+        ("/v1/nothing", 404),
+        ("/v1/messages", 404),
+        ("/chat/completions", 404),
+    ],
+)
+def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
+    path: str, status: int, client: Client
+) -> None:
+    """Everything else that takes no key is 404 in its API's own shape."""
+    assert client.get(path).status_code == status
+
+
+@pytest.mark.urls("tests.permissions.unlisted_urls")
+def test_a_call_without_a_row_is_refused_whoever_asks(client: Client) -> None:
+    """A view that nobody put into the table, and that forgot to ask for a key, answers nobody."""
+    for headers in ({}, key_with(*SCOPES)):
+        answer = client.get("/v1/unlisted", headers=headers)
+        assert (answer.status_code, b"reached" in answer.content) == (403, False)

@@ -1,0 +1,245 @@
+"""Who may see and do what in the browser: the table holds for every address there is, and is what CONTRACT §3 says.
+
+What is expected of each role is written out here, not read from the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls.converters import IntConverter
+
+from artifacts.actions import store_bytes
+from capabilities.access import may, role_of
+from capabilities.acts import SYSTEM
+from capabilities.core.permissions import MACHINES, PAGES, PARTS, PagePart, UserRole
+from capabilities.models import Service
+from routing_admin.configuration import snapshot
+from routing_admin.demo.load import SAMPLES
+from routing_admin.models import RequestLog
+from routing_admin.request_log.journal import journal
+from tests.pages.visitors import HTMX, client_of, demo, text_of
+
+rows = pytest.mark.django_db(databases=["default", "logs"])
+
+ANYBODY = {"GET": {"login", "join", "set_language"}, "POST": {"login", "join", "set_language", "set_theme"}}
+"""What somebody may do who has not signed in; for everything else the way leads to the login page."""
+
+VIEWERS = {
+    "GET": {
+        *("agent", "agents", "artifact", "artifacts", "audit", "compare", "config", "dashboard", "history", "matrix"),
+        *("password_change", "provider", "providers", "request", "requests", "revision", "route", "routes"),
+        *("service", "services", "settings", "simulate", "user", "users"),
+    },
+    "POST": {"logout", "password_change", "route", "simulate"},
+}
+"""What a viewer may do besides; of the routes' pages only what stores nothing: simulating."""
+
+ADMINISTRATORS = {
+    "GET": {
+        *("artifact_raw", "artifact_thumbnail", "config_export", "config_import"),
+        *("agent_new", "provider_new", "provider_models", "route_new", "service_new", "matrix_row", "matrix_column"),
+    },
+    "POST": {
+        *("key_issue", "key_roll", "key_revoke", "agent", "agent_new", "agent_delete"),
+        *("user_invite", "user_role", "user_active", "user_link", "user_withdraw"),
+        *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
+        *("settings_retention", "demo_remove", "config_import", "restore", "undo"),
+        *("artifact_upload", "artifact_send", "artifacts_delete", "artifacts_restore"),
+        *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
+        *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
+        *("matrix_cell", "matrix_fill", "alias", "route_new", "route_enabled", "route_delete"),
+    },
+}
+"""What is an administrator's alone: keys, people, settings, files' bytes, exports, and every change."""
+
+
+def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
+    """Every page's URL name, with an address of it; what is meant by its arguments need not exist."""
+    for each in patterns:
+        if isinstance(each, URLResolver):
+            if each.namespace not in MACHINES:
+                yield from addresses(each.url_patterns)
+        else:
+            kinds = each.pattern.converters.items()
+            arguments = {key: 987 if isinstance(kind, IntConverter) else "nobody" for key, kind in kinds}
+            assert each.name, f"{each.pattern} has no name, and so no row"
+            yield each.name, reverse(each.name, kwargs=arguments)
+
+
+ADDRESSES = dict(addresses(get_resolver().url_patterns))
+
+
+def visitor(role: str) -> Client:
+    return Client() if role == "anonymous" else client_of(staff=role == "administrator")
+
+
+def became_of(answer: Any) -> str:
+    """`login`, `forbidden`, `no such method`, or `in`: the view itself answered, if only that there is no such row."""
+    if answer.status_code == 302 and answer["Location"].startswith("/login/?next="):
+        return "login"
+    return {403: "forbidden", 405: "no such method"}.get(answer.status_code, "in")
+
+
+def expected(role: str, method: str, name: str) -> str:
+    """What CONTRACT §3 wants of it, by the sets above."""
+    is_open, for_viewers = name in ANYBODY[method], name in VIEWERS[method]
+    is_there = is_open or for_viewers or name in ADMINISTRATORS[method]
+    if role == "anonymous" and not is_open:
+        return "no such method" if name == "set_theme" else "login"
+    if not is_there:
+        return "no such method"
+    return "in" if is_open or for_viewers or role == "administrator" else "forbidden"
+
+
+@rows
+@pytest.mark.parametrize("role", ["anonymous", "viewer", "administrator"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str) -> None:
+    """Each page of the URLconf is asked for by each role: let in, sent to sign in, 403, or 405 for no such method."""
+    demo()
+    person = get_user_model().objects.create_user("walker", password="x", is_staff=role == "administrator")
+    found = {}
+    for name, address in ADDRESSES.items():
+        client = Client(raise_request_exception=False)
+        if role != "anonymous":
+            client.force_login(person)
+        found[name] = became_of(client.generic(method, address))
+    assert found == {name: expected(role, method, name) for name in ADDRESSES}
+
+
+def test_every_page_has_its_row_and_every_row_its_page() -> None:
+    """No address is missing from the table, none stands there twice, and no row speaks of a page that is gone."""
+    named = Counter(name for family in PAGES.values() for name in family)
+    assert set(named) == set(ADDRESSES)
+    assert max(named.values()) == 1
+    assert set(PARTS) == set(PagePart)
+
+
+@rows
+@pytest.mark.urls("tests.permissions.unlisted_urls")
+def test_a_page_without_a_row_is_refused_to_everybody() -> None:
+    """A view that nobody put into the table answers nobody: 403, or the login page."""
+    assert client_of().get("/unlisted/").status_code == 403
+    assert client_of(staff=False).post("/unlisted/").status_code == 403
+    assert became_of(Client().get("/unlisted/")) == "login"
+
+
+@rows
+@pytest.mark.urls("tests.permissions.unlisted_urls")
+def test_a_view_that_forgets_its_methods_gets_those_of_its_row() -> None:
+    """Posting to a page that is only looked at is 405, and says what the page takes."""
+    answer = client_of().post("/")
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+    assert client_of(staff=False).get("/").content == b"reached"
+
+
+@rows
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "SHOUT"])
+def test_an_odd_method_opens_no_page(method: str) -> None:
+    """What is no GET and no POST is refused to a viewer wherever the page itself would be."""
+    viewer = client_of(staff=False)
+    for name in ("key_revoke", "user_role", "artifact_raw", "config_export", "settings_bodies"):
+        assert viewer.generic(method, ADDRESSES[name]).status_code in (403, 405)
+
+
+@rows
+def test_fragments_are_refused_like_pages() -> None:
+    """An htmx request changes nothing about who may: 403, and for nobody signed in the way to the login page."""
+    viewer = client_of(staff=False)
+    assert viewer.post(ADDRESSES["key_revoke"], headers=HTMX).status_code == 403
+    anonymous = Client().post(ADDRESSES["key_revoke"], headers=HTMX)
+    assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
+
+
+# What is held back on pages that a viewer sees.
+
+
+@rows
+def test_bodies_bytes_exports_and_real_requests_are_an_administrators_alone() -> None:
+    """CONTRACT §3: a viewer reads no artifact bytes, no recorded bodies, no export; and sends nothing that costs."""
+    users = get_user_model().objects
+    viewer, admin = users.create_user("vera"), users.create_user("ada", is_staff=True)
+    assert (role_of(viewer), role_of(admin)) == (UserRole.VIEWER, UserRole.ADMINISTRATOR)
+    assert [part for part in PagePart if may(viewer, part)] == []
+    assert {part.value for part in PagePart if may(admin, part)} == {
+        "recorded_bodies",
+        "artifact_bytes",
+        "exports",
+        "real_requests",
+    }
+
+
+@rows
+@pytest.mark.parametrize(
+    ("sample", "words"),
+    [("briefing.md", "first model answered"), ("report.pdf", "12.4 thousand"), ("secret.html", "meet me at noon")],
+)
+def test_a_viewers_page_of_a_file_holds_none_of_its_words(sample: str, words: str) -> None:
+    """Whatever the form in which models receive it: as it is, as the text that was found in it, or described."""
+    demo()
+    Service.objects.update(content={"policy": "extract"})
+    snapshot.forget()
+    data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
+    row = store_bytes(SYSTEM, data, filename=sample)
+    address = reverse("artifact", args=[row.pk])
+    assert words in text_of(client_of().get(address))
+    viewer = client_of(staff=False)
+    assert words not in text_of(viewer.get(address))
+    for service in ("text-model", "vision-model", "multimodal-model"):
+        assert words not in text_of(viewer.get(address, {"service": service, "fragment": "card"}))
+
+
+@rows
+def test_a_viewer_simulates_without_files_and_sends_nothing() -> None:
+    """An artifact that a viewer names is not attached, and the button that calls a provider does nothing."""
+    demo()
+    row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt")
+    viewer = client_of(staff=False)
+    asked = {"sim-message": "hello", "sim-artifact": row.pk, "task": "planning"}
+    for act in ("simulate", "send"):
+        for address in ("/simulate/", "/routes/planning/"):
+            page = text_of(viewer.post(address, {**asked, "act": act}))
+            assert "meet me at noon" not in page
+            assert 'value="send"' not in page
+    journal.flush()
+    assert not RequestLog.objects.exists()
+
+
+@rows
+@pytest.mark.parametrize(
+    "name",
+    ["routes", "providers", "services", "matrix", "agents", "artifacts", "config", "history", "users", "settings"],
+)
+def test_a_page_offers_its_changes_to_those_who_may_make_them(name: str) -> None:
+    """`can_edit` in templates is the table's answer for the page's family."""
+    demo()
+    assert client_of().get(reverse(name)).context["can_edit"] is True
+    assert client_of(staff=False).get(reverse(name)).context["can_edit"] is False
+
+
+def said_of_oneself(answer: Any) -> str:
+    """What stands below one's name in the menu of a page."""
+    menu = text_of(answer).split("data-menu")[-1].split("</summary>")[0]
+    return menu.split('<span class="sub">')[1].split("</span>")[0].strip()
+
+
+@rows
+@pytest.mark.parametrize(("staff", "said"), [(True, "Administrator"), (False, "Viewer")])
+@pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
+def test_every_page_says_what_one_is_here(name: str, staff: bool, said: str) -> None:
+    """Beside the user's name in the menu, also where there is nothing to change."""
+    assert said_of_oneself(client_of(staff=staff).get(reverse(name))) == said
+
+
+@rows
+def test_the_menu_says_what_one_is_also_on_the_page_of_somebody_else() -> None:
+    """On a viewer's page an administrator stays one."""
+    vera = get_user_model().objects.create_user("vera", password="x")
+    assert said_of_oneself(client_of().get(reverse("user", args=[vera.pk]))) == "Administrator"

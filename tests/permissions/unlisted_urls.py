@@ -1,0 +1,22 @@
+"""A site whose author forgot: a page and a call without a row, and a page that takes every method."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.decorators.csrf import csrf_exempt
+
+from routing_admin.urls import urlpatterns as listed
+
+
+@csrf_exempt
+def reached(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("reached")
+
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", reached, name="dashboard"),
+    path("unlisted/", reached, name="unlisted"),
+    path("", include(([path("v1/unlisted", reached, name="unlisted")], "gateway"))),
+    *listed,
+]
