@@ -24,6 +24,7 @@ from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger("routing_admin.request_log.journal")
 
@@ -50,8 +51,11 @@ class Journal:
     waiting: deque[Entry] = field(default_factory=deque)
     dropped: int = 0
     _writing: threading.Lock = field(default_factory=threading.Lock)
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _thread: RepeatingThread = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is written before `start` or `flush`."""
+        self._thread = RepeatingThread("journal", PAUSE_SECONDS, self.flush, lambda: connections[LOGS].close())
 
     def record(self, entry: Entry) -> None:
         """Queues an entry; never waits and never raises."""
@@ -69,24 +73,12 @@ class Journal:
 
     def start(self) -> None:
         """Starts the writer; once per process."""
-        if self._thread is None:
-            self._stop.clear()
-            self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
-            self._thread.start()
+        self._thread.start()
 
     def stop(self) -> None:
         """Ends the writer; what waits is written first."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._stop.set()
-            thread.join(timeout=10)
+        self._thread.stop()
         self.flush()
-
-    def _run(self) -> None:
-        while not self._stop.wait(PAUSE_SECONDS):
-            if self.waiting:
-                self.flush()
-        connections[LOGS].close()
 
     def _write(self, batch: Sequence[Entry]) -> None:
         try:

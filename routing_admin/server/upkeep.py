@@ -6,7 +6,6 @@ It looks whether the configuration is still the newest, and writes down when key
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import dataclass, field
 
 from django.db import connections
@@ -16,6 +15,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import LOOK_WAIT_SECONDS
 from routing_admin.databases.router import renew_connections
 from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger(__name__)
 
@@ -25,32 +25,24 @@ PAUSE_SECONDS = 0.4
 
 @dataclass(slots=True)
 class Upkeep:
-    """The thread that does it."""
+    """The rounds, in a thread of their own."""
 
     uses: LastUses = last_uses
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _thread: RepeatingThread = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing runs before `start`."""
+        self._thread = RepeatingThread("upkeep", PAUSE_SECONDS, self.round, connections.close_all)
 
     def start(self) -> None:
-        """Starts the thread; once per process."""
-        if self._thread is None:
-            self._stop.clear()
-            self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
-            self._thread.start()
+        """Starts the rounds; once per process."""
+        self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; what is noted is written first, or told to be lost."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._stop.set()
-            thread.join(timeout=10)
+        """Ends the rounds; what is noted is written first, or the log says that it is lost."""
+        self._thread.stop()
         if not self.uses.write():
             log.warning("the database is locked: when %s keys were last used is not written", len(self.uses.noted()))
-
-    def _run(self) -> None:
-        while not self._stop.wait(PAUSE_SECONDS):
-            self.round()
-        connections.close_all()
 
     def round(self) -> None:
         """One look, and what is noted written where the database takes it at once."""
