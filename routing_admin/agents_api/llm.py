@@ -80,7 +80,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     principal = principal_of(request)
     body = read_as(request, SendIn)
     recorder = RequestRecorder(request_id_of(request), "api")
-    recorder.knows(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
+    recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
     planned = planned_request(body, principal.agent)
     record_plan(recorder, planned, planned.plan.task_type)
     return recorder, planned

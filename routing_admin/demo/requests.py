@@ -70,7 +70,7 @@ def record_demo_request() -> str | None:
 def _send(planned: PlannedRequest) -> str:
     request_id = "demo_" + secrets.token_hex(8)
     recorder = RequestRecorder(request_id, "demo")
-    recorder.knows(agent=AGENT, asked_model=task_name(TASK_TYPE))
+    recorder.add_facts(agent=AGENT, asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
     run_context = RunContext(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic), Memory(time.monotonic))
     dispatch = Dispatch(planned, OneDown(DOWN), run_context)

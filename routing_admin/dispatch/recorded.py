@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: str) -> None:
     """Tells the log what was decided; the words of the request only where they are recorded."""
-    recorder.decided(
+    recorder.add_plan(
         planned.plan,
         task_type=task_type,
         stream=planned.stream,
@@ -39,7 +39,7 @@ async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> RunRes
 async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Stream]:
     """The stream at its first content; its end is the caller's to record. Raises `RouterError`, which is recorded."""
     done = await _record(dispatch.open(), dispatch, recorder)
-    recorder.first_content()
+    recorder.mark_first_content()
     return done
 
 

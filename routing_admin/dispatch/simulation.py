@@ -136,7 +136,7 @@ def simulate(
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
     planned = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
-    known = (process_run_context().memory if memory is None else memory).copied(clock)
+    known = (process_run_context().memory if memory is None else memory).copy(clock)
     play = _Play(planned, _check_script(script or {}), known, clock)
     run_context = RunContext(clock, lambda: 0.5, LocalCooldowns(clock), known)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)

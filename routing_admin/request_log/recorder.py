@@ -34,20 +34,22 @@ class RequestRecorder:
         self._ended = False
         self._words: ChatRequest | None = None
 
-    def knows(self, **facts: Any) -> None:
+    def add_facts(self, **facts: Any) -> None:
         """Further facts, by the names of `RequestFacts`."""
         self._seen = replace(self._seen, **facts)
 
-    def decided(
+    def add_plan(
         self, plan: Plan, *, task_type: str, stream: bool, revision: int | None, words: ChatRequest | None
     ) -> None:
         """What was decided about it; `words` is the request where its words are recorded, else None."""
         self._words = words
-        self.knows(task_type=task_type, matched=plan.matched, language=plan.language, stream=stream, revision=revision)
+        self.add_facts(
+            task_type=task_type, matched=plan.matched, language=plan.language, stream=stream, revision=revision
+        )
 
-    def first_content(self) -> None:
+    def mark_first_content(self) -> None:
         """The first content is there, now."""
-        self.knows(first_content_ms=self.elapsed_ms())
+        self.add_facts(first_content_ms=self.elapsed_ms())
 
     def elapsed_ms(self) -> float:
         """Milliseconds since the request came in."""
@@ -66,7 +68,7 @@ class RequestRecorder:
         self._ended = True
         if self._words is not None:
             facts["body"] = body_of(self._words, answer)
-        self.knows(duration_ms=self.elapsed_ms(), **facts)
+        self.add_facts(duration_ms=self.elapsed_ms(), **facts)
         self._journal.record(entry_of(self._seen, attempts, prepared))
 
 

@@ -81,12 +81,12 @@ class Draining:
         for number in (signal.SIGTERM, signal.SIGINT):
             before = signal.getsignal(number)
 
-            def told(number: int, frame: FrameType | None, before: object = before) -> None:
+            def begin_draining(number: int, frame: FrameType | None, before: object = before) -> None:
                 loop.call_soon_threadsafe(self.begin)
                 if callable(before):
                     before(number, frame)
 
-            signal.signal(number, told)
+            signal.signal(number, begin_draining)
 
 
 draining = Draining()

@@ -73,7 +73,7 @@ def test_the_most_exact_word_of_a_route_wins(fault, status, action):
     words = words_of(failure)
     other = next(one for one in Action if one is not action)
     policy = Policy(on_error=dict.fromkeys(words[1:], other) | {words[0]: action})
-    assert policy.decided(failure) is action
+    assert policy.own_action(failure) is action
     assert all(word_problem(word) is None for word in words)
 
 

@@ -234,7 +234,7 @@ def test_a_provider_that_fails_for_everybody_is_soon_asked_only_once_a_request()
     """A hundred retries without an answer empty its purse; the others keep their own, and answers fill it again."""
     stage = Stage()
     plan = Plan(chain("a", "b"))
-    stage.run_context.budget.answered("b", 0)
+    stage.run_context.budget.refund("b", 0)
     for _ in range(50):
         upstream = FakeUpstream({"a": [500], "b": ["ok"]})
         stage.run(plan, upstream)

@@ -57,7 +57,7 @@ def test_a_copy_on_another_clock_knows_as_much_for_as_long() -> None:
     memory = Memory(clock := Clock(5000.0))
     memory.refuse("a", "m", "temperature")
     clock.sleep(600)
-    copy = memory.copied(lambda: 0.0)
+    copy = memory.copy(lambda: 0.0)
     assert [each.until for each in copy.refusals("a", "m")] == [REMEMBERED_SECONDS - 600]
     copy.refuse("a", "m", "top_p")
     assert [each.param for each in memory.refusals("a", "m")] == ["temperature"]

@@ -30,7 +30,7 @@ class RetryBudget:
             self._spent[provider] = spent
             return True
 
-    def answered(self, provider: str, retries: int) -> None:
+    def refund(self, provider: str, retries: int) -> None:
         """An answer came after that many retries."""
         with self._lock:
             left = self._spent.get(provider, 0) - (retries * RETRY_COST or PLAIN_REFUND)

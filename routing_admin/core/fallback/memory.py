@@ -54,7 +54,7 @@ class Memory:
             kept = tuple(each for each in self.refusals(provider, model) if each.param not in params)
             self._known[provider, model] = kept
 
-    def copied(self, clock: Callable[[], float]) -> Memory:
+    def copy(self, clock: Callable[[], float]) -> Memory:
         """The same knowledge on another clock; what either learns later the other does not know."""
         shift = clock() - self.clock()
         with self._lock:

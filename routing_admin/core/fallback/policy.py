@@ -101,7 +101,7 @@ class Policy:
         cools = action is Action.NEXT and failure.fault in COOLS_WHEN_PASSED_ON
         return Verdict(action, Effect.NOW if cools else row.effect, row.scope, status, code, row.alert or moved)
 
-    def decided(self, failure: Failure) -> Action | None:
+    def own_action(self, failure: Failure) -> Action | None:
         """The route's own word for this failure, the most exact one; None when it has none."""
         for word in words_of(failure):
             if word in self.on_error:
@@ -114,7 +114,7 @@ class Policy:
         fault = failure.fault
         if fault is Fault.DEADLINE or fault in AFTER_CONTENT:
             return Action.RAISE
-        own = self.decided(failure)
+        own = self.own_action(failure)
         if own is not None:
             return own
         if self.preset is ErrorPreset.STRICT:

@@ -147,7 +147,7 @@ class FallbackRun(Generic[T]):
             run_context.cooldowns.released(*place)
         else:
             run_context.cooldowns.succeeded(*place)
-        run_context.budget.answered(candidate.provider, trial.retried)
+        run_context.budget.refund(candidate.provider, trial.retried)
         self.attempts.append(self._attempt(trial, OK))
         return RunResult(outcome, call, tuple(self.attempts))
 

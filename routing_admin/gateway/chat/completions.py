@@ -98,11 +98,11 @@ def admit(request: HttpRequest, recorder: RequestRecorder) -> Ready:
     Raises `GatewayError`; once the agent is known the log says so.
     """
     principal = admit_caller(request, PATH)
-    recorder.knows(agent=principal.agent, key=principal.key)
+    recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
         state = snapshot.current()
         asked = parse(read_object(request), RowStore(principal.agent).part)
-        recorder.knows(asked_model=asked.model or task_name(asked.task_type or ""), stream=asked.stream)
+        recorder.add_facts(asked_model=asked.model or task_name(asked.task_type or ""), stream=asked.stream)
         named = _resolve_model(state, asked.model, asked.task_type)
         planned = plan_request(
             state,

@@ -57,7 +57,7 @@ def planned_request(
 def send_for_real(planned: PlannedRequest, request_id: str) -> dict[str, Any]:
     """What came of it; the log has it before the page shows it."""
     recorder, dispatch = RequestRecorder(request_id, SURFACE), Dispatch(planned)
-    recorder.knows(asked_model=planned.route.task_type)
+    recorder.add_facts(asked_model=planned.route.task_type)
     record_plan(recorder, planned, "")
     try:
         done = record_answer_sync(dispatch, recorder)

@@ -213,7 +213,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     planned = plan_request(state, route, chat_of(panel), language=panel.language or None)
     dispatch = Dispatch(planned)
     recorder = RequestRecorder(request_id_of(request), "page")
-    recorder.knows(asked_model=task_name(route.task_type))
+    recorder.add_facts(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
     with ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
         pass
