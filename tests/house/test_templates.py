@@ -181,6 +181,34 @@ def test_what_can_be_read_passes(source: str) -> None:
     assert complaints(source) == []
 
 
+SHOWN_AS_WRITTEN = re.compile(
+    r'<\w+\s[^>]*\bclass="said\b[^>]*>[ ]*\n'
+    r'|<table class="diff">(?:(?!</table>).)*<td[^>]*>[ ]*\n'
+    r'|<ol class="crumbs">(?:(?!</ol>).)*<li>[ ]*\n',
+    re.DOTALL,
+)
+"""A line break just inside of what the style sheet shows with its white space (`said`, cells of `diff`, `crumbs`)."""
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_line_break_is_added_to_what_is_shown_as_it_is_written(path: Path) -> None:
+    """A text that keeps its white space on the page begins right behind its tag."""
+    assert SHOWN_AS_WRITTEN.search(path.read_text(encoding="utf-8")) is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '<div class="said ok" hx-disable>\n  a\n</div>',
+        '<table class="diff">\n<td class="n">\n  1\n</td>',
+        '<ol class="crumbs">\n  <li>a</li>\n  <li>\n    b\n  </li>\n</ol>',
+    ],
+)
+def test_a_line_break_in_what_is_shown_as_it_is_written_is_found(source: str) -> None:
+    """The law above can fail."""
+    assert SHOWN_AS_WRITTEN.search(source) is not None
+
+
 def test_every_template_is_looked_at() -> None:
     """Files are found, so that the laws are not silently about nothing."""
     assert len(TEMPLATES) > 100
