@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from capabilities.last_use import EVERY, LastUses, last_uses
 from capabilities.models import AgentKey
 from capabilities.templatetags.moments import exact
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.newest import FRESH_SECONDS
 from routing_admin.databases.away import WAIT_SECONDS, is_away
 from routing_admin.databases.sqlite import in_line, waiting_at_most
 from routing_admin.gateway import key_cache
@@ -63,7 +65,7 @@ def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tu
     return response.status, response.headers, told
 
 
-def unused(file: Path) -> None:
+def forget_uses(file: Path) -> None:
     """No key has been used yet, and the server has to look it up again."""
     with sqlite3.connect(file) as other:
         other.execute("UPDATE capabilities_agentkey SET last_used_at = NULL")
@@ -73,14 +75,27 @@ def unused(file: Path) -> None:
 
 @pytest.mark.parametrize("how", LOCKS)
 def test_a_locked_database_stops_no_call_that_stores_nothing(tmp_path: Path, how: str) -> None:
-    """A key whose last use is due to be written calls on; the use is in the database after the server's end."""
+    """A key that is known calls on, though its last use is due to be written and nobody can write it."""
     file = tmp_path / "routing_admin.sqlite3"
     with served(tmp_path) as server:
-        unused(file)
+        forget_uses(file)
         with locked(file, how):
             for _ in range(3):
                 status, headers, _ = call(server, said("hello", model="one/lab"))
                 assert (status, headers["x-routing-provider"]) == (200, "one")
+
+
+def test_a_use_that_nobody_could_write_is_in_the_database_after_the_servers_end(tmp_path: Path) -> None:
+    """Noted while somebody else writes, it is written once that is over, at the latest when the server ends."""
+    file = tmp_path / "routing_admin.sqlite3"
+    with served(tmp_path) as server:
+        forget_uses(file)
+        looked_again = time.monotonic() + FRESH_SECONDS  # whoever calls later has looked at the row without a use
+        with locked(file, "IMMEDIATE"):
+            began = 0.0
+            while began <= looked_again:
+                began = time.monotonic()
+                assert call(server, said("hello", model="one/lab"))[0] == 200
     with sqlite3.connect(file) as other:
         key = server.key.split("_")[1]
         used = other.execute("SELECT last_used_at FROM capabilities_agentkey WHERE public_id = ?", (key,)).fetchone()
