@@ -1,0 +1,106 @@
+"""What is added is added everywhere: CONTRIBUTING.md has the steps, and what would be forgotten is found here.
+
+A protocol, a host, a file type and a fault each stand in several tables; the tables are compared with one another.
+Pages are held to theirs by `tests/ui/test_every_page.py`, `tests/pages/test_counted_pages.py` and `tests/permissions`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
+from artifacts.core.detection.signatures import SIGNATURES
+from capabilities.core.delivery import limits
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.providers.presets import PRESETS
+from capabilities.core.providers.quirks import ALL
+from capabilities.core.texts.friendly import FORMAT_OF
+from capabilities.core.wire import Fault
+from routing_admin.core.files.seed_export import SPOKEN
+from tests.artifacts.samples import SAMPLES
+from tests.lab import SCENARIOS
+from tests.lab.shapes import VENDORS
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "capabilities" / "core" / "protocols"
+EMBEDDED = {"echo"}
+"""Protocols that no vendor speaks: no lab plays them, no export names them."""
+
+NO_ANSWER = {
+    *(Fault.DNS_ERROR, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR),
+    *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING),
+}
+"""Faults of an address or of our own configuration, which no scenario of a server can bring about."""
+
+WITHOUT_SAMPLE = {
+    *("application/dicom", "application/vnd.apache.parquet", "application/vnd.debian.binary-package"),
+    *("application/vnd.ms-cab-compressed", "application/vnd.ms-htmlhelp", "application/vnd.tcpdump.pcap"),
+    *("application/x-archive", "application/x-hdf5", "application/x-iso9660-image", "application/x-lz4"),
+    *("application/x-mach-binary", "application/x-mobipocket-ebook", "application/x-npy"),
+    *("application/x-ole-storage", "application/x-shockwave-flash", "audio/x-ape", "audio/x-caf", "audio/x-dsf"),
+    *("audio/x-wavpack", "font/collection", "font/woff", "image/emf", "image/fits", "image/icns"),
+    *("image/vnd.ms-dds", "image/wmf", "image/x-canon-cr2", "image/x-exr", "image/x-xcf", "video/x-ms-asf"),
+}
+"""Types that a signature knows and no sample shows yet; whoever makes the sample takes the line away."""
+
+WITHOUT_EXTENSION = {
+    *("application/vnd.tcpdump.pcap", "application/x-archive", "application/x-mach-binary", "application/x-npy"),
+    *("application/x-ole-storage", "audio/x-dsf", "image/fits", "image/icns", "image/vnd.ms-dds"),
+}
+"""Types that the bytes alone tell."""
+
+WITHOUT_NAME = {
+    *("image/fits", "image/x-adobe-dng", "image/x-canon-cr2", "image/x-canon-cr3", "image/x-nikon-nef"),
+    *("image/x-portable-bitmap", "image/x-portable-graymap", "image/x-portable-pixmap", "image/x-xcf"),
+    *("audio/x-dsf", "image/icns", "image/vnd.ms-dds"),
+}
+"""Media that are called by their type for want of a name people use."""
+
+
+def test_a_protocol_stands_in_every_table() -> None:
+    """Its folder, the registry, the limits of what it takes, the contract that keeps it apart, the documents."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    apart = next(each for each in contracts if each["name"] == "protocols know nothing of one another")
+    folders = {each.name for each in FOLDER.iterdir() if (each / "__init__.py").exists()}
+    assert set(PROTOCOLS) == folders
+    assert set(limits.PROTOCOLS) == folders
+    assert {module.rpartition(".")[2] for module in apart["modules"]} == folders
+    for document in ("README.md", "docs/configuration.md"):
+        text = (ROOT / document).read_text("utf-8")
+        assert [name for name in folders if f"`{name}`" not in text] == [], document
+
+
+def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None:
+    """All but the embedded one: a fault lab that speaks it, common compatibility options, a word in `protocol`."""
+    vendors = set(PROTOCOLS) - EMBEDDED
+    assert set(VENDORS) == vendors
+    assert set(ALL) == vendors
+    assert set(SPOKEN) == vendors
+
+
+def test_a_host_name_belongs_to_one_preset() -> None:
+    """The row that an address leads to does not hang on the order of the rows."""
+    names = Counter(host for preset in PRESETS for host in preset.hosts)
+    assert [host for host, count in names.items() if count > 1] == []
+
+
+def test_a_type_that_bytes_prove_has_a_sample_and_an_extension() -> None:
+    """What detection claims was seen on a file; the exceptions are written out, and each is still one."""
+    known = {row.mime for row in SIGNATURES}
+    assert known - {sample.mime for sample in SAMPLES} == WITHOUT_SAMPLE
+    assert known - set(EXTENSIONS_OF_MIME) == WITHOUT_EXTENSION
+
+
+def test_a_picture_sound_or_film_has_a_name_that_people_use() -> None:
+    """A description says `PNG image`, never `image/png`; the exceptions are written out, and each is still one."""
+    media = {*EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)}
+    named = {mime for mime in media if mime.startswith(("image/", "audio/", "video/"))}
+    assert named - set(FORMAT_OF) == WITHOUT_NAME
+
+
+def test_every_fault_happens_in_the_lab() -> None:
+    """What no scenario brings about was never seen; one that does passes through the fault matrix."""
+    happens = {fault for scenario in SCENARIOS.values() for fault in (scenario.plain, scenario.stream)}
+    assert set(Fault) - happens == NO_ANSWER
