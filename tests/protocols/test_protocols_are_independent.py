@@ -14,7 +14,7 @@ from tests.protocols.test_echo_provider import CHAT
 
 FOLDER = Path(protocols.__file__).parent
 PACKAGE = protocols.__name__
-VENDORS = ("openai", "anthropic", "gemini", "echo")
+VENDORS = tuple(PROTOCOLS)
 SHARED = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
 
 

@@ -1,0 +1,142 @@
+"""README and CONTRIBUTING lead to files that are there: for every check a violation is planted, and is caught."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+RECORDS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "decisions").glob("*.md"))
+TOPS = ("artifacts", "capabilities", "docs", "routing_admin", "static", "templates", "tests")
+QUESTIONS, MOST_FILES = 12, 3
+
+WORDS = re.compile(r"`([^`\n]+)`")
+ENDINGS = (".py", ".md", ".toml", ".html", ".css", ".js")
+COMMAND = re.compile(r"python -m ([\w.]+)")
+QUESTION = re.compile(r"^(\d+)\. \*\*(.+?\?)\*\*\n(.*?)(?=^\d+\. |^## |\Z)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMING = "(coming)"
+
+
+def text_of(document: str) -> str:
+    """A document at the top of the house."""
+    return (ROOT / document).read_text("utf-8")
+
+
+def is_path(word: str) -> bool:
+    """Whether a word in code type means a file or folder of ours: from the top of the house, or a file's bare name."""
+    if re.search(r"[\s<>…]|NAME", word):
+        return False
+    return word.split("/")[0] in TOPS if "/" in word else word.endswith(ENDINGS)
+
+
+def paths_in(text: str) -> list[str]:
+    """The files and folders a text names."""
+    return [word for word in WORDS.findall(text) if is_path(word)]
+
+
+def missing_files(text: str) -> list[str]:
+    """What a text names and is not there; a file without a folder stands somewhere in the house."""
+    names = {path.name for top in TOPS for path in (ROOT / top).rglob("*") if path.suffix in ENDINGS}
+    at_the_top = {path.name for path in ROOT.iterdir()}
+    return [
+        path for path in paths_in(text) if not ((ROOT / path).exists() if "/" in path else path in names | at_the_top)
+    ]
+
+
+def missing_modules(text: str) -> list[str]:
+    """Modules that a text says can be run and that cannot."""
+    modules = [ROOT / module.replace(".", "/") for module in COMMAND.findall(text)]
+    return [str(module) for module in modules if not (module.with_suffix(".py").exists() or module.is_dir())]
+
+
+def tree_in(text: str) -> str:
+    """The drawing of the rooms: the fenced block that begins with an app."""
+    return next(block for block in BLOCK.findall(text) if block.startswith("capabilities/"))
+
+
+def rooms_in(tree: str, *, coming: bool = False) -> Iterator[str]:
+    """The rooms of a drawing, from the top of the house: those that it says are there, or those that are coming."""
+    app = ""
+    for line in tree.splitlines():
+        place, _, says = line.strip().partition("  ")
+        app = "" if not line.startswith(" ") else app
+        if says.strip().startswith(COMING) is coming:
+            yield from (f"{app}{each}" for each in place.split())
+        app = app or place
+
+
+def answers_in(text: str) -> list[tuple[str, list[str]]]:
+    """Each question, and the files its answer names."""
+    return [(question, paths_in(answer)) for _, question, answer in QUESTION.findall(text)]
+
+
+def unanswered(text: str) -> list[str]:
+    """Questions whose answer names no file, or more than a person wants to open."""
+    return [question for question, files in answers_in(text) if not 1 <= len(files) <= MOST_FILES]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_file_that_a_document_names_is_there(document: str) -> None:
+    """Whoever moves a file moves its mention; modules that can be run are there, too."""
+    text = text_of(document)
+    assert len(paths_in(text)) > 20
+    assert missing_files(text) == []
+    assert missing_modules(text) == []
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_decision_record_is_short_and_names_files_that_are_there(record: str) -> None:
+    """Context, decision, consequences in 25 lines; a record stands, and the names in it follow the files."""
+    text = text_of(record)
+    assert len(text.splitlines()) <= 25
+    assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+    assert missing_files(text) == []
+
+
+def test_the_rooms_in_the_drawing_are_there_and_it_fits_a_screen() -> None:
+    """Thirty lines at most; what is coming says so and is not there yet."""
+    tree = tree_in(text_of("README.md"))
+    assert len(tree.splitlines()) <= 30
+    rooms = list(rooms_in(tree))
+    assert len(rooms) > 20
+    assert [room for room in rooms if not (ROOT / room).is_dir()] == []
+    assert [room for room in rooms_in(tree, coming=True) if (ROOT / room).exists()] == []
+
+
+def test_each_of_twelve_questions_is_answered_in_three_files_at_most() -> None:
+    """A newcomer's questions; an answer that needs more files shows that a rule has no place."""
+    text = text_of("CONTRIBUTING.md")
+    assert len(answers_in(text)) == QUESTIONS
+    assert unanswered(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It stands in `capabilities/core/attic.py`.",
+        "It stands in `capabilities/core/wire.py`, `attic.py` beside it.",
+        "It stands in `tests/attic/`.",
+    ],
+)
+def test_a_file_that_is_gone_is_caught(text: str) -> None:
+    """By its whole path, as a neighbour, as a folder."""
+    assert len(missing_files(text)) == 1
+
+
+def test_a_module_and_a_room_that_are_gone_are_caught() -> None:
+    """In a command, and in the drawing; what is coming may be missing."""
+    assert missing_modules("Run `python -m tests.bench.bench_attic`.") != []
+    tree = "capabilities/  Who?\n  core/attic/  what is old?\n  core/limits/  (coming) what may it cost?\n"
+    assert list(rooms_in(tree)) == ["capabilities/", "capabilities/core/attic/"]
+    assert list(rooms_in(tree, coming=True)) == ["capabilities/core/limits/"]
+
+
+def test_an_answer_of_none_or_four_files_is_caught() -> None:
+    """Neither leads anywhere."""
+    files = " ".join(f"`capabilities/{name}.py`" for name in ("access", "acts", "apps", "models"))
+    assert unanswered(f"1. **Who?**\n   Us: {files}\n2. **What?**\n   Nothing.\n") == ["Who?", "What?"]
