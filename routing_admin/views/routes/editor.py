@@ -44,7 +44,8 @@ from routing_admin.views.routes.draft import (
     press_in,
 )
 from routing_admin.views.routes.listing import why_not_deleted
-from routing_admin.views.simulate import pages
+from routing_admin.views.simulate.panel import Panel, panel_in, with_outcomes
+from routing_admin.views.simulate.runs import run, send
 
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
@@ -199,15 +200,15 @@ def show(
     return render(request, template, {**context(page), "conflict": conflict, "panel": panel}, status=status)
 
 
-def simulate_panel(request: HttpRequest, page: EditorPage) -> pages.Panel:
+def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
     """The panel beside the chain; its run when Simulate or Send was pressed, on the draft."""
     may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
-    panel = pages.panel_in(page.data, page.state.configuration, may_attach=may_attach)
-    pages.with_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
+    panel = panel_in(page.data, page.state.configuration, may_attach=may_attach)
+    with_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
     if page.press.verb == "simulate":
-        pages.run(panel, page.state, page.draft.spec(page.base))
+        run(panel, page.state, page.draft.spec(page.base))
     elif page.press.verb == "send" and may(request.user, PagePart.REAL_REQUESTS):
-        pages.send(request, panel, page.state, page.draft.spec(page.base))
+        send(request, panel, page.state, page.draft.spec(page.base))
     return panel
 
 
