@@ -21,6 +21,7 @@ from capabilities.core.wire import Fault
 from routing_admin.core.files.seed_export import SPOKEN
 from tests.artifacts.samples import SAMPLES
 from tests.lab import SCENARIOS
+from tests.lab.server import BASES
 from tests.lab.shapes import VENDORS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,6 +77,7 @@ def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None
     """All but the embedded one: a fault lab that speaks it, common compatibility options, a word in `protocol`."""
     vendors = set(PROTOCOLS) - EMBEDDED
     assert set(VENDORS) == vendors
+    assert set(BASES) == vendors
     assert set(ALL) == vendors
     assert set(SPOKEN) == vendors
 

@@ -6,8 +6,9 @@ import argparse
 import threading
 
 from tests.lab import SCENARIOS, Lab, Received
+from tests.lab.server import BASES
 
-ABOUT = "A provider on loopback that speaks openai, anthropic and gemini and plays faults."
+ABOUT = "A provider on loopback that speaks the protocols of all vendors and plays faults."
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
     options = parser.parse_args()
     script = {name: steps.split(";") for name, _, steps in (entry.partition("=") for entry in options.script)}
     with Lab(script, port=options.port, host=options.host, on_request=show) as lab:
-        for protocol in ("openai", "anthropic", "gemini"):
+        for protocol in BASES:
             print(f"{protocol:10} {lab.url(protocol)}", flush=True)
         try:
             threading.Event().wait()

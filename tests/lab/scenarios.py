@@ -104,7 +104,7 @@ class Scenario:
 
 
 SCENARIOS: dict[str, Scenario] = {}
-ALL = ("openai", "anthropic", "gemini")
+ALL = tuple(VENDORS)
 SAME = object()
 
 

@@ -11,6 +11,7 @@ from capabilities.core.wire import Answer, Failure, Fault, Finish
 from routing_admin.core.fallback.chain import PlannedCandidate, RunResult, Timeouts
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from tests.lab import SCENARIOS, Lab
+from tests.lab.shapes import VENDORS
 from tests.routing.expected_faults import EXPECTED
 from tests.routing.network_runs import QUICK, Journey, protocol
 
@@ -29,7 +30,7 @@ OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499
 """What the agent sees of a 4xx that has no line of its own: the provider's status."""
 CASES = [
     pytest.param(name, scenario, stream, id=f"{name}-{scenario.name}-{'stream' if stream else 'plain'}")
-    for name in ("openai", "anthropic", "gemini")
+    for name in VENDORS
     for scenario in SCENARIOS.values()
     for stream in (False, True)
     if name in scenario.needs and (name == "openai" or scenario.name in BYTES_DIFFER)
