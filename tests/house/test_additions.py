@@ -1,7 +1,8 @@
 """What is added is added everywhere: CONTRIBUTING.md has the steps, and what would be forgotten is found here.
 
-A protocol, a host, a file type and a fault each stand in several tables; the tables are compared with one another.
-Pages are held to theirs by `tests/ui/test_every_page.py`, `tests/pages/test_counted_pages.py` and `tests/permissions`.
+A protocol, a host and a file type stand in several tables each; the tables are compared with one another. Pages are
+held to theirs by `tests/ui/test_every_page.py`, `tests/pages/test_counted_pages.py` and `tests/permissions`, faults by
+`tests/routing/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import PRESETS
 from capabilities.core.providers.quirks import ALL
 from capabilities.core.texts.friendly import FORMAT_OF
-from capabilities.core.wire import Fault
 from routing_admin.core.files.seed_export import SPOKEN
 from tests.artifacts.samples import SAMPLES
-from tests.lab import SCENARIOS
 from tests.lab.server import BASES
 from tests.lab.shapes import VENDORS
 
@@ -28,12 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "capabilities" / "core" / "protocols"
 EMBEDDED = {"echo"}
 """Protocols that no vendor speaks: no lab plays them, no export names them."""
-
-NO_ANSWER = {
-    *(Fault.DNS_ERROR, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR),
-    *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING),
-}
-"""Faults of an address or of our own configuration, which no scenario of a server can bring about."""
 
 WITHOUT_SAMPLE = {
     *("application/dicom", "application/vnd.apache.parquet", "application/vnd.debian.binary-package"),
@@ -100,9 +93,3 @@ def test_a_picture_sound_or_film_has_a_name_that_people_use() -> None:
     media = {*EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)}
     named = {mime for mime in media if mime.startswith(("image/", "audio/", "video/"))}
     assert named - set(FORMAT_OF) == WITHOUT_NAME
-
-
-def test_every_fault_happens_in_the_lab() -> None:
-    """What no scenario brings about was never seen; one that does passes through the fault matrix."""
-    happens = {fault for scenario in SCENARIOS.values() for fault in (scenario.plain, scenario.stream)}
-    assert set(Fault) - happens == NO_ANSWER
