@@ -1,12 +1,18 @@
-"""What every test shares: Hypothesis profiles and the slow switch."""
+"""What every test shares: Hypothesis profiles, the slow switch, and one cast (more of it in cast.py)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from django.test import Client
 from hypothesis import HealthCheck, settings
+
+from capabilities.core.permissions import SCOPES
+from routing_admin.configuration import snapshot
+from tests.cast import AgentProgram, browser_of, key_of, load_demo, person
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("default", max_examples=200, deadline=None, suppress_health_check=QUIET)
@@ -36,6 +42,68 @@ def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
         or "transactional_db" in request.fixturenames
         or "django_db_setup" in request.fixturenames
     ):
-        from routing_admin.configuration import snapshot
-
         snapshot.forget()
+
+
+@pytest.fixture
+def demo(db: None) -> None:
+    """The demo's providers, services, routes and agents."""
+    load_demo()
+
+
+@pytest.fixture
+def admin_account(db: None) -> Any:
+    """The administrator `admin`."""
+    return person("admin", is_staff=True)
+
+
+@pytest.fixture
+def viewer_account(db: None) -> Any:
+    """The viewer `vera`."""
+    return person("vera")
+
+
+@pytest.fixture
+def admin(admin_account: Any) -> Client:
+    """The administrator's browser."""
+    return browser_of(admin_account)
+
+
+@pytest.fixture
+def viewer(viewer_account: Any) -> Client:
+    """The viewer's browser."""
+    return browser_of(viewer_account)
+
+
+@pytest.fixture
+def anonymous() -> Client:
+    """The browser of somebody who has not signed in."""
+    return browser_of()
+
+
+@pytest.fixture
+def caller(demo: None) -> Callable[..., AgentProgram]:
+    """Makes an agent's program with a new key, by default with every scope."""
+
+    def make(agent_id: str, *scopes: str) -> AgentProgram:
+        return AgentProgram(agent_id, key_of(agent_id, scopes=scopes or SCOPES))
+
+    return make
+
+
+@pytest.fixture
+def text_agent(caller: Callable[..., AgentProgram]) -> AgentProgram:
+    """The agent whose model reads text alone."""
+    return caller("text-agent")
+
+
+@pytest.fixture
+def vision_agent(caller: Callable[..., AgentProgram]) -> AgentProgram:
+    """The agent whose model reads images."""
+    return caller("vision-agent")
+
+
+@pytest.fixture
+def key(demo: None) -> str:
+    """A key of the demo's text agent."""
+    return key_of("text-agent")

@@ -18,7 +18,7 @@ from routing_admin.agents_api.assembly import agents_api
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def test_a_browser_session_means_nothing_here(installation: None) -> None:
+def test_a_browser_session_means_nothing_here(demo: None) -> None:
     """A signed-in administrator without a key is 401."""
     client = Client()
     client.force_login(get_user_model().objects.create_superuser("boss"))
@@ -116,7 +116,7 @@ def test_every_address_of_the_api_belongs_to_machines() -> None:
 @pytest.mark.parametrize(
     ("path", "words"), [("/healthz", b"ok"), ("/readyz", b'"ok"'), ("/metrics", b"routing_admin_")]
 )
-def test_health_needs_no_key(path: str, words: bytes, installation: None) -> None:
+def test_health_needs_no_key(path: str, words: bytes, demo: None) -> None:
     """200 for anybody; what is told helps no stranger."""
     response = Client().get(path)
     assert response.status_code == 200

@@ -38,7 +38,7 @@ from routing_admin.models import AuditEvent, Installation
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def test_media_that_comes_again_stays_one_artifact(installation: None) -> None:
+def test_media_that_comes_again_stays_one_artifact(demo: None) -> None:
     """`once`: deduplicated by owner and hash; another owner, and one deleted meanwhile, get their own."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
     again = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
@@ -48,7 +48,7 @@ def test_media_that_comes_again_stays_one_artifact(installation: None) -> None:
     assert actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent").pk != first.pk
 
 
-def test_a_deletion_can_be_undone(installation: None) -> None:
+def test_a_deletion_can_be_undone(demo: None) -> None:
     """restore_artifacts brings the row back as it was; both acts are audited, what is not there is no act."""
     row = actions.store_text(SYSTEM, "words", owner="text-agent", filename="a.md")
     assert actions.delete_artifacts(SYSTEM, [row.pk, "nothing"]) == [row.pk]
@@ -65,7 +65,7 @@ def test_a_deletion_can_be_undone(installation: None) -> None:
     assert acts == ["artifact.restore", "artifact.delete", "artifact.store"]
 
 
-def test_a_quota_and_an_expiry_come_from_the_installation(installation: None) -> None:
+def test_a_quota_and_an_expiry_come_from_the_installation(demo: None) -> None:
     """Bytes over the quota are refused; artifacts expire after the installation's days."""
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100, "artifact_days": 3})
     row = actions.store_bytes(SYSTEM, b"x" * 80)
@@ -79,21 +79,21 @@ def test_a_quota_and_an_expiry_come_from_the_installation(installation: None) ->
 @pytest.mark.parametrize(
     "said", [{"visibility": "all"}, {"expires_in": 0}, {"expires_in": float("nan")}, {"type": "x" * 101}]
 )
-def test_a_label_that_makes_no_sense_is_refused_before_anything_is_kept(said: Any, installation: None) -> None:
+def test_a_label_that_makes_no_sense_is_refused_before_anything_is_kept(said: Any, demo: None) -> None:
     """InvalidError names the field; no row."""
     with pytest.raises(InvalidError):
         actions.store_bytes(SYSTEM, b"words", **said)
     assert not Artifact.objects.exists()
 
 
-def test_a_stream_over_the_limit_is_refused(installation: None) -> None:
+def test_a_stream_over_the_limit_is_refused(demo: None) -> None:
     """`max_bytes` counts while reading; nothing is kept."""
     with pytest.raises(TooLargeError):
         actions.store_blocks(SYSTEM, (b"x" * 10 for _ in range(11)), max_bytes=100)
     assert not Artifact.objects.exists()
 
 
-def test_what_can_be_measured_is_measured(installation: None) -> None:
+def test_what_can_be_measured_is_measured(demo: None) -> None:
     """Pixels from the header, pages in the extraction process."""
     image = part_of(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
     document = part_of(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
@@ -105,7 +105,7 @@ def test_what_can_be_measured_is_measured(installation: None) -> None:
 @pytest.mark.parametrize(
     "data", [png(), pdf(), BINARY, b"plain words", b""], ids=["png", "pdf", "bin", "text", "empty"]
 )
-def test_what_is_previewed_is_what_is_sent(data: bytes, installation: None) -> None:
+def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     """For every service: the preview's payload, length and outcome are those of `prepare` with the real bytes, and
     no service without the capability gets a run of the base64 anywhere."""
     row = actions.store_bytes(SYSTEM, data, filename="file")
@@ -125,7 +125,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, installation: None) -> N
             assert encoded[:22] not in str(row_shown.as_json())
 
 
-def test_a_service_that_would_be_skipped_says_so(installation: None) -> None:
+def test_a_service_that_would_be_skipped_says_so(demo: None) -> None:
     """Under policy `native_only` a file that does not fit is refused: no payload, and the reason."""
     row = Service.objects.get(service_id="text-model")
     row.content = {"policy": "native_only"}
@@ -140,7 +140,7 @@ def test_a_service_that_would_be_skipped_says_so(installation: None) -> None:
 PAGE = b"<!doctype html><html><head><title>Sum</title></head><body><p>42</p><script>hide()</script></body></html>"
 
 
-def test_a_web_page_is_extracted_where_the_policy_says_so(installation: None) -> None:
+def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
     """Under `extract` its words arrive without markup, in the preview as in the dispatch; elsewhere its source."""
     row = Service.objects.get(service_id="text-model")
     row.content = {"policy": "extract"}
@@ -179,7 +179,7 @@ class ForAnyText(TestCase):
         assert (row.kind, row.is_binary, found.text) == ("text", False, text)
 
 
-def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(installation: None) -> None:
+def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(demo: None) -> None:
     """`Transfer-Encoding: chunked` has no Content-Length; where the body cannot be measured, that is the problem."""
     form = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
@@ -197,7 +197,7 @@ def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(installation: None
         received_files(unmeasured)
 
 
-def test_a_file_whose_name_is_no_text_is_imported_too(installation: None, tmp_path: Path) -> None:
+def test_a_file_whose_name_is_no_text_is_imported_too(demo: None, tmp_path: Path) -> None:
     """File systems know bytes; an empty file, a hidden one and one with a strange name are files like others."""
     for name in (b"\xff\xfe.txt", b".hidden", b"line\nbreak.txt", b"empty"):
         (tmp_path / os.fsdecode(name)).write_bytes(b"" if name == b"empty" else b"words of " + name.hex().encode())
@@ -214,7 +214,7 @@ def imported(*arguments: str) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_a_directory_is_imported_once(installation: None, tmp_path: Path) -> None:
+def test_a_directory_is_imported_once(demo: None, tmp_path: Path) -> None:
     """Every file below it; a second run changes nothing; a changed file is another artifact; links are not followed."""
     (tmp_path / "deep").mkdir()
     (tmp_path / "photo.png").write_bytes(png())
@@ -232,7 +232,7 @@ def test_a_directory_is_imported_once(installation: None, tmp_path: Path) -> Non
     assert len(imported(str(tmp_path), "--owner", "text-agent")) == 1
 
 
-def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(installation: None, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(demo: None, tmp_path: Path) -> None:
     """Status 1, the problem with its path; a directory or an agent that is not there is told first."""
     (tmp_path / "big.bin").write_bytes(b"x" * 200)
     (tmp_path / "small.txt").write_text("words")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.fixture
-def quota(installation: None) -> int:
+def quota(demo: None) -> int:
     """Bytes that the installation keeps."""
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
     return 100

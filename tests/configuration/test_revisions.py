@@ -22,17 +22,12 @@ from capabilities.ports import ports
 from routing_admin import actions
 from routing_admin.configuration import rows, snapshot
 from routing_admin.core.configuration.specs import EMPTY, CandidateSpec
-from routing_admin.demo import load as demo
+from routing_admin.demo import load
 from routing_admin.models import AuditEvent, Candidate, Revision, TaskRoute
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
 EXAMPLES = Path(__file__).parent.parent / "routing" / "examples"
-
-
-@pytest.fixture
-def demo_loaded() -> None:
-    demo.load()
 
 
 def make_provider(name: str = "deepseek", **fields: object) -> Provider:
@@ -58,13 +53,13 @@ def test_a_change_that_changes_nothing_makes_no_revision() -> None:
     assert (Revision.objects.count(), AuditEvent.objects.count()) == (1, 2)
 
 
-def test_changes_inside_a_change_join_its_revision(demo_loaded: None) -> None:
+def test_changes_inside_a_change_join_its_revision(demo: None) -> None:
     """Law: an import, a demo, a bulk edit is one revision however many actions it took."""
     assert Revision.objects.count() == 1
     assert AuditEvent.objects.filter(action="configuration.import", revision=Revision.objects.get().number).exists()
 
 
-def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo_loaded: None) -> None:
+def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: None) -> None:
     """Law: what an action returns has the revision it made; one that joined has the one it became part of."""
     with ports.ledger.change(ADA, Act("test")) as outer:
         inner = actions.save_alias(ADA, "gpt-4o", "task:default")
@@ -73,7 +68,7 @@ def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo_lo
     assert actions.save_alias(ADA, "gpt-4o", "task:default").revision is None
 
 
-def test_an_invalid_configuration_is_rolled_back_whole(demo_loaded: None) -> None:
+def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
     """Law: the check at the end of a change undoes all of it; nothing is half done."""
     before = rows.read()
     with pytest.raises(InvalidError) as refused, ports.ledger.change(ADA, Act("test")):
@@ -95,7 +90,7 @@ def test_a_stale_version_is_refused_and_changes_nothing() -> None:
     assert Provider.objects.get().default_model == "deepseek-chat"
 
 
-def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo_loaded: None) -> None:
+def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None) -> None:
     """Law: Undo restores the state before; undoing the Undo restores the state after."""
     before = rows.read()
     make_provider()
@@ -106,7 +101,7 @@ def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo_loade
     assert rows.read() == after
 
 
-def test_undo_of_an_older_revision_is_refused(demo_loaded: None) -> None:
+def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
     """Law: Undo never takes somebody else's later change away silently."""
     first = Revision.objects.first().number
     make_provider()
@@ -114,10 +109,10 @@ def test_undo_of_an_older_revision_is_refused(demo_loaded: None) -> None:
         actions.undo(ADA, first)
 
 
-def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo_loaded: None) -> None:
+def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
     """Law: "Remove demo data" is one click with Undo (CONTRACT §7)."""
     before = rows.read()
-    gone = demo.remove(ADA)
+    gone = load.remove(ADA)
     assert rows.read() == EMPTY
     actions.undo(ADA, gone.revision)
     assert rows.read() == before
@@ -166,7 +161,7 @@ def test_the_environment_overrides_a_stored_key() -> None:
         del os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"]
 
 
-def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo_loaded: None) -> None:
+def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo: None) -> None:
     """Law: the action refuses with the users' names, and the database would refuse too."""
     echo = Provider.objects.get(name="echo")
     with pytest.raises(InUseError, match="design"):
@@ -175,7 +170,7 @@ def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo_
         echo.delete()
 
 
-def test_the_database_keeps_chains_free_of_gaps(demo_loaded: None) -> None:
+def test_the_database_keeps_chains_free_of_gaps(demo: None) -> None:
     """Law: no writer, not even a raw statement, leaves a hole in a chain."""
     route = TaskRoute.objects.get(task_type="design")
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -185,7 +180,7 @@ def test_the_database_keeps_chains_free_of_gaps(demo_loaded: None) -> None:
     assert list(route.candidates.values_list("position", flat=True)) == [1, 2]
 
 
-def test_a_chain_is_reordered_as_one_revision(demo_loaded: None) -> None:
+def test_a_chain_is_reordered_as_one_revision(demo: None) -> None:
     """Law: saving a draft of a chain is one revision that says what moved."""
     route = TaskRoute.objects.get(task_type="design")
     chain = [
@@ -202,7 +197,7 @@ def test_a_chain_is_reordered_as_one_revision(demo_loaded: None) -> None:
     assert Revision.objects.count() == 2
 
 
-def test_the_default_route_has_to_stay(demo_loaded: None) -> None:
+def test_the_default_route_has_to_stay(demo: None) -> None:
     """Law: while there are other routes, what has no route of its own needs somewhere to go."""
     with pytest.raises(InUseError):
         actions.delete_route(ADA, TaskRoute.objects.get(task_type="default"))
@@ -216,7 +211,7 @@ def test_rows_give_back_the_value_they_were_written_from() -> None:
     assert rows.read() == preview.imported.configuration
 
 
-def test_an_agent_uses_a_service_or_a_route_that_is_there(demo_loaded: None) -> None:
+def test_an_agent_uses_a_service_or_a_route_that_is_there(demo: None) -> None:
     """Law: an agent names one thing, and that thing exists."""
     service = Service.objects.get(service_id="echo-text")
     with pytest.raises(InvalidError):
@@ -245,7 +240,7 @@ def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
     assert (Provider.objects.count(), Revision.objects.count()) == (8, 8)
 
 
-def test_descriptions_name_the_agents_that_can_really_read_a_file(demo_loaded: None) -> None:
+def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) -> None:
     """Law: who is suggested is decided as deliveries are: by capability, type and limits, not by the word alone."""
     picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
     sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
@@ -256,11 +251,11 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo_loaded: N
     assert ports.installed.agents_for(picture, but="vision-agent") == ["multimodal-agent"]
 
 
-def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo_loaded: None) -> None:
+def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: None) -> None:
     """Law: only what is as the demo brought it goes; a route of one's own keeps its provider and the default."""
     mine = TaskRoute(task_type="mine")
     actions.save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
-    demo.remove(ADA)
+    load.remove(ADA)
     left = rows.read()
     assert [route.task_type for route in left.routes] == ["default", "mine"]
     assert [provider.name for provider in left.providers] == ["echo"]

@@ -1,4 +1,4 @@
-"""The demo installation as tests call it: keys, requests, and what the log kept."""
+"""Calls to the demo installation and what the log kept of them; who calls stands in tests/cast.py."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ from typing import Any
 from django.db import connection
 from django.test import Client
 
-from capabilities import actions as capability_actions
-from capabilities.acts import SYSTEM
-from capabilities.models import Agent
-from routing_admin.configuration import snapshot
-from routing_admin.demo import load as demo
-from routing_admin.dispatch import send
 from routing_admin.models import RequestLog
 from routing_admin.request_log.journal import journal
 
@@ -25,21 +19,6 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 PNG_URL = "data:image/png;base64," + base64.b64encode(PNG).decode()
-
-
-def install() -> str:
-    """Loads the demo and gives a key of its text agent."""
-    snapshot.forget()
-    send.process_run_context.cache_clear()
-    journal.waiting.clear()
-    demo.load()
-    return key_of("text-agent")
-
-
-def key_of(agent: str, **more: Any) -> str:
-    """A new key of an agent."""
-    key, _ = capability_actions.issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **more)
-    return str(key)
 
 
 def post(key: str, body: Any, path: str = "/v1/chat/completions", **headers: str) -> Any:

@@ -13,14 +13,8 @@ from artifacts.actions import store_bytes
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog
-from tests.gateway.plane import PNG, install, post, said
+from tests.gateway.plane import PNG, post, said
 from tests.gateway.serving import ROOT
-
-
-@pytest.fixture
-def key(db) -> str:
-    return install()
-
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
 

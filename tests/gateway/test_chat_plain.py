@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gateway.plane import image, install, logged, post, said
+from tests.gateway.plane import image, logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-
-
-@pytest.fixture
-def key() -> str:
-    return install()
 
 
 def test_a_chat_request_is_answered_before_any_provider_key_is_entered(key):

@@ -24,7 +24,7 @@ from routing_admin.core.planning.language import inject_directive
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.upstream import run_sync
-from tests.gateway.plane import PNG, image, install, logged, post, said
+from tests.gateway.plane import PNG, image, logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -63,11 +63,6 @@ class Script:
 
     async def open(self, *_: object) -> Failure:
         raise AssertionError("nothing is streamed here")
-
-
-@pytest.fixture
-def key() -> str:
-    return install()
 
 
 def artifact(name: str) -> Artifact:

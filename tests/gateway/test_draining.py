@@ -24,7 +24,7 @@ from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.draining import Draining, DrainingError, draining
 from routing_admin.upstream import Stream
-from tests.gateway.plane import install, logged
+from tests.gateway.plane import logged
 
 
 async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_waits():
@@ -85,9 +85,8 @@ async def test_the_signal_begins_the_drain_and_the_servers_own_handler_still_run
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the_log_says_why():
+async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the_log_says_why(key: str):
     """The last event is `server_draining`, after it nothing; the upstream is closed and the request is logged."""
-    key = await sync_to_async(install)()
     state = await sync_to_async(snapshot.current)()
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))
     chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))

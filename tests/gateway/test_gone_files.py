@@ -12,17 +12,12 @@ from django.utils import timezone
 from artifacts.actions import delete_artifacts, restore_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
-from tests.gateway.plane import PNG, install, logged, post, said
+from tests.gateway.plane import PNG, logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 NEVER = "artifact:" + "0" * 32
 ODD = "artifact:../../etc/passwd"
-
-
-@pytest.fixture
-def key() -> str:
-    return install()
 
 
 def kept(owner: str = "text-agent", **more: Any) -> Artifact:

@@ -15,15 +15,9 @@ from capabilities.models import AgentKey
 from routing_admin.configuration import snapshot
 from routing_admin.gateway import key_cache
 from routing_admin.models import Installation
-from tests.gateway.plane import install, key_of
+from tests.cast import key_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-
-
-@pytest.fixture
-def key() -> str:
-    key_cache.forget()
-    return install()
 
 
 def enters(key: str, **headers: str) -> bool:

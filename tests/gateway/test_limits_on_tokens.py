@@ -19,7 +19,6 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import simulate
 from routing_admin.upstream import configured_upstream, run_sync
-from tests.gateway.plane import install
 from tests.lab import Lab
 from tests.routing.scripted_runs import Stage
 
@@ -63,10 +62,9 @@ class Plane:
 
 
 @pytest.fixture
-def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
+def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[Plane]:
     """The lab with the script that the test is marked with."""
     with Lab(request.param) as lab:
-        install()
         yield Plane(lab)
         run_sync(configured_upstream().close())
 

@@ -19,14 +19,9 @@ from routing_admin.core.fallback.policy import Policy
 from routing_admin.demo.requests import record_demo_request
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import RequestLog
-from tests.gateway.plane import PNG, install, logged, post
+from tests.gateway.plane import PNG, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-
-
-@pytest.fixture
-def key() -> str:
-    return install()
 
 
 def request(key: str, body: object = None) -> HttpRequest:

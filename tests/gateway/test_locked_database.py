@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, ProgrammingError, connection
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
@@ -30,7 +29,8 @@ from routing_admin.databases.sqlite import in_line, waiting_at_most
 from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import open_endpoint
 from routing_admin.server.upkeep import Upkeep
-from tests.gateway.plane import PNG_URL, image, install, post, said, without
+from tests.cast import browser_of
+from tests.gateway.plane import PNG_URL, image, post, said, without
 from tests.gateway.serving import Server, served
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -47,11 +47,6 @@ def locked(file: object, how: str = "EXCLUSIVE") -> Iterator[None]:
     finally:
         other.rollback()
         other.close()
-
-
-@pytest.fixture
-def key() -> str:
-    return install()
 
 
 def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tuple[int, Any, Any]:
@@ -193,17 +188,15 @@ def test_a_statement_that_fails_is_let_go_at_once() -> None:
             cursor.fetchone()
 
 
-def admin(language: str = "en") -> Client:
-    """An administrator's browser."""
-    client = Client(raise_request_exception=False, headers={"accept-language": language})
-    client.force_login(get_user_model().objects.create_user("ada", password="x", is_staff=True))
-    return client
+def browser_in(language: str, account: Any) -> Client:
+    """An account's browser, which prefers that language."""
+    return browser_of(account, raise_request_exception=False, headers={"accept-language": language})
 
 
 @rows
-def test_a_page_that_must_write_to_a_locked_database_says_so(key: str) -> None:
+def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_account: Any) -> None:
     """503 with Retry-After instead of a crash, and nothing is changed."""
-    client, before = admin(), snapshot.build().configuration
+    client, before = browser_in("en", admin_account), snapshot.build().configuration
     with waiting_at_most(0), locked(connection.settings_dict["NAME"]):
         told = client.post(reverse("demo_remove"))
     assert (told.status_code, told.headers["Retry-After"]) == (503, "2")
@@ -213,9 +206,11 @@ def test_a_page_that_must_write_to_a_locked_database_says_so(key: str) -> None:
 
 @rows
 @pytest.mark.parametrize(("language", "words"), [("en", "for up to 15 minutes"), ("zh-hans", "最长 15 分钟")])
-def test_a_database_that_nobody_can_read_is_told_on_every_page(key: str, language: str, words: str) -> None:
+def test_a_database_that_nobody_can_read_is_told_on_every_page(
+    key: str, language: str, words: str, admin_account: Any
+) -> None:
     """Since when, and that calls with known keys go on; though it cannot be read who is asking."""
-    client, entered = admin(language), {"authorization": f"Bearer {key}"}
+    client, entered = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_of_key(entered), Principal)
     with without("routing_admin_installation", "capabilities_agentkey", "django_session"):

@@ -17,10 +17,9 @@ from capabilities.models import Provider
 from capabilities.ports import ports
 from routing_admin.configuration import snapshot
 from routing_admin.upstream import configured_upstream, run_sync
-from tests.gateway.plane import install
 from tests.gateway.serving import Server, routing, served
 from tests.lab import MALFORMED, SCENARIOS, Lab
-from tests.pages.visitors import client_of, text_of
+from tests.pages.visitors import text_of
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADDRESS = "Check the base URL: host, port, and whether it begins with https:// rightly."
@@ -90,12 +89,11 @@ def test_when_every_answer_is_malformed_the_agent_is_told_so_in_its_own_shape(cl
 
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice", "chunk_size_word"])
-def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_to_do(caplog, name):
+def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_to_do(caplog, name, demo: None, admin):
     """One clear sentence with the fault, on the page that asks, and no error of ours."""
-    install()
     with Lab({"up": name}) as lab:
         row = provider(lab.url("openai", "up"))
-        answer = client_of().post(reverse("provider_test", args=[row.name]))
+        answer = admin.post(reverse("provider_test", args=[row.name]))
         run_sync(configured_upstream().close())
     text = text_of(answer)
     assert answer.status_code == 200
@@ -106,9 +104,8 @@ def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog):
+def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog, demo: None):
     """Fetching the models goes the same way out."""
-    install()
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
         result = ports.dial.models("up")

@@ -9,14 +9,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from artifacts.models import Artifact
-from tests.gateway.plane import PNG, install, key_of, post, said
+from tests.cast import key_of
+from tests.gateway.plane import PNG, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-
-
-@pytest.fixture
-def key() -> str:
-    return install()
 
 
 def get(key: str, path: str, method: str = "get"):
@@ -110,14 +106,14 @@ def test_a_near_miss_is_told_the_right_address(key, path, word):
     assert (response.json().get("type") == "error") == path.endswith("/messages")
 
 
-def test_keys_and_scopes_are_checked_and_a_browsers_session_means_nothing(key, admin_client):
+def test_keys_and_scopes_are_checked_and_a_browsers_session_means_nothing(key, admin):
     """401 without a good key, 403 without the scope, both in OpenAI's shape."""
     reader = key_of("text-agent", scopes=["registry:read"])
     for given, status in (("", 401), ("ra_wrong", 401), (reader, 403)):
         for response in (post(given, said("hello")), get(given, "/v1/models"), upload(given)):
             assert response.status_code == status
             assert response.json()["error"]["request_id"] == response.headers["x-request-id"]
-    assert admin_client.get("/v1/models").status_code == 401
+    assert admin.get("/v1/models").status_code == 401
     assert Client().get("/v1/models", headers={"x-api-key": key}).status_code == 200
 
 

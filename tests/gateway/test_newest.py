@@ -17,7 +17,7 @@ from capabilities.access import Principal, make_key
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import Newest
 from routing_admin.gateway.key_cache import HELD_SECONDS, Door
-from tests.gateway.plane import elsewhere, install, without
+from tests.gateway.plane import elsewhere, without
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 
@@ -41,11 +41,6 @@ class Clock:
         if len(self.asked) >= CALLERS:
             self.all_have_asked.set()
         return self.now
-
-
-@pytest.fixture
-def key() -> str:
-    return install()
 
 
 @pytest.fixture

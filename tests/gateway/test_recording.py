@@ -14,14 +14,9 @@ from capabilities.core.wire import Answer
 from routing_admin.actions import installation
 from routing_admin.models import RequestLog
 from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, question_of
-from tests.gateway.plane import PNG, image, install, logged, post, said
+from tests.gateway.plane import PNG, image, logged, post, said
 
 SECRET = "sk-" + "abcdefgh12345678"
-
-
-@pytest.fixture
-def key(db) -> str:
-    return install()
 
 
 @pytest.mark.django_db(databases=["default", "logs"])

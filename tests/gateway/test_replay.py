@@ -3,46 +3,41 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.test import Client
 
 from artifacts.actions import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
 from routing_admin.actions import installation
-from tests.gateway.plane import PNG, install, logged, post, said
+from tests.gateway.plane import PNG, logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def page(request_id: str, **role: bool) -> str:
+def page(request_id: str, browser: Client) -> str:
     """Simulate's page for a request of the log, as a person of that role sees it."""
-    people, person = get_user_model().objects, Client()
-    person.force_login(people.create_user(f"replay-{people.count()}", password="correct horse", **role))
-    return person.get("/simulate/", {"request": request_id}).content.decode()
+    return browser.get("/simulate/", {"request": request_id}).content.decode()
 
 
-def test_a_recorded_request_is_asked_again_with_its_words_and_files():
+def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, admin, viewer):
     """An administrator finds the question and the artifact in the panel; a viewer never sees the words."""
-    key = install()
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
     response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
     kept = logged(response.headers["x-request-id"])
     assert kept.body is not None
-    seen = page(kept.pk, is_staff=True)
+    seen = page(kept.pk, admin)
     assert "Which colour is noon?" in seen
     assert row.pk in seen
-    assert "Which colour is noon?" not in page(kept.pk)
+    assert "Which colour is noon?" not in page(kept.pk, viewer)
 
 
-def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it():
+def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: str, admin):
     """Simulate shows what the same call would send now: that the file is gone (decision 16)."""
-    key = install()
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     response = post(key, said({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
     kept = logged(response.headers["x-request-id"])
-    assert "文件处理失败" not in page(kept.pk, is_staff=True)
+    assert "文件处理失败" not in page(kept.pk, admin)
     delete_artifacts(SYSTEM, [row.pk])
-    assert "文件处理失败: dot.png" in page(kept.pk, is_staff=True)
+    assert "文件处理失败: dot.png" in page(kept.pk, admin)

@@ -17,7 +17,7 @@ from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, simulate
 from routing_admin.gateway.media import inline
 from routing_admin.upstream import configured_upstream, run_sync
-from tests.gateway.plane import PNG, install
+from tests.gateway.plane import PNG
 from tests.lab import Lab
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -26,8 +26,7 @@ LOOK = ChatRequest((Message(Role.USER, (TextPart("Look"), inline(PNG, "image/png
 
 
 @pytest.fixture
-def state() -> snapshot.Snapshot:
-    install()
+def state(demo: None) -> snapshot.Snapshot:
     return snapshot.current()
 
 
@@ -94,9 +93,8 @@ def test_an_unknown_word_is_refused_before_anything_happens(state):
         simulate(state, route, LOOK, {0: ["418"]})
 
 
-def test_an_administrator_can_ask_a_provider_whether_it_answers():
+def test_an_administrator_can_ask_a_provider_whether_it_answers(demo: None):
     """The embedded one does; one without a key is told so and not called; a failing one tells its fault."""
-    install()
     assert ports.dial.test("echo", "").fault == ""
     assert ports.dial.models("echo").models == ("echo-text", "echo-vision", "echo-503")
     refused = ports.dial.test("openai", "")
@@ -104,9 +102,8 @@ def test_an_administrator_can_ask_a_provider_whether_it_answers():
     assert "LLM_PROVIDER_OPENAI_API_KEY" in refused.message
 
 
-def test_a_connection_is_tested_over_a_real_socket():
+def test_a_connection_is_tested_over_a_real_socket(demo: None):
     """What the provider says arrives as its fault and status; an answer as milliseconds."""
-    install()
     with Lab({"up": "ok", "down": "http_401"}) as lab:
         for name in ("up", "down"):
             Provider.objects.create(

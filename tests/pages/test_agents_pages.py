@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 from django.utils import timezone
-from visitors import client_of, demo, queries_of, text_of
+from visitors import queries_of, text_of
 
 from capabilities import actions
 from capabilities.access import Principal, authenticate
@@ -17,14 +17,8 @@ from capabilities.core.permissions import DEFAULT_SCOPES
 from capabilities.models import Agent, AgentKey
 from routing_admin.models import AuditEvent, Revision
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 WHOLE_KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
-
-
-@pytest.fixture
-def admin() -> Client:
-    demo()
-    return client_of()
 
 
 def issue(client: Client, agent: str = "text-agent", **more: object) -> str:
@@ -179,11 +173,10 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_agents(admin: 
     assert queries_of(admin, "/agents/") == few
 
 
-def test_a_viewer_reads_agents_and_issues_nothing(admin: Client) -> None:
+def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client) -> None:
     """Every changing address answers 403, and the page has no button that changes."""
     issue(admin)
     public = AgentKey.objects.get().public_id
-    viewer = client_of(staff=False)
     page = text_of(viewer.get("/agents/text-agent/"))
     assert "Issue a key" not in page
     assert "Revoke" not in page

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client, override_settings
 from django.urls import reverse
@@ -24,13 +23,13 @@ from artifacts.views import receiving
 from artifacts.views.words import EVIDENCE
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared
-from routing_admin.actions import import_configuration
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.planning.params import for_candidate
 from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.models import RequestLog
 from routing_admin.views.requests.send import planned_request
+from tests.cast import HTMX
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"
@@ -45,29 +44,6 @@ def picture(width: int = 3, height: int = 2) -> bytes:
     rows = b"".join(b"\0" + b"\x40\x80\xc0" * width for _ in range(height))
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-
-def person(name: str, *, is_staff: bool) -> Client:
-    user = get_user_model().objects.create_user(name, password="correct horse battery", is_staff=is_staff)
-    client = Client()
-    client.force_login(user)
-    return client
-
-
-@pytest.fixture
-def admin() -> Client:
-    return person("ada", is_staff=True)
-
-
-@pytest.fixture
-def viewer() -> Client:
-    return person("vera", is_staff=False)
-
-
-@pytest.fixture
-def demo() -> None:
-    snapshot.forget()
-    import_configuration(SYSTEM, [(DEMO / name).read_bytes() for name in ("llm-routing.json", "llmservices.json")])
 
 
 def stored(name: str = "photo.png", data: bytes | None = None, declared: str = "image/png", **said: Any) -> Artifact:
@@ -94,7 +70,7 @@ def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -
     response = upload(admin, SimpleUploadedFile("a.png", picture(), "image/png"), accept="application/json")
     row = Artifact.objects.get()
     assert (response.status_code, response.json()) == (201, {"url": reverse("artifact", args=[row.pk])})
-    assert (row.filename, row.uploaded_by, row.kind) == ("a.png", "ada", "image")
+    assert (row.filename, row.uploaded_by, row.kind) == ("a.png", "admin", "image")
 
 
 def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin: Client) -> None:
@@ -272,7 +248,7 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
     """The embedded model says what it received; the log has the request, its one attempt, and how the file went."""
     row = stored()
     address = reverse("artifact_send", args=[row.pk])
-    response = admin.post(address, {"service": service_of("echo-vision")}, headers={"HX-Request": "true"})
+    response = admin.post(address, {"service": service_of("echo-vision")}, headers=HTMX)
     text = response.content.decode()
     logged = RequestLog.objects.get()
     assert (response.status_code, "<html" in text) == (200, False)

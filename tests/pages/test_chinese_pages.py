@@ -11,7 +11,6 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from visitors import client_of, demo
 
 from artifacts.models import Artifact
 from capabilities.core.worded import data_of, worded
@@ -73,11 +72,10 @@ def spoken(answer: Any) -> list[str]:
 
 
 @pytest.fixture
-def admin() -> Client:
-    demo()
-    client = client_of()
-    client.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
-    return client
+def admin(demo: None, admin: Client) -> Client:
+    """The administrator's browser, which prefers Chinese."""
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
+    return admin
 
 
 def test_english_on_a_page_is_found() -> None:

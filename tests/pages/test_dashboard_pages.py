@@ -20,7 +20,6 @@ from capabilities.models import Provider
 from capabilities.templatetags.moments import exact
 from routing_admin.actions.people import choose_password
 from routing_admin.configuration import snapshot
-from routing_admin.demo import load
 from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Sample, judged, quantile
@@ -67,20 +66,6 @@ def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-@pytest.fixture
-def client(db: None) -> Client:
-    user = get_user_model().objects.create_user("ada", password="correct horse battery", is_staff=True)
-    client = Client()
-    client.force_login(user)
-    return client
-
-
-@pytest.fixture
-def demo(db: None) -> None:
-    snapshot.forget()
-    load.load()
-
-
 def logged(key: str, hours: float, outcome: str = "ok", **said: Any) -> RequestLog:
     row = RequestLog.objects.create(
         id=key, started_at=timezone.now() - timedelta(hours=hours), surface="chat", outcome=outcome,
@@ -109,74 +94,71 @@ def test_candidates_that_were_never_asked_say_nothing_about_their_provider(db: N
     assert health.provider_health(timezone.now()) == {}
 
 
-def test_the_page_says_whether_every_route_can_answer(client: Client, demo: None) -> None:
+def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
     """With the demo all can, because echo needs no key; with echo disabled the page names those that cannot."""
-    assert "All 6 task routes can answer." in client.get(reverse("dashboard")).content.decode()
+    assert "All 6 task routes can answer." in admin.get(reverse("dashboard")).content.decode()
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.forget()
-    text = client.get(reverse("dashboard")).content.decode()
+    text = admin.get(reverse("dashboard")).content.decode()
     assert "6 of 6 task routes cannot answer" in text
     assert "has no key" in text
 
 
-def test_an_empty_installation_is_told_what_is_missing(client: Client) -> None:
+def test_an_empty_installation_is_told_what_is_missing(admin: Client) -> None:
     """No route, no provider: the sentence and the empty states say so."""
-    text = client.get(reverse("dashboard")).content.decode()
+    text = admin.get(reverse("dashboard")).content.decode()
     assert "no task route yet" in text
     assert "No providers yet" in text
 
 
-def test_the_checklist_counts_what_the_rows_say(client: Client, demo: None) -> None:
+def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:
     """Nothing is done at first; an answered request and a password of one's own cross their lines off."""
-    assert "0 of 7 done" in client.get(reverse("dashboard")).content.decode()
+    assert "0 of 7 done" in admin.get(reverse("dashboard")).content.decode()
     logged("r1", 0.1)
-    assert "1 of 7 done" in client.get(reverse("dashboard")).content.decode()
-    user = get_user_model().objects.get(username="ada")
+    assert "1 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+    user = get_user_model().objects.get(username="admin")
     choose_password(SYSTEM, user, "another horse battery staple")
-    client.force_login(user)
-    assert "2 of 7 done" in client.get(reverse("dashboard")).content.decode()
+    admin.force_login(user)
+    assert "2 of 7 done" in admin.get(reverse("dashboard")).content.decode()
 
 
-def test_the_living_part_alone_comes_when_it_asks_for_itself(client: Client, demo: None) -> None:
+def test_the_living_part_alone_comes_when_it_asks_for_itself(admin: Client, demo: None) -> None:
     """The refresh gets the fragment without the frame; a boosted link gets the page."""
-    text = client.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
+    text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
     assert text.lstrip().startswith('<div id="live"')
     assert "<html" not in text
-    boosted = client.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "main"}).content.decode()
+    boosted = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "main"}).content.decode()
     assert "<html" in boosted
 
 
-def test_removing_the_demo_can_be_undone(client: Client, demo: None) -> None:
+def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
     """The toast's Undo brings every route back."""
-    text = client.post(reverse("demo_remove"), follow=True).content.decode()
+    text = admin.post(reverse("demo_remove"), follow=True).content.decode()
     assert snapshot.current().configuration.routes == ()
     address = next(part.split('"')[0] for part in text.split('action="')[1:] if part.startswith("/undo/"))
-    client.post(address, {"next": "/"})
+    admin.post(address, {"next": "/"})
     assert len(snapshot.current().configuration.routes) == 6
 
 
-def test_a_viewer_cannot_remove_the_demo(db: None, demo: None) -> None:
+def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
     """403, and the button is not there."""
-    user = get_user_model().objects.create_user("vera", password="correct horse battery")
-    viewer = Client()
-    viewer.force_login(user)
     assert reverse("demo_remove") not in viewer.get(reverse("dashboard")).content.decode()
     assert viewer.post(reverse("demo_remove")).status_code == 403
 
 
 def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
-    client: Client, demo: None, django_assert_num_queries: Any
+    admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
     """A constant number of queries to the log: hours, attempts, the newest trouble, whether any was answered."""
     for number in range(3):
         logged(f"a{number}", 0.1, "http_500")
-    client.get(reverse("dashboard"))
+    admin.get(reverse("dashboard"))
     with django_assert_num_queries(4, using="logs"):
-        client.get(reverse("dashboard"))
+        admin.get(reverse("dashboard"))
     for number in range(27):
         logged(f"b{number}", 0.1, "http_500")
     with django_assert_num_queries(4, using="logs"):
-        client.get(reverse("dashboard"))
+        admin.get(reverse("dashboard"))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +169,7 @@ def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
     ],
 )
 def test_the_page_says_since_when_the_configuration_cannot_be_read(
-    client: Client, demo: None, language: str, sentence: str
+    admin: Client, demo: None, language: str, sentence: str
 ) -> None:
     """In a plain sentence with the revision that calls go on with; it goes when the database can be read again."""
     number = snapshot.current().revision
@@ -197,9 +179,9 @@ def test_the_page_says_since_when_the_configuration_cannot_be_read(
         snapshot.look()
         since = snapshot.unread_since()
         assert since is not None
-        page = client.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
+        page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
         assert sentence.format(since=exact(since), number=number) in page
         cursor.execute("ALTER TABLE away RENAME TO routing_admin_alias")
     snapshot.look()
-    page = client.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
+    page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
     assert sentence.split("{since}")[1].split("{number}")[0] not in page

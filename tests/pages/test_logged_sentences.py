@@ -19,7 +19,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone, translation
 from test_chinese_pages import english_in, spoken
-from visitors import client_of, demo
 
 from capabilities.core.delivery.reasons import ReasonCode, because
 from capabilities.core.providers.redaction import brief
@@ -191,10 +190,9 @@ def kept_by_an_earlier_version() -> RequestLog:
 
 
 @pages
-def test_what_an_earlier_version_logged_is_shown_as_it_stands() -> None:
+def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin: Client) -> None:
     """In English and in Chinese the same English words, as a quotation; nobody is said to have said them."""
-    demo()
-    row, client = kept_by_an_earlier_version(), client_of()
+    row, client = kept_by_an_earlier_version(), admin
     for language in ("en", "zh-hans"):
         client.defaults["HTTP_ACCEPT_LANGUAGE"] = language
         answer = client.get(reverse("request", args=[row.pk]))
@@ -217,15 +215,16 @@ def test_the_api_tells_what_an_earlier_version_logged_as_before() -> None:
 
 
 @pages
-def test_why_a_file_was_described_is_told_in_the_readers_language_and_in_english_by_the_api() -> None:
+def test_why_a_file_was_described_is_told_in_the_readers_language_and_in_english_by_the_api(
+    demo: None, admin: Client
+) -> None:
     """The delivery keeps the reason's code and facts."""
-    demo()
     row = kept_by_an_earlier_version()
     told = row.attempts.get()
     told.deliveries[0]["sentence"] = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     told.save()
     assert timeline(row)["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
-    client: Client = client_of()
+    client = admin
     client.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
     page = client.get(reverse("request", args=[row.pk])).content.decode()
     assert UNREAD not in page

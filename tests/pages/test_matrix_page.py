@@ -7,7 +7,7 @@ import re
 
 import pytest
 from django.test import Client
-from visitors import HTMX, client_of, demo, queries_of, text_of
+from visitors import queries_of, text_of
 
 from capabilities import actions
 from capabilities.acts import SYSTEM
@@ -15,14 +15,9 @@ from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot
 from routing_admin.models import Revision
+from tests.cast import HTMX
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-
-
-@pytest.fixture
-def admin() -> Client:
-    demo()
-    return client_of()
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
 
 def new_service(name: str, model: str, *, declares: bool = False) -> Service:
@@ -144,9 +139,8 @@ def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin:
     assert queries_of(admin, "/matrix/") == few
 
 
-def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client) -> None:
+def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Client) -> None:
     """No cell of a viewer's matrix posts anywhere, and posting is 403."""
-    viewer = client_of(staff=False)
     page = text_of(viewer.get("/matrix/"))
     assert "hx-post" not in page
     assert "Only administrators change this." in page

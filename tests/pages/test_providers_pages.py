@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
-from visitors import HTMX, client_of, demo, queries_of, text_of, undo_in
+from visitors import queries_of, text_of, undo_in
 
 from capabilities.models import Provider, Service
 from routing_admin.models import Alias, AuditEvent, Revision
+from tests.cast import HTMX
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 SECRET = "sk-live-0123456789abcdefa1b2"
-
-
-@pytest.fixture
-def admin() -> Client:
-    demo()
-    return client_of()
 
 
 def form_of(row: Provider, **changed: str) -> dict[str, str]:
@@ -193,9 +188,8 @@ def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
     assert "There is a model service with this id already." in text_of(answer)
 
 
-def test_a_viewer_reads_providers_and_changes_nothing(admin: Client) -> None:
+def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:
     """Every changing address answers 403 to a viewer, and the pages have no buttons that change."""
-    viewer = client_of(staff=False)
     page = text_of(viewer.get("/providers/echo/"))
     assert "Only administrators change this." in page
     assert "Test connection" not in page

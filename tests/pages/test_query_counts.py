@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
-from visitors import client_of, demo, queries_of
+from visitors import queries_of
 
 from artifacts.models import Artifact
 from capabilities.models import Agent, AgentKey, Provider, Service, ServiceCapability
@@ -35,10 +35,9 @@ QUERIES = {
 
 
 @pytest.fixture
-def admin() -> Client:
-    demo()
+def admin(demo: None, admin: Client) -> Client:
     add_artifacts(1)
-    return client_of()
+    return admin
 
 
 def add_artifacts(count: int) -> None:

@@ -14,8 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from routing_admin.models import AttemptLog, RequestLog
-from tests.gateway.plane import install
-from tests.pages.visitors import HTMX, client_of, text_of
+from tests.cast import HTMX
+from tests.pages.visitors import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -26,9 +26,8 @@ PAGES = ["/", "/requests/", "/requests/?q=agent:text-agent", "/requests/req_kept
 
 
 @pytest.fixture
-def key() -> str:
-    """The demo, a key of its text agent, and in the log one request of it whose words were recorded."""
-    made = install()
+def key(key: str) -> str:
+    """The demo, and in the log one request of it whose words were recorded."""
     message = {"role": "user", "content": [{"type": "text", "text": MARKER}]}
     row = RequestLog.objects.create(
         id="req_kept",
@@ -41,7 +40,7 @@ def key() -> str:
         body={"messages": [message]},
     )
     AttemptLog.objects.create(request=row, position=0, provider="echo", outcome="ok", status=200, at=row.started_at)
-    return made
+    return key
 
 
 @contextmanager
@@ -63,9 +62,10 @@ def held(answer: Any) -> str:
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
 @pytest.mark.parametrize("address", PAGES)
-def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(key: str, address: str, headers: Any) -> None:
+def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
+    key: str, address: str, headers: Any, viewer: Client
+) -> None:
     """The column is in no statement, the words are in no variable and in no HTML."""
-    viewer = client_of(staff=False)
     with asked_of_the_log() as said:
         answer = viewer.get(address, headers=headers)
     assert answer.status_code == 200
@@ -74,35 +74,35 @@ def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(key: str, add
     assert MARKER not in held(answer) + text_of(answer)
 
 
-def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str) -> None:
+def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Client) -> None:
     """A template that forgets to ask who looks finds nothing there, and asks the log for nothing."""
-    answer = client_of(staff=False).get("/requests/req_kept/")
+    answer = viewer.get("/requests/req_kept/")
     with asked_of_the_log() as said:
         assert answer.context["row"].body is None
     assert said == []
 
 
-def test_a_viewer_is_told_who_may_read_the_message(key: str) -> None:
+def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> None:
     """Whether there is one is not said, since nobody looked."""
-    text = text_of(client_of(staff=False).get("/requests/req_kept/"))
+    text = text_of(viewer.get("/requests/req_kept/"))
     assert "shown to administrators only" in text
     assert "not recorded" not in text
     assert "The recorded message" not in text
 
 
 @pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
-def test_an_administrator_reads_what_was_recorded(key: str, address: str) -> None:
+def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin: Client) -> None:
     """The words stand on the request's page, and in the message that is asked again."""
     with asked_of_the_log() as said:
-        answer = client_of().get(address)
+        answer = admin.get(address)
     assert [sql for sql in said if COLUMN in sql]
     assert MARKER in text_of(answer)
 
 
-def test_the_list_fetches_no_body_for_anybody(key: str) -> None:
+def test_the_list_fetches_no_body_for_anybody(key: str, admin: Client) -> None:
     """An administrator, too, reads a body only by opening its request."""
     with asked_of_the_log() as said:
-        assert MARKER not in text_of(client_of().get(reverse("requests")))
+        assert MARKER not in text_of(admin.get(reverse("requests")))
     assert not [sql for sql in said if COLUMN in sql]
 
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -71,14 +70,6 @@ def test_a_time_is_so_long_ago_or_a_date(text: str, moment: datetime | None) -> 
     assert search.moment(text, NOW) == moment
 
 
-@pytest.fixture
-def client(db: None) -> Client:
-    user = get_user_model().objects.create_user("ada", password="correct horse battery", is_staff=True)
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def logged(key: str, minutes: float = 1, **said: Any) -> RequestLog:
     chain = said.pop("chain", [{"name": "echo", "code": "200", "tone": "ok"}])
     return RequestLog.objects.create(
@@ -118,32 +109,32 @@ def design() -> RequestLog:
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def ids(client: Client, query: str, **place: str) -> list[str]:
-    response = client.get(reverse("requests"), {"q": query, **place})
+def ids(admin: Client, query: str, **place: str) -> list[str]:
+    response = admin.get(reverse("requests"), {"q": query, **place})
     assert response.status_code == 200
     return [one["row"].pk for one in response.context["rows"]]
 
 
-def test_each_key_of_the_search_narrows_the_list(client: Client) -> None:
+def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
     """Status, task, provider (reached, not only answering), agent, time and the beginning of an id."""
     design()
     logged("req_bad", 90, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
     logged("req_good", 3, provider="echo", model="echo-text")
-    assert ids(client, "") == ["req_design", "req_good", "req_bad"]
-    assert ids(client, "status:error") == ["req_bad"]
-    assert ids(client, "status:fallback") == ["req_design"]
-    assert ids(client, "status:502") == ["req_bad"]
-    assert ids(client, "status:upstream_auth") == ["req_bad"]
-    assert ids(client, "task:planning since:1h") == ["req_good"]
-    assert ids(client, "until:1h") == ["req_bad"]
-    assert ids(client, "provider:openai") == ["req_design"]
-    assert ids(client, "provider:openai model:gpt-4o") == ["req_design"]
-    assert ids(client, "provider:openai model:qwen-vl") == []
-    assert ids(client, "agent:vision-agent") == ["req_bad"]
-    assert ids(client, "req_g") == ["req_good"]
+    assert ids(admin, "") == ["req_design", "req_good", "req_bad"]
+    assert ids(admin, "status:error") == ["req_bad"]
+    assert ids(admin, "status:fallback") == ["req_design"]
+    assert ids(admin, "status:502") == ["req_bad"]
+    assert ids(admin, "status:upstream_auth") == ["req_bad"]
+    assert ids(admin, "task:planning since:1h") == ["req_good"]
+    assert ids(admin, "until:1h") == ["req_bad"]
+    assert ids(admin, "provider:openai") == ["req_design"]
+    assert ids(admin, "provider:openai model:gpt-4o") == ["req_design"]
+    assert ids(admin, "provider:openai model:qwen-vl") == []
+    assert ids(admin, "agent:vision-agent") == ["req_bad"]
+    assert ids(admin, "req_g") == ["req_good"]
 
 
-def test_pages_follow_each_other_without_a_gap_or_a_repeat(client: Client) -> None:
+def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
     """Older leads through every row once, also where many began at the same moment; Newer leads back."""
     moment = timezone.now()
     RequestLog.objects.bulk_create(
@@ -170,17 +161,17 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(client: Client) -> No
     assert find(search, before="nonsense").rows == pages[0].rows
 
 
-def test_the_list_asks_as_often_for_thirty_as_for_three(client: Client, django_assert_num_queries: Any) -> None:
+def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client, django_assert_num_queries: Any) -> None:
     """A constant number of queries in each database."""
     for number in range(3):
         logged(f"a{number}")
-    client.get(reverse("requests"))
+    admin.get(reverse("requests"))
     with django_assert_num_queries(1, using="logs"):
-        client.get(reverse("requests"))
+        admin.get(reverse("requests"))
     for number in range(30):
         logged(f"b{number}")
     with django_assert_num_queries(1, using="logs"):
-        client.get(reverse("requests"))
+        admin.get(reverse("requests"))
 
 
 PLANS = [
@@ -203,9 +194,9 @@ def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: s
         assert "TEMP B-TREE FOR ORDER BY" not in plan
 
 
-def test_a_request_page_opens_with_what_happened_and_what_was_lost(client: Client) -> None:
+def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
     """One sentence, the attempts, the file with its three words and reason, what was left out."""
-    text = client.get(reverse("request", args=[design().pk])).content.decode()
+    text = admin.get(reverse("request", args=[design().pk])).content.decode()
     assert "design was answered by deepseek-chat, which did not get the image" in text
     assert "qwen-vl: The provider limits our rate (429, 2 tries)." in text
     assert f"shot.png became a description for deepseek-chat: {UNSEEN}" in text
@@ -214,29 +205,27 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(client: Clien
     assert 'class="wf"' in text
 
 
-def test_a_recorded_message_is_for_administrators(client: Client) -> None:
+def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
     """A viewer reads the whole story and not what was written."""
     row = logged("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
-    viewer = Client()
-    viewer.force_login(get_user_model().objects.create_user("vera", password="correct horse battery"))
     address = reverse("request", args=[row.pk])
-    assert "meet me at noon" in client.get(address).content.decode()
+    assert "meet me at noon" in admin.get(address).content.decode()
     assert "meet me at noon" not in viewer.get(address).content.decode()
 
 
 @pytest.mark.parametrize("column", ["sentence", "error"])
-def test_what_a_provider_said_is_text_and_nothing_else(client: Client, column: str) -> None:
+def test_what_a_provider_said_is_text_and_nothing_else(admin: Client, column: str) -> None:
     """Markup in an error is shown, not obeyed, also where an earlier version wrote it."""
     row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
     attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
-    text = client.get(reverse("request", args=[row.pk])).content.decode()
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
     assert "&lt;script&gt;alert" in text
     assert "<img src=x>" not in text
 
 
-def test_an_unknown_request_is_a_missing_page(client: Client) -> None:
+def test_an_unknown_request_is_a_missing_page(admin: Client) -> None:
     """404, in the frame of the pages."""
-    assert client.get(reverse("request", args=["req_none"])).status_code == 404
+    assert admin.get(reverse("request", args=["req_none"])).status_code == 404
 
 
 def told(row: RequestLog) -> str:

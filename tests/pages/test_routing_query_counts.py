@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
-from visitors import client_of, demo, queries_of
+from visitors import queries_of
 
 from capabilities.models import Provider
 from routing_admin.configuration import exports
@@ -44,10 +44,9 @@ QUERIES: dict[str, tuple[int, int]] = {
 
 
 @pytest.fixture
-def admin() -> Client:
-    demo()
+def admin(demo: None, admin: Client) -> Client:
     add_requests(1)
-    return client_of()
+    return admin
 
 
 def add_requests(count: int) -> None:

@@ -6,19 +6,14 @@ import re
 
 import pytest
 from django.test import Client
-from visitors import HTMX, client_of, demo, queries_of, text_of, undo_in
+from visitors import queries_of, text_of, undo_in
 
 from capabilities.models import Provider, Service
 from routing_admin.dispatch import send
 from routing_admin.models import Revision
+from tests.cast import HTMX
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-
-
-@pytest.fixture
-def admin() -> Client:
-    demo()
-    return client_of()
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
 
 def form_of(row: Service, **changed: object) -> dict[str, object]:
@@ -237,9 +232,8 @@ def test_a_refused_parameter_stands_on_the_page_until_it_is_forgotten(admin: Cli
     send.process_run_context.cache_clear()
 
 
-def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client) -> None:
+def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Client) -> None:
     """Every changing address answers 403."""
-    viewer = client_of(staff=False)
     assert viewer.get("/services/vision-model/").status_code == 200
     for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403

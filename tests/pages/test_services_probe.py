@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.test import Client
-from visitors import client_of, demo, text_of
+from visitors import text_of
 
 from capabilities import actions
 from capabilities.acts import SYSTEM
@@ -43,10 +43,9 @@ class ScriptedDial:
 
 
 @pytest.fixture
-def admin() -> Iterator[Client]:
+def admin(demo: None, admin: Client) -> Iterator[Client]:
     real = ports.dial
-    demo()
-    yield client_of()
+    yield admin
     ports.dial = real
 
 
@@ -115,6 +114,6 @@ def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> Non
     assert dial.asked == ["image/png", "application/pdf"]
 
 
-def test_a_viewer_probes_nothing(admin: Client) -> None:
+def test_a_viewer_probes_nothing(demo: None, viewer: Client) -> None:
     """Probing costs money and writes: 403."""
-    assert client_of(staff=False).post("/probe/vision-model/").status_code == 403
+    assert viewer.post("/probe/vision-model/").status_code == 403

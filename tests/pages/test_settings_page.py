@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from visitors import queries_of
@@ -22,26 +21,10 @@ from routing_admin.demo import load as demo
 from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
 from routing_admin.views.settings.environment import read_dotenv, setting_rows, without_password
+from tests.cast import HTMX
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ACTOR = Actor("person", "admin")
-HTMX = {"HTTP_HX_REQUEST": "true"}
-
-
-@pytest.fixture
-def admin() -> Client:
-    """An administrator's browser."""
-    client = Client()
-    client.force_login(User.objects.create_superuser("admin"))
-    return client
-
-
-@pytest.fixture
-def viewer() -> Client:
-    """A viewer's browser."""
-    client = Client()
-    client.force_login(User.objects.create_user("vera"))
-    return client
 
 
 def test_every_setting_is_on_the_page(viewer: Client) -> None:
@@ -112,7 +95,7 @@ def test_an_address_is_shown_without_the_password_in_it() -> None:
 def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Client) -> None:
     """A configuration value: revision, toast with Undo, and what models are told follows."""
     demo.load()
-    answer = admin.post(reverse("settings_default_language"), {"default_language": "en"}, **HTMX)
+    answer = admin.post(reverse("settings_default_language"), {"default_language": "en"}, headers=HTMX)
     assert answer.status_code == 200
     number = Revision.objects.latest("number").number
     assert f"/undo/{number}/" in answer.headers["HX-Trigger"]
@@ -142,7 +125,7 @@ def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
 )
 def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directive: str, said: str) -> None:
     """422 in the section, the sentence at the field, the entry in it."""
-    page = admin.post(reverse("settings_language_save"), {"code": code, "directive": directive}, **HTMX)
+    page = admin.post(reverse("settings_language_save"), {"code": code, "directive": directive}, headers=HTMX)
     text = page.content.decode()
     assert page.status_code == 422
     assert said in text
@@ -161,7 +144,7 @@ def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
     """409 with the sentence; the button is off with the same sentence. Another default frees it."""
     actions.save_language(ACTOR, "pt", "Responda em português.")
     actions.set_default_language(ACTOR, "pt")
-    refused = admin.post(reverse("settings_language_remove"), {"code": "pt"}, **HTMX)
+    refused = admin.post(reverse("settings_language_remove"), {"code": "pt"}, headers=HTMX)
     assert refused.status_code == 409
     assert "pt is the default language. Choose another default first." in refused.content.decode()
     assert re.search(r'value="pt" disabled', admin.get("/settings/").content.decode())
@@ -193,7 +176,7 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
 def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     """422 in the section; nothing is saved."""
     sent = {"request_days": days, "quota": "12345"}
-    page = admin.post(reverse("settings_retention"), sent, **HTMX)
+    page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
     assert page.status_code == 422
     assert 'value="12345"' in page.content.decode()
     assert 'class="error"' in page.content.decode()
@@ -204,7 +187,7 @@ def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admi
     """409: theirs in words, mine in the fields; saving again writes mine."""
     actions.keep(Actor("person", "olga"), Keeping(90))
     sent = {"request_days": "7", "seen": "30 None None"}
-    page = admin.post(reverse("settings_retention"), sent, **HTMX)
+    page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
     text = page.content.decode()
     assert page.status_code == 409
     assert "requests 90 days" in text
@@ -225,7 +208,7 @@ def test_an_action_refuses_what_it_did_not_expect() -> None:
 def test_bodies_are_not_recorded_until_somebody_says_so_and_is_warned(admin: Client) -> None:
     """Off by default; on shows the risk; both ways audited."""
     assert Installation.current().record_bodies is False
-    page = admin.post(reverse("settings_bodies"), {"record_bodies": "1"}, **HTMX).content.decode()
+    page = admin.post(reverse("settings_bodies"), {"record_bodies": "1"}, headers=HTMX).content.decode()
     assert "Everything agents send is now readable" in page
     assert Installation.current().record_bodies is True
     admin.post(reverse("settings_bodies"), {})

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from another_process import AnotherProcess, after_the_change, another_process, before_the_change
 from django.test import Client
-from visitors import client_of, demo
 
 from capabilities.actions import save_provider, save_service
 from capabilities.acts import Actor
@@ -26,15 +25,14 @@ Post = tuple[str, dict[str, Any]]
 
 
 @pytest.fixture
-def admin(db: None) -> Client:
+def admin(demo: None, admin: Client) -> Client:
     """An administrator's browser; beside the demo an unused alias and provider, and a service nobody has judged."""
-    demo()
     actions.save_alias(ADA, "spare", "task:default")
     save_provider(ADA, Provider(name="spare", endpoint="https://spare.example/v1", default_model="m"))
     openai = Provider.objects.get(name="openai")
     unknown = Service(service_id="gpt", name="gpt", provider=openai, model="gpt-4o", declares_capabilities=False)
     save_service(ADA, unknown)
-    return client_of()
+    return admin
 
 
 @pytest.fixture(scope="module")

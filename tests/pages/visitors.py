@@ -4,31 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from routing_admin.configuration import snapshot
-from routing_admin.demo import load
 from routing_admin.models import Installation
-
-HTMX = {"HX-Request": "true"}
-
-
-def client_of(*, staff: bool = True) -> Client:
-    """A browser without scripts, signed in as an administrator or as a viewer."""
-    client = Client()
-    name = "admin" if staff else "viewer"
-    client.force_login(get_user_model().objects.create_user(name, password="x", is_staff=staff))
-    return client
-
-
-def demo() -> None:
-    """The demo's rows."""
-    snapshot.forget()
-    load.load()
-
 
 STAMP = f'FROM "{Installation._meta.db_table}"'
 """In the query that asks once a second whether another process changed something."""

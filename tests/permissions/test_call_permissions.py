@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from capabilities.core.permissions import CALLS, MACHINES, SCOPES, WITHOUT_A_KEY, path_of_route
-from tests.gateway.plane import install, key_of
+from tests.cast import key_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -60,8 +60,7 @@ ARGUMENTS = {"service_id": "text-model", "agent_id": "nobody", "ref": "artifact:
 
 
 @pytest.fixture
-def client() -> Client:
-    install()
+def client(demo: None) -> Client:
     return Client(raise_request_exception=False)
 
 

@@ -24,7 +24,8 @@ from routing_admin.configuration import snapshot
 from routing_admin.demo.load import SAMPLES
 from routing_admin.models import RequestLog
 from routing_admin.request_log.journal import journal
-from tests.pages.visitors import HTMX, client_of, demo, text_of
+from tests.cast import HTMX
+from tests.pages.visitors import text_of
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -76,10 +77,6 @@ def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, s
 ADDRESSES = dict(addresses(get_resolver().url_patterns))
 
 
-def visitor(role: str) -> Client:
-    return Client() if role == "anonymous" else client_of(staff=role == "administrator")
-
-
 def became_of(answer: Any) -> str:
     """`login`, `forbidden`, `no such method`, or `in`: the view itself answered, if only that there is no such row."""
     if answer.status_code == 302 and answer["Location"].startswith("/login/?next="):
@@ -101,9 +98,8 @@ def expected(role: str, method: str, name: str) -> str:
 @rows
 @pytest.mark.parametrize("role", ["anonymous", "viewer", "administrator"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str) -> None:
+def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str, demo: None) -> None:
     """Each page of the URLconf is asked for by each role: let in, sent to sign in, 403, or 405 for no such method."""
-    demo()
     person = get_user_model().objects.create_user("walker", password="x", is_staff=role == "administrator")
     found = {}
     for name, address in ADDRESSES.items():
@@ -124,35 +120,33 @@ def test_every_page_has_its_row_and_every_row_its_page() -> None:
 
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
-def test_a_page_without_a_row_is_refused_to_everybody() -> None:
+def test_a_page_without_a_row_is_refused_to_everybody(admin: Client, viewer: Client) -> None:
     """A view that nobody put into the table answers nobody: 403, or the login page."""
-    assert client_of().get("/unlisted/").status_code == 403
-    assert client_of(staff=False).post("/unlisted/").status_code == 403
+    assert admin.get("/unlisted/").status_code == 403
+    assert viewer.post("/unlisted/").status_code == 403
     assert became_of(Client().get("/unlisted/")) == "login"
 
 
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
-def test_a_view_that_forgets_its_methods_gets_those_of_its_row() -> None:
+def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, viewer: Client) -> None:
     """Posting to a page that is only looked at is 405, and says what the page takes."""
-    answer = client_of().post("/")
+    answer = admin.post("/")
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
-    assert client_of(staff=False).get("/").content == b"reached"
+    assert viewer.get("/").content == b"reached"
 
 
 @rows
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "SHOUT"])
-def test_an_odd_method_opens_no_page(method: str) -> None:
+def test_an_odd_method_opens_no_page(method: str, viewer: Client) -> None:
     """What is no GET and no POST is refused to a viewer wherever the page itself would be."""
-    viewer = client_of(staff=False)
     for name in ("key_revoke", "user_role", "artifact_raw", "config_export", "settings_bodies"):
         assert viewer.generic(method, ADDRESSES[name]).status_code in (403, 405)
 
 
 @rows
-def test_fragments_are_refused_like_pages() -> None:
+def test_fragments_are_refused_like_pages(viewer: Client) -> None:
     """An htmx request changes nothing about who may: 403, and for nobody signed in the way to the login page."""
-    viewer = client_of(staff=False)
     assert viewer.post(ADDRESSES["key_revoke"], headers=HTMX).status_code == 403
     anonymous = Client().post(ADDRESSES["key_revoke"], headers=HTMX)
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
@@ -181,27 +175,25 @@ def test_bodies_bytes_exports_and_real_requests_are_an_administrators_alone() ->
     ("sample", "words"),
     [("briefing.md", "first model answered"), ("report.pdf", "12.4 thousand"), ("secret.html", "meet me at noon")],
 )
-def test_a_viewers_page_of_a_file_holds_none_of_its_words(sample: str, words: str) -> None:
+def test_a_viewers_page_of_a_file_holds_none_of_its_words(
+    sample: str, words: str, demo: None, admin: Client, viewer: Client
+) -> None:
     """Whatever the form in which models receive it: as it is, as the text that was found in it, or described."""
-    demo()
     Service.objects.update(content={"policy": "extract"})
     snapshot.forget()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
     row = store_bytes(SYSTEM, data, filename=sample)
     address = reverse("artifact", args=[row.pk])
-    assert words in text_of(client_of().get(address))
-    viewer = client_of(staff=False)
+    assert words in text_of(admin.get(address))
     assert words not in text_of(viewer.get(address))
     for service in ("text-model", "vision-model", "multimodal-model"):
         assert words not in text_of(viewer.get(address, {"service": service, "fragment": "card"}))
 
 
 @rows
-def test_a_viewer_simulates_without_files_and_sends_nothing() -> None:
+def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: Client) -> None:
     """An artifact that a viewer names is not attached, and the button that calls a provider does nothing."""
-    demo()
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt")
-    viewer = client_of(staff=False)
     asked = {"sim-message": "hello", "sim-artifact": row.pk, "task": "planning"}
     for act in ("simulate", "send"):
         for address in ("/simulate/", "/routes/planning/"):
@@ -217,11 +209,12 @@ def test_a_viewer_simulates_without_files_and_sends_nothing() -> None:
     "name",
     ["routes", "providers", "services", "matrix", "agents", "artifacts", "config", "history", "users", "settings"],
 )
-def test_a_page_offers_its_changes_to_those_who_may_make_them(name: str) -> None:
+def test_a_page_offers_its_changes_to_those_who_may_make_them(
+    name: str, demo: None, admin: Client, viewer: Client
+) -> None:
     """`can_edit` in templates is the table's answer for the page's family."""
-    demo()
-    assert client_of().get(reverse(name)).context["can_edit"] is True
-    assert client_of(staff=False).get(reverse(name)).context["can_edit"] is False
+    assert admin.get(reverse(name)).context["can_edit"] is True
+    assert viewer.get(reverse(name)).context["can_edit"] is False
 
 
 def said_of_oneself(answer: Any) -> str:
@@ -233,13 +226,12 @@ def said_of_oneself(answer: Any) -> str:
 @rows
 @pytest.mark.parametrize(("staff", "said"), [(True, "Administrator"), (False, "Viewer")])
 @pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
-def test_every_page_says_what_one_is_here(name: str, staff: bool, said: str) -> None:
+def test_every_page_says_what_one_is_here(name: str, staff: bool, said: str, admin: Client, viewer: Client) -> None:
     """Beside the user's name in the menu, also where there is nothing to change."""
-    assert said_of_oneself(client_of(staff=staff).get(reverse(name))) == said
+    assert said_of_oneself((admin if staff else viewer).get(reverse(name))) == said
 
 
 @rows
-def test_the_menu_says_what_one_is_also_on_the_page_of_somebody_else() -> None:
+def test_the_menu_says_what_one_is_also_on_the_page_of_somebody_else(admin: Client, viewer_account: Any) -> None:
     """On a viewer's page an administrator stays one."""
-    vera = get_user_model().objects.create_user("vera", password="x")
-    assert said_of_oneself(client_of().get(reverse("user", args=[vera.pk]))) == "Administrator"
+    assert said_of_oneself(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
-from django.test import Client
+
+from tests.cast import browser_of
 
 HERE = Path(__file__).parent
 SHOTS = HERE / "shots"
@@ -84,18 +84,11 @@ def page(new_page: Callable[..., Any]) -> Any:
 
 
 @pytest.fixture
-def administrator(transactional_db: None) -> Any:
-    """The administrator `admin`."""
-    return get_user_model().objects.create_superuser("admin", password="correct horse battery staple")
-
-
-@pytest.fixture
-def sign_in(administrator: Any, live_server: Any) -> Callable[[Any], Any]:
+def sign_in(admin_account: Any, live_server: Any) -> Callable[[Any], Any]:
     """Gives a page the administrator's session and returns it."""
 
     def give(page: Any) -> Any:
-        client = Client()
-        client.force_login(administrator)
+        client = browser_of(admin_account)
         name = next(iter(client.cookies))
         page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": live_server.url}])
         return page

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from routing_admin.demo import load
-
-pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("demo"),
+]
 ADDRESSES = (
     "/providers/",
     "/providers/echo/",
@@ -39,7 +41,6 @@ def test_every_capability_page_is_readable_by_everybody(
     language: str,
 ) -> None:
     """axe finds nothing against WCAG 2.2 AA on any of them, and none scrolls sideways."""
-    load.load()
     page = sign_in(new_page(width, scheme, language))
     found = []
     for address in ADDRESSES:
@@ -54,7 +55,6 @@ def test_every_capability_page_is_readable_by_everybody(
 
 def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(admin_page: Any) -> None:
     """Arrow keys move, Space saves, focus stays on the cell, and Undo puts the value back."""
-    load.load()
     admin_page.goto("/matrix/")
     admin_page.locator("tbody tr:first-child .cell").first.focus()
     admin_page.keyboard.press("ArrowRight")
@@ -75,7 +75,6 @@ def test_a_switch_and_a_field_of_a_service_are_kept_by_one_save(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], scripts: bool
 ) -> None:
     """By keyboard alone: a switch above, a field below, and the page's one Save keeps both."""
-    load.load()
     page = sign_in(new_page(java_script_enabled=scripts))
     page.goto("/services/vision-model/")
     page.get_by_role("switch", name="Audio").focus()
@@ -91,7 +90,6 @@ def test_a_switch_and_a_field_of_a_service_are_kept_by_one_save(
 
 def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
     """422: the switches and fields stand as they were set, and the reason at its field."""
-    load.load()
     page = sign_in(new_page())
     page.expected_complaints.append("422")
     page.goto("/services/vision-model/")
@@ -107,7 +105,6 @@ def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any],
 
 def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
     """The head of a column opens its acts; All on switches every service shown."""
-    load.load()
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for the column: reads audio").click()
     admin_page.get_by_role("button", name="All on").click()
@@ -117,7 +114,6 @@ def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
 
 def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> None:
     """Another address, fetch, choose, make: the matrix shows the new services."""
-    load.load()
     admin_page.goto("/providers/")
     admin_page.get_by_role("link", name="Add provider").click()
     admin_page.get_by_role("link", name="Another address").click()
@@ -137,7 +133,6 @@ def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> Non
 
 def test_an_issued_key_is_shown_until_the_page_is_loaded_again(admin_page: Any) -> None:
     """The key stands in its own card with Copy; after a reload it is gone, and its public part stays."""
-    load.load()
     admin_page.goto("/agents/vision-agent/")
     admin_page.get_by_role("button", name="Issue a key").first.click()
     admin_page.get_by_label("What it is for").fill("staging")
@@ -156,7 +151,6 @@ def test_an_issued_key_is_shown_until_the_page_is_loaded_again(admin_page: Any) 
 
 def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
     """The form, its refusal and its saving work with JavaScript off."""
-    load.load()
     page = sign_in(new_page(java_script_enabled=False))
     page.expected_complaints.append("422")
     page.goto("/providers/openai/")

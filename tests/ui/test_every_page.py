@@ -211,14 +211,14 @@ def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_every_address_is_looked_at_or_takes_no_get(admin_client: Client) -> None:
+def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
     """Law: an address of the URLconf stands in the table of pages, gives a file, or refuses GET with 405."""
     missing = []
     for name, arguments in names(get_resolver().url_patterns):
         if name in PAGES or name in FILES or name in FRAGMENTS:
             continue
         wanted = 302 if name in LEADS_ON else 405
-        if admin_client.get(reverse(name, kwargs=arguments)).status_code != wanted:
+        if admin.get(reverse(name, kwargs=arguments)).status_code != wanted:
             missing.append(name)
     assert missing == []
 

@@ -13,7 +13,6 @@ from playwright.sync_api import expect
 from artifacts.actions import store_text
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
-from routing_admin.demo import load
 from routing_admin.demo.requests import record_demo_request
 from routing_admin.models import RequestLog
 
@@ -23,9 +22,8 @@ HELLO = {"name": "你好.txt", "mimeType": "text/plain", "buffer": "你好".enco
 
 
 @pytest.fixture
-def demo(transactional_db: None) -> str:
+def demo(demo: None) -> str:
     """The demo with its files and its one request; that request's id."""
-    load.load()
     return record_demo_request() or ""
 
 

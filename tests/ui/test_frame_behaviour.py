@@ -29,7 +29,7 @@ def expect(target: Any) -> Any:
     return playwright_expect(target)
 
 
-def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, administrator: Any) -> None:
+def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_account: Any) -> None:
     """A page that needs a session asks for it and then opens."""
     page.goto("/requests/")
     page.fill("#id_username", "admin")
@@ -38,7 +38,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, administrato
     expect(page.locator("h1")).to_have_text("Requests")
 
 
-def test_a_wrong_password_is_said_once_and_keeps_the_name(page: Any, administrator: Any) -> None:
+def test_a_wrong_password_is_said_once_and_keeps_the_name(page: Any, admin_account: Any) -> None:
     """An alert says what is wrong; the entry stays and the focus waits in the password."""
     page.goto("/login/")
     page.fill("#id_username", "admin")

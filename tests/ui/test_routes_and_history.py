@@ -11,8 +11,8 @@ import pytest
 from capabilities.acts import Actor
 from routing_admin import actions
 from routing_admin.core.configuration.specs import CandidateSpec
-from routing_admin.demo import load as demo
 from routing_admin.models import Installation, Revision, TaskRoute
+from tests.cast import load_demo
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"], transaction=True)]
 ADA = Actor("person", "ada")
@@ -29,10 +29,10 @@ FILE = json.dumps(
 
 
 @pytest.fixture(autouse=True)
-def _demo() -> None:
+def _demo(db: None) -> None:
     """An installation as after the first start."""
     Installation.objects.get_or_create(id=1)
-    demo.load()
+    load_demo()
 
 
 def expect(target: Any) -> Any:

@@ -10,18 +10,18 @@ import pytest
 from capabilities.core.permissions import UserRole
 from routing_admin.actions import installation, people
 from routing_admin.configuration.installation import Keeping, read_keeping
-from routing_admin.demo import load as demo
 from routing_admin.models import Installation, Language
+from tests.cast import load_demo
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"], transaction=True)]
 NEW = "violet umbrella quarterly sonnet"
 
 
 @pytest.fixture(autouse=True)
-def _demo() -> None:
+def _demo(db: None) -> None:
     """An installation as after the first start."""
     Installation.objects.get_or_create(id=1)
-    demo.load()
+    load_demo()
 
 
 def expect(target: Any) -> Any:

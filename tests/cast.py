@@ -1,30 +1,63 @@
-"""An installation with the demo's services, three agents, and callers that hold their keys."""
+"""Who appears in the tests: people with their browsers, agents with their keys, and the demo they all meet in.
+
+The fixtures of the same people stand in conftest.py.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import pytest
+from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from capabilities.actions import issue_key, save_agent
+from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM
-from capabilities.core.permissions import SCOPES
-from capabilities.models import Agent, Service
-from routing_admin.actions import import_configuration
+from capabilities.models import Agent
 from routing_admin.configuration import snapshot
+from routing_admin.demo import load
+from routing_admin.dispatch import send
+from routing_admin.gateway import key_cache
+from routing_admin.request_log.journal import journal
 
-DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"
-AGENTS = {"text-agent": "text-model", "vision-agent": "vision-model", "multimodal-agent": "multimodal-model"}
+HTMX = {"HX-Request": "true"}
+"""The header by which a page knows that a fragment is wanted."""
+
+PASSWORD = "correct horse battery staple"  # of people who exist for one test
+
+
+def load_demo() -> None:
+    """The demo's rows, in a process that remembers nothing of another test's."""
+    snapshot.forget()
+    send.process_run_context.cache_clear()
+    key_cache.forget()
+    journal.waiting.clear()
+    load.load()
+
+
+def person(name: str, **role: Any) -> Any:
+    """An account with a password; a viewer's unless `is_staff` makes it an administrator's."""
+    return get_user_model().objects.create_user(name, password=PASSWORD, **role)
+
+
+def browser_of(account: Any = None, **options: Any) -> Client:
+    """A browser without scripts, signed in where an account is given."""
+    client = Client(**options)
+    if account is not None:
+        client.force_login(account)
+    return client
+
+
+def key_of(agent: str, **more: Any) -> str:
+    """A new key of an agent."""
+    key, _ = capability_actions.issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **more)
+    return str(key)
 
 
 @dataclass
-class Caller:
+class AgentProgram:
     """An agent's program: calls `/api/v1` with its key."""
 
     agent: str
@@ -60,35 +93,3 @@ class Caller:
         response = self.get(f"/artifacts/{ref}", **more)
         assert response.status_code == 200, response.content
         return dict(response.json())
-
-
-@pytest.fixture
-def installation(db: None) -> None:
-    """The demo's configuration and three agents, one per kind of model."""
-    snapshot.forget()
-    files = [(DEMO / name).read_bytes() for name in ("llm-routing.json", "llmservices.json")]
-    import_configuration(SYSTEM, files)
-    for agent_id, service in AGENTS.items():
-        if not Agent.objects.filter(agent_id=agent_id).exists():
-            save_agent(SYSTEM, Agent(agent_id=agent_id, service=Service.objects.get(service_id=service)))
-
-
-@pytest.fixture
-def caller(installation: None) -> Callable[..., Caller]:
-    """Makes a caller for an agent, by default with every scope."""
-
-    def make(agent_id: str, *scopes: str) -> Caller:
-        key, _ = issue_key(SYSTEM, Agent.objects.get(agent_id=agent_id), scopes=scopes or SCOPES)
-        return Caller(agent_id, key)
-
-    return make
-
-
-@pytest.fixture
-def text_agent(caller: Callable[..., Caller]) -> Caller:
-    return caller("text-agent")
-
-
-@pytest.fixture
-def vision_agent(caller: Callable[..., Caller]) -> Caller:
-    return caller("vision-agent")
