@@ -160,6 +160,14 @@ class FileStore:
         finally:
             os.close(fd)
 
+    def is_remembered(self, sha256: str) -> bool:
+        """Whether the bytes were found healthy since their file last changed; `MissingError` when nothing is there."""
+        fd = self._open(sha256)
+        try:
+            return self._healthy.get(sha256) == _identity(fd)
+        finally:
+            os.close(fd)
+
     def verify(self, sha256: str) -> None:
         """Hashes the bytes again, whatever is remembered."""
         self._healthy.pop(sha256, None)

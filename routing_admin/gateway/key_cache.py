@@ -12,6 +12,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
@@ -38,10 +39,15 @@ class _CachedKey:
 
 
 class Door:
-    """Lets keys in; `clock` is the one that `newest` goes by."""
+    """Lets keys in; `clock` is the one that `newest` goes by, `now` the one by which keys expire."""
 
-    def __init__(self, newest: Newest[Snapshot], clock: Callable[[], float] = time.monotonic) -> None:
-        self._newest, self._clock = newest, clock
+    def __init__(
+        self,
+        newest: Newest[Snapshot],
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = timezone.now,
+    ) -> None:
+        self._newest, self._clock, self._now = newest, clock, now
         self._kept: dict[bytes, _CachedKey] = {}
 
     def known(self, headers: Mapping[str, str]) -> Principal | Refusal:
@@ -53,7 +59,7 @@ class Door:
         stamp = self._newest.stamp()
         digest = hashlib.sha256(f"{key_in(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
         kept = self._kept.get(digest)
-        if kept is not None and not (kept.stamp == stamp and _lives(kept.principal)):
+        if kept is not None and not (kept.stamp == stamp and self._lives(kept.principal)):
             kept = None
         if kept is not None and (self._clock() < kept.until or self._holds(unread=self._newest.unread_since())):
             return kept.principal
@@ -81,9 +87,8 @@ class Door:
                 self._kept.clear()
             self._kept[digest] = _CachedKey(answer, stamp, self._clock() + KEPT_SECONDS)
 
-
-def _lives(principal: Principal) -> bool:
-    return principal.ends_at is None or timezone.now() < principal.ends_at
+    def _lives(self, principal: Principal) -> bool:
+        return principal.ends_at is None or self._now() < principal.ends_at
 
 
 door = Door(snapshot.newest)

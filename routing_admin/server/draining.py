@@ -66,10 +66,14 @@ class Draining:
     def end(self) -> None:
         """The time is over for everything that waits, and for whatever would begin to."""
         self._over = True
-        for one, loop in tuple(self._waiting.items()):
-            loop.call_soon_threadsafe(self._give_up, one)
+        self.give_up()
 
-    def _give_up(self, one: asyncio.Timeout) -> None:
+    def give_up(self) -> None:
+        """The time is over for everything that waits now, in whichever thread's loop it does."""
+        for one, loop in tuple(self._waiting.items()):
+            loop.call_soon_threadsafe(self._expire, one)
+
+    def _expire(self, one: asyncio.Timeout) -> None:
         if one in self._waiting:
             one.reschedule(asyncio.get_running_loop().time())
 

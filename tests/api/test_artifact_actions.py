@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from api_samples import BINARY, pdf, png
 from django.core.handlers.asgi import ASGIRequest
-from django.core.handlers.wsgi import WSGIRequest
 from django.core.management import CommandError, call_command
 from django.test import RequestFactory, override_settings
 from hypothesis import given
@@ -192,7 +191,7 @@ def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(demo: None) -> Non
     (file,) = received_files(request)
     row = actions.store_upload(SYSTEM, file)
     assert (row.filename, row.size) == ("a.txt", 5)
-    unmeasured = WSGIRequest(RequestFactory()._base_environ(HTTP_TRANSFER_ENCODING="chunked", CONTENT_LENGTH=""))
+    unmeasured = RequestFactory().post("/", HTTP_TRANSFER_ENCODING="chunked", CONTENT_LENGTH="")
     with pytest.raises(UploadFailedError, match="Content-Length"):
         received_files(unmeasured)
 

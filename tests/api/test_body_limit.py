@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import RequestFactory, override_settings
 
+from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import IN_MEMORY, StoringUploadHandler, received_files
 from capabilities.body_limits import body_limit, received_limit
 from routing_admin.server.body_limit import limit_bodies
@@ -121,7 +122,7 @@ def test_an_upload_takes_flat_memory_whatever_its_size() -> None:
     with pytest.raises(ValueError, match="larger than"):
         file.open()
     file.close()
-    assert not handler._upload._path.exists()
+    assert not list(byte_store().tmp.iterdir())
 
 
 def test_a_form_reads_a_small_file_as_any_other() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import resource
 import stat
 import tracemalloc
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from artifacts.core.errors import CorruptError, MissingError, StorageFullError, TooLargeError
 from artifacts.core.store import BLOCK, Stored
-from artifacts.storage.files import FileStore, FileUpload
+from artifacts.storage.files import FileStore
 from capabilities.core.message import UnreadableError
 
 MISSING = hashlib.sha256(b"never stored").hexdigest()
@@ -100,15 +101,16 @@ def test_a_full_disk_is_told_and_the_temporary_file_removed(tmp_path: Path) -> N
 
 
 def test_a_disk_that_fills_while_writing_is_told(tmp_path: Path) -> None:
-    """A real write that the kernel refuses: /dev/full stands for the temporary file."""
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    upload = FileUpload(FileStore(tmp_path), None)
-    os.close(upload._fd)
-    upload._fd = os.open("/dev/full", os.O_WRONLY)
-    with pytest.raises(StorageFullError):
-        upload.write(b"x")
-    assert files_of(FileStore(tmp_path)) == []
+    """A real write that the kernel refuses: this process may write no file of more than ten bytes for a moment."""
+    store = FileStore(tmp_path)
+    upload, (soft, hard) = store.begin(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(StorageFullError):
+            upload.write(b"eleven byte")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files_of(store) == []
 
 
 @pytest.mark.requirement("ABR-8.1", "MCR-E4")
@@ -205,7 +207,7 @@ def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
     dead.write(b"dead")
     alive.write(b"alive")
     now = 1_000_000_000.0
-    (first, second) = (path for upload in (dead, alive) for path in [upload._path])
+    first, second = sorted(store.tmp.iterdir(), key=lambda path: path.read_bytes() != b"dead")
     os.utime(first, (now - 3601, now - 3601))
     os.utime(second, (now - 3599, now - 3599))
     assert store.sweep(now) == 1

@@ -61,9 +61,7 @@ def test_bytes_that_were_made_young_are_still_known_to_be_healthy(tmp_path: Path
     store = FileStore(tmp_path / "own")
     sha256 = store.put([FORGOTTEN]).sha256
     store.put([FORGOTTEN])
-    path = store.root / "obj" / sha256[:2] / sha256[2:4] / sha256
-    found = path.stat()
-    assert store._healthy[sha256] == (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    assert store.is_remembered(sha256)
 
 
 def test_a_thumbnail_goes_with_its_bytes() -> None:

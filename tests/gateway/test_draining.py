@@ -51,33 +51,36 @@ async def test_a_time_limit_of_somebody_elses_stays_what_it_is():
     with pytest.raises(TimeoutError):
         async with draining.limit():
             raise TimeoutError
-    task = asyncio.create_task(_forever(draining))
-    await asyncio.sleep(0)
+    begun = asyncio.Event()
+    task = asyncio.create_task(_forever(draining, begun))
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
 
-async def _forever(draining: Draining) -> None:
+async def _forever(draining: Draining, begun: asyncio.Event) -> None:
     async with draining.limit():
+        begun.set()
         await asyncio.Event().wait()
 
 
 async def test_the_signal_begins_the_drain_and_the_servers_own_handler_still_runs():
     """Both hear of it."""
     heard: list[str] = []
+    drained = asyncio.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     class Listening(Draining):
         def begin(self) -> None:
             heard.append("drain")
+            drained.set()
 
     try:
         signal.signal(signal.SIGTERM, lambda number, frame: heard.append("server"))
         Listening().listen()
         signal.raise_signal(signal.SIGTERM)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await drained.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -93,15 +96,15 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
     planned = await sync_to_async(plan_request)(state, route, chat, stream=True)
     recorder = RequestRecorder("drained-one", "v1", journal)
     record_plan(recorder, planned, "draft")
-    dispatch = Dispatch(planned, Endless())
+    silent = asyncio.Event()
+    dispatch = Dispatch(planned, Endless(silent))
     done = await record_stream(dispatch, recorder)
     flow = ChatStream(done, dispatch, recorder, Chunks("echo-text"), "drained-one").events()
     assert key
     assert b'"content":"so far"' in await anext(flow)
     waiting = asyncio.ensure_future(anext(flow))
-    await asyncio.sleep(0)
-    for one in tuple(draining._waiting):
-        draining._give_up(one)
+    await silent.wait()
+    draining.give_up()
     last = json.loads((await waiting).removeprefix(b"data: "))
     assert last["error"]["code"] == "server_draining"
     assert await anext(flow, None) is None
@@ -110,11 +113,16 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
 
 
 class Endless(NetworkTransport):
-    """A provider whose stream falls silent after its first words."""
+    """A provider whose stream falls silent after its first words; `silent` is set then."""
+
+    def __init__(self, silent: asyncio.Event) -> None:
+        super().__init__()
+        self.silent = silent
 
     async def open(self, *_: object) -> Stream:
         return Stream([Delta("so far")], self.silence())
 
     async def silence(self) -> AsyncGenerator[StreamEvent, None]:
+        self.silent.set()
         await asyncio.Event().wait()
         yield Delta("never")

@@ -105,8 +105,7 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
     shown = json.loads(measured("preview", "GET", f"/api/v1/artifacts/{made['ref']}/preview"))
     native = {each["serviceId"] for each in shown["deliveries"] if each["outcome"] == "native"}
     assert native >= {"eye-one", "eye-two", "eye-three"}
-    server.lab._queues = {name: server.lab._queue(["http_503"]) for name in ("one", "two")}
-    server.lab.requests.clear()
+    server.lab.play({"one": ["http_503"], "two": ["http_503"]})
     parts = [{"type": "image_url", "image_url": {"url": made["ref"]}}]
     chat = {"model": "task:chain", "messages": [{"role": "user", "content": parts}]}
     measured("chat", "POST", "/v1/chat/completions", json.dumps(chat))

@@ -31,8 +31,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 def scenario(server: Server, **script: object) -> None:
     """A new script for the lab, and nothing remembered of the old one's requests."""
-    server.lab.requests.clear()
-    server.lab._queues = {name: server.lab._queue(steps) for name, steps in script.items()}  # type: ignore[arg-type]
+    server.lab.play(script)  # type: ignore[arg-type]
 
 
 def model(step: str) -> str:

@@ -27,7 +27,7 @@ class Received:
     """One request as it arrived, what was played, and how it ended; times are `time.monotonic()` seconds.
 
     `closed_at` is when the caller closed its socket meanwhile (None if it did not), `sent` the bytes that went
-    out, `done` whether the scenario is over.
+    out, `started` whether any of an answer has, `done` whether the scenario is over; `connection` is the caller's port.
     """
 
     name: str
@@ -41,6 +41,8 @@ class Received:
     closed_at: float | None = None
     ended_at: float | None = None
     sent: int = 0
+    connection: int = 0
+    started: bool = False
 
     @property
     def json(self) -> Any:
@@ -87,6 +89,11 @@ class Lab:
         self._extra: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.tls_port = 0
+
+    def play(self, script: Script) -> None:
+        """A new script from now on, and nothing remembered of the old one's requests."""
+        self.requests.clear()
+        self._queues = {name: self._queue(steps) for name, steps in script.items()}
 
     @staticmethod
     def _queue(steps: str | int | Iterable[str | int]) -> Step | deque[Step]:
@@ -209,6 +216,8 @@ class Lab:
         if step.name == "ok" and heard.problem:
             step = Step("http_400", {"message": heard.problem})
         received = Received(name, protocol_at(path), path, headers, body, heard, step.name, arrived_at=time.monotonic())
+        received.connection = line.writer.get_extra_info("peername")[1]
+        line.on_start = lambda: self._start(received)
         self.requests.append(received)
         self._tell(received)
         try:
@@ -216,6 +225,11 @@ class Lab:
         finally:
             received.closed_at, received.sent, received.ended_at = line.watched.closed_at, line.sent, time.monotonic()
             self._tell(received)
+
+    def _start(self, received: Received) -> None:
+        received.started = True
+        with self._changed:
+            self._changed.notify_all()
 
     async def _models(self, line: Line) -> None:
         rows = [{"id": "lab-model", "object": "model", "created": 1_790_000_000, "owned_by": "lab"}]

@@ -6,12 +6,15 @@ import asyncio
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 TLS_GREETING = b"\x16"
 """The first byte of a handshake; no HTTP method begins with it."""
+
+NAMED = frozenset(HTTPStatus)
+"""The statuses that have a phrase."""
 
 
 class Watched(asyncio.StreamReaderProtocol):
@@ -46,6 +49,7 @@ class Line:
         self.sent = 0
         self.keep = True
         self.started = False
+        self.on_start: Callable[[], None] = lambda: None
 
     @property
     def gone(self) -> bool:
@@ -82,11 +86,12 @@ class Line:
 
     async def head(self, status: int, headers: Mapping[str, str]) -> None:
         """The status line and headers."""
-        reason = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Unknown"
+        reason = HTTPStatus(status).phrase if status in NAMED else "Unknown"
         date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(self.now()))
         lines = [f"HTTP/1.1 {status} {reason}", f"date: {date}", *(f"{k}: {v}" for k, v in headers.items())]
         await self.send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"))
         self.started = True
+        self.on_start()
 
     async def reply(
         self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None, slow: float | None = None

@@ -16,7 +16,7 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, StreamEvent, T
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.exchange import Head, read_body, send
-from routing_admin.upstream.transports import end_with
+from routing_admin.upstream.transports import Transports, end_with
 from tests.lab.malformed import CHUNKS
 from tests.lab.scenarios import dump
 from tests.lab.shapes import VENDORS, ReplyText
@@ -50,6 +50,13 @@ async def saying(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> As
 
 
 @pytest.fixture
+async def transports() -> AsyncIterator[Transports]:
+    made = Transports(OriginPolicy(everything=True))
+    yield made
+    await made.close()
+
+
+@pytest.fixture
 async def upstream() -> AsyncIterator[Upstream]:
     made = Upstream(OriginPolicy(everything=True))
     yield made
@@ -61,12 +68,12 @@ def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:
 
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
-async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(upstream: Upstream, broken: bytes) -> None:
+async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(transports: Transports, broken: bytes) -> None:
     """The head is here and half of the answer; what comes then is no chunk, and nobody waits for more."""
     go_on = asyncio.Event()
     first = CHUNKED % b"application/json" + chunk(b'{"choices"')
     async with saying(first, broken, go_on=go_on) as url:
-        head = await send(request_to(url), upstream._transports, "", PATIENT)
+        head = await send(request_to(url), transports, "", PATIENT)
         assert isinstance(head, Head)
         go_on.set()
         body = await read_body(head, PATIENT)
@@ -94,11 +101,11 @@ async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
 
 
 @pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
-async def test_a_body_whose_connection_closes_early_broke_off(upstream: Upstream, rest: bytes) -> None:
+async def test_a_body_whose_connection_closes_early_broke_off(transports: Transports, rest: bytes) -> None:
     """Its framing was in order as far as it came."""
     go_on = asyncio.Event()
     async with saying(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
-        head = await send(request_to(url), upstream._transports, "", PATIENT)
+        head = await send(request_to(url), transports, "", PATIENT)
         assert isinstance(head, Head)
         go_on.set()
         body = await read_body(head, PATIENT)

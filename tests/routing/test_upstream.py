@@ -130,8 +130,8 @@ async def test_connections_are_kept_and_used_again(lab, upstream):
     """A second call takes less than a new connection's trouble: both come over the same socket."""
     for _ in range(2):
         assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
-    pool = upstream._transports.get("")
-    assert len(pool.client.connector._conns) == 1
+    first, second = lab.requests[-2:]
+    assert first.connection == second.connection
 
 
 async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab):
@@ -229,7 +229,8 @@ async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_sec
 
     task = asyncio.create_task(read())
     await asyncio.to_thread(lab.wait_until, lambda: bool(lab.requests))
-    await asyncio.sleep(0.15)
+    if scenario != "silent":
+        await asyncio.to_thread(lab.wait_until, lambda: lab.requests[0].started)
     went = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -240,6 +241,7 @@ async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_sec
 
 async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
     """The attempt of the candidate that was called says that the caller went away."""
+    lab.requests.clear()
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan((PlannedCandidate(0, "up", "fault:silent"),)), stage.run_context)
 
@@ -247,7 +249,7 @@ async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
         return await upstream.call(request_to(lab, call.candidate.model), protocol("openai"), Timeouts())
 
     task = asyncio.create_task(drive_async(run, ask, asyncio.sleep))
-    await asyncio.sleep(0.1)
+    assert await asyncio.to_thread(lab.wait_until, lambda: bool(lab.requests))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -19,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,13 +94,34 @@ def product() -> Iterator[str]:
 
 
 def call(url: str, key: str) -> None:
-    """Some requests of an agent, so that the log has something to show."""
+    """Some requests of an agent, so that the log has something to show; returns once the last one stands there."""
+    last = ""
     for model, text in CALLS:
         body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        with suppress(urllib.error.HTTPError):
-            urllib.request.urlopen(urllib.request.Request(f"{url}/v1/chat/completions", body, headers)).close()
-    time.sleep(1)  # the log is written behind the answers
+        last = request_id_of(f"{url}/v1/chat/completions", key, body)
+    end = time.monotonic() + SECONDS_TO_START
+    while not is_logged(f"{url}/api/v1/requests/{last}", key) and time.monotonic() < end:
+        time.sleep(0.1)  # the log is written behind the answers
+
+
+def request_id_of(address: str, key: str, body: bytes) -> str:
+    """The id of the request that this call makes, whatever the answer."""
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    try:
+        answer: Any = urllib.request.urlopen(urllib.request.Request(address, body, headers))
+    except urllib.error.HTTPError as refused:
+        answer = refused
+    with answer:
+        return str(answer.headers["x-request-id"])
+
+
+def is_logged(address: str, key: str) -> bool:
+    """Whether the log knows the request already."""
+    try:
+        urllib.request.urlopen(urllib.request.Request(address, headers={"Authorization": f"Bearer {key}"})).close()
+    except urllib.error.HTTPError:
+        return False
+    return True
 
 
 def free_port() -> int:

@@ -1,0 +1,139 @@
+"""Tests wait for conditions, never for time, and use what is public. For each check a violation is planted and caught.
+
+The tests are read as paths and syntax trees, so a plant is a file more in a mapping of paths to sources.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+
+Sources = Mapping[str, str]
+"""The sources of the tests by path below tests/."""
+
+PACED: Mapping[str, str] = {
+    "lab/wire.py": "the lab plays a provider that sends byte after byte, slowly",
+    "bench/upstream.py": "a measurement plays a provider that takes its time",
+    "bench/load.py": "a measurement asks so many times a second",
+}
+"""Files whose very purpose is that time passes."""
+
+NOT_OURS: Mapping[str, str] = {
+    "closed._callbacks": "asyncio says nowhere else who waits for a future",
+    "request._messages": "Django's own tests of messages put the storage there",
+}
+"""Private attributes of others for which they offer nothing public."""
+
+CLOCKS = {"monotonic", "perf_counter"}
+
+
+def sources_of_tests() -> dict[str, str]:
+    """The tests as they stand."""
+    return {path.relative_to(TESTS).as_posix(): path.read_text("utf-8") for path in sorted(TESTS.rglob("*.py"))}
+
+
+def waits_for_time(sources: Sources) -> list[str]:
+    """Each `time.sleep` and `asyncio.sleep` that is no turn of the loop and not in a loop with a deadline."""
+    found = []
+    for path, source in sources.items():
+        tree = ast.parse(source)
+        polled = {id(node) for loop in ast.walk(tree) if has_deadline(loop) for node in ast.walk(loop)}
+        found += [
+            f"{path}:{node.lineno}"
+            for node in ast.walk(tree)
+            if is_sleep(node) and id(node) not in polled and path not in PACED
+        ]
+    return found
+
+
+def is_sleep(node: ast.AST) -> bool:
+    """Whether it is a call that passes the machine's time; `sleep(0)` passes none."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "sleep":
+        return False
+    module = node.func.value
+    if not isinstance(module, ast.Name) or module.id not in ("time", "asyncio"):
+        return False
+    return not (len(node.args) == 1 and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0)
+
+
+def has_deadline(node: ast.AST) -> bool:
+    """Whether it is a `while` loop that looks at a clock: a condition is polled, and not for ever."""
+    return isinstance(node, ast.While) and any(
+        isinstance(each, ast.Attribute) and each.attr in CLOCKS for each in ast.walk(node)
+    )
+
+
+def private_attributes(sources: Sources) -> list[str]:
+    """Each private attribute of something else than `self`, and each private name that is imported."""
+    return [f"{path}: {name}" for path, source in sources.items() for name in private_names(ast.parse(source))]
+
+
+def private_names(tree: ast.AST) -> Iterator[str]:
+    """What one file pokes at; `_meta` is Django's documented way to a model's names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names if is_private(alias.name))
+        if not isinstance(node, ast.Attribute) or not is_private(node.attr):
+            continue
+        if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            continue
+        if ast.unparse(node) not in NOT_OURS:
+            yield ast.unparse(node)
+
+
+def is_private(name: str) -> bool:
+    """Whether a name is marked as nobody else's business."""
+    return name.startswith("_") and not name.startswith("__") and name != "_meta"
+
+
+def test_no_test_sleeps() -> None:
+    """What happens elsewhere is waited for by its event or its condition, and time is a value."""
+    assert waits_for_time(sources_of_tests()) == []
+
+
+def test_no_test_pokes_a_private_attribute() -> None:
+    """A law is proved by what everybody may call; where it could not be, the class says what was asked of it."""
+    assert private_attributes(sources_of_tests()) == []
+
+
+@pytest.mark.parametrize("source", ["import time\ntime.sleep(0.1)", "while True:\n    await asyncio.sleep(1)"])
+def test_a_planted_sleep_is_found(source: str) -> None:
+    """A wait for a time, once or for ever."""
+    assert waits_for_time({"pages/test_planted.py": source}) != []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "while time.monotonic() < until:\n    time.sleep(0.1)",
+        "await asyncio.sleep(0)",
+        "clock.sleep(600)",
+    ],
+)
+def test_a_polled_condition_a_turn_and_a_clock_of_ones_own_are_no_sleep(source: str) -> None:
+    """The loop ends, the turn takes no time, the clock is a value."""
+    assert waits_for_time({"pages/test_planted.py": source}) == []
+
+
+@pytest.mark.parametrize("source", ["store._healthy", "from artifacts.storage.files import _identity", "a.b._c.d = 1"])
+def test_a_planted_look_inside_is_found(source: str) -> None:
+    """Read, imported or written."""
+    assert private_attributes({"pages/test_planted.py": source}) != []
+
+
+@pytest.mark.parametrize("source", ["self._said()", "Row._meta.db_table", "x.__class__"])
+def test_ones_own_names_and_public_conventions_are_nobodys_business(source: str) -> None:
+    """A class of the tests may have private names of its own."""
+    assert private_attributes({"pages/test_planted.py": source}) == []
+
+
+def test_every_exception_is_still_one() -> None:
+    """What is let off stands there; otherwise the exception goes, too."""
+    sources = sources_of_tests()
+    assert [path for path in PACED if "sleep(" not in sources[path]] == []
+    assert [name for name in NOT_OURS if not any(name in source for source in sources.values())] == []
