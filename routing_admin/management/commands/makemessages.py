@@ -1,6 +1,8 @@
-"""`makemessages` that finds the sentences of the cores, too: those written `worded("…")`."""
+"""`makemessages` that finds the sentences of the cores, too, those written `worded("…")`, and none of the tests'."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.core.management.commands import makemessages
 
@@ -9,3 +11,8 @@ class Command(makemessages.Command):
     """Django's command; cores import no Django, so their sentences have a word of their own."""
 
     xgettext_options = [*makemessages.Command.xgettext_options, "--keyword=worded"]
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Reads the three apps and their templates."""
+        options["ignore_patterns"] = [*(options.get("ignore_patterns") or ()), "tests", "docs"]
+        super().handle(*args, **options)
