@@ -7,9 +7,9 @@ upgraded anew by each run of the tests, so that no migration lands that loses so
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,7 @@ INSTALLATIONS = sorted((HERE / "installations").glob("*.tar.gz"))
 def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the installation was, and what this version of the program finds in it."""
     folder = tmp_path_factory.mktemp("upgrade")
-    with tarfile.open(request.param) as archive:
-        archive.extractall(folder, filter="data")
+    shutil.unpack_archive(request.param, folder)
     for name in ("keys", "secret_key"):
         (folder / name).chmod(0o600)
     ran = subprocess.run(
