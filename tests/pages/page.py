@@ -29,6 +29,11 @@ class Control:
         return "disabled" in self.attributes
 
     @property
+    def is_on(self) -> bool:
+        """Whether the switch is on, or the box ticked."""
+        return "checked" in self.attributes
+
+    @property
     def value(self) -> str:
         """What stands in the field."""
         return self.attributes.get("value") or " ".join("".join(self.words).split())
@@ -64,6 +69,11 @@ class Page:
         reader.feed(answer if isinstance(answer, str) else answer.content.decode())
         self.controls = reader.controls
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is a page with its frame, not a fragment for a place in one."""
+        return any(each.tag == "html" for each in self.controls)
+
     def button(self, name: str) -> Control | None:
         """The button of that name, a submitting field among them."""
         return self._named(name, "button", "summary")
@@ -81,6 +91,40 @@ class Page:
         named = self._named(label, "label")
         target = named.attributes.get("for") if named else None
         return next((each for each in self.controls if target and each.attributes.get("id") == target), None)
+
+    def switch(self, name: str) -> Control | None:
+        """The switch of that name."""
+        return next((each for each in self._of_role("switch") if each.name == name), None)
+
+    @property
+    def switches(self) -> list[Control]:
+        """All switches, in their order."""
+        return self._of_role("switch")
+
+    def picture(self, name: str) -> Control | None:
+        """The picture that is described so."""
+        drawn = [each for each in self._of_role("img") if each.name == name]
+        photos = [each for each in self.controls if each.tag == "img" and each.attributes.get("alt") == name]
+        return next(iter([*drawn, *photos]), None)
+
+    def quotation(self, words: str) -> Control | None:
+        """Somebody else's words, as they were said."""
+        return self._named(words, "q")
+
+    def error(self, label: str) -> str:
+        """What is wrong at the field of that label, as it is read out with it; empty where nothing is."""
+        field = self.field(label)
+        described = (field.attributes.get("aria-describedby") or "").split() if field else []
+        named = [each for each in self.controls if each.attributes.get("id") in described]
+        return " ".join(each.name for each in named) if field and "aria-invalid" in field.attributes else ""
+
+    def hidden(self, name: str) -> str:
+        """What a form sends along unseen under that name; empty where it sends none."""
+        inputs = (each for each in self.controls if each.tag == "input" and each.attributes.get("type") == "hidden")
+        return next((each.value for each in inputs if each.attributes.get("name") == name), "")
+
+    def _of_role(self, role: str) -> list[Control]:
+        return [each for each in self.controls if each.attributes.get("role") == role]
 
     def _named(self, name: str, *tags: str) -> Control | None:
         return next((each for each in self.controls if each.tag in tags and each.name == name), None)

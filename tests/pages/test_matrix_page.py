@@ -16,6 +16,7 @@ from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot
 from routing_admin.models import Revision
 from tests.cast import HTMX
+from tests.pages.page import Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -37,7 +38,8 @@ def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
     """The cell is written as declared, the running configuration has it, and the toast offers Undo."""
     row = Service.objects.get(service_id="text-model")
     answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
-    assert "checked" in text_of(answer)
+    (switch,) = Page(answer).switches
+    assert switch.is_on
     assert 'data-source="declared"' in text_of(answer)
     assert "/undo/" in answer["HX-Trigger"]
     spec = snapshot.current().configuration.service("text-model")
@@ -48,7 +50,8 @@ def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
 def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
     """A cell that is switched off stays known: it is declared to be absent, not unknown."""
     row = Service.objects.get(service_id="vision-model")
-    assert "checked" not in text_of(admin.post(cell_at(row), headers=HTMX))
+    (switch,) = Page(admin.post(cell_at(row), headers=HTMX)).switches
+    assert not switch.is_on
     cell = ServiceCapability.objects.get(service=row, side="input", name="vision")
     assert (cell.supported, cell.source) == (False, "declared")
 

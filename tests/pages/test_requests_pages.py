@@ -23,6 +23,7 @@ from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
 from routing_admin.request_log.sentences import render_reason
 from routing_admin.request_log.story import meaning, steps, story, tracks
 from routing_admin.views.requests.pages import content_of
+from tests.pages.page import Page
 
 UNSEEN = because(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
 FITS = because(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
@@ -202,7 +203,7 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client
     assert f"shot.png became a description for deepseek-chat: {UNSEEN}" in text
     assert "Described only" in text
     assert "top_k" in text
-    assert 'class="wf"' in text
+    assert Page(text).picture("Attempt timeline; the table below has the same numbers")
 
 
 def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
