@@ -1,6 +1,6 @@
 """`llm-routing.json`: its objects read into values and written back (seed 003, decision 11).
 
-Reading takes objects that `routing_checks.validate` has found no error in. Our own keys are written only where they
+Reading takes objects that `llm_routing_checks.validate` has found no error in. Our own keys are written only where they
 differ from their default, so a seed's file comes back as it came.
 """
 
