@@ -80,13 +80,12 @@
     toast({ text: words().offline, level: "error", retry });
   });
 
-  /* Moving between pages: the drawer closes, the new page takes the focus, unless somebody is in it already. */
+  /* Moving between pages: the drawer closes, the page takes a stray focus. */
 
   document.addEventListener("htmx:afterSettle", ({ detail }) => {
     if (detail.target?.id !== "main") return;
     for (const open of document.querySelectorAll("#side:popover-open, #find:popover-open")) open.hidePopover();
-    const main = $("#main");
-    if (!main.contains(document.activeElement)) main.focus({ preventScroll: true });
+    if (!$("#main :focus")) $("#main").focus({ preventScroll: true });
   });
 
   /* Copy: data-copy names the element, or data-copy-text carries the text. */

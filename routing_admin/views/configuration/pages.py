@@ -16,8 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from capabilities.access import actor_of
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.sentences import join_words, translate_without_path
-from capabilities.sentences import translate_sentence as told_text
+from capabilities.sentences import join_words, translate_sentence, translate_without_path
 from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.actions.importing import ImportPreview
@@ -56,7 +55,7 @@ def config(request: HttpRequest) -> HttpResponse:
     context = {
         "mode": mode.value,
         "offered": offered,
-        "left_out": [told_text(text) for one in offered for text in one.left_out],
+        "left_out": [translate_sentence(text) for one in offered for text in one.left_out],
         "revision": state.revision,
         "gateway": GATEWAY,
         "providers": len(state.configuration.providers),
