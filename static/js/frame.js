@@ -80,7 +80,7 @@
     toast({ text: words().offline, level: "error", retry });
   });
 
-  /* Moving between pages: the drawer closes, the page takes a stray focus. */
+  /* Between pages: the drawer closes, the page takes a stray focus. */
 
   document.addEventListener("htmx:afterSettle", ({ detail }) => {
     if (detail.target?.id !== "main") return;
