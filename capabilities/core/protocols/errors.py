@@ -16,7 +16,7 @@ from capabilities.core.worded import Worded, worded
 
 WEB_PAGE = worded("a web page came: %(said)s")
 SHORT_WAIT_SECONDS = 5.0
-"""A 429 that names a longer wait is `http_429_wait` (decision 6)."""
+"""The longest named wait that is sat out; a 429 that names a longer one is `http_429_wait` (decision 6)."""
 
 
 def _words(*alternatives: str) -> re.Pattern[str]:

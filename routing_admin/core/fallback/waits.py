@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from capabilities.core.protocols.errors import SHORT_WAIT_SECONDS
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.policy import ErrorPreset
 
-SHORT_SECONDS = 5.0
-"""The longest named wait that is honoured by waiting."""
 LONGEST_NAMED_SECONDS = 3600.0
 """The longest wait that a provider is believed."""
 BACKOFF_CAP = 2.0
@@ -33,7 +32,7 @@ def named_wait(failure: Failure) -> float | None:
 
 def is_long(seconds: float, time_left: float) -> bool:
     """Whether a named wait is too long to sit out."""
-    return seconds > SHORT_SECONDS or seconds >= time_left
+    return seconds > SHORT_WAIT_SECONDS or seconds >= time_left
 
 
 def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
