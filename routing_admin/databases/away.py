@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 
+from capabilities.core.worded import worded
+
 WAIT_SECONDS = 1.0
 """How long a call of an agent waits for a locked database; what it cannot have by then it may ask for again."""
 AGAIN_SECONDS = 2.0
 """What `Retry-After` says then."""
 UNAVAILABLE = "unavailable"
 """The code of the error, on both planes and in the log."""
-MESSAGE = (
+MESSAGE = worded(
     "The database does not answer just now, and this call needs it: to look up its key or a file, or to store one. "
     "Send it again in a few seconds."
 )

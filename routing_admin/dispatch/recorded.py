@@ -11,7 +11,7 @@ from routing_admin.core.fallback.chain import RunResult
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, fault_of
+from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DrainingError, draining
 from routing_admin.upstream import Stream, run_sync
 
@@ -64,5 +64,5 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
         recorder.end(dispatch.attempts, sent, outcome=LEFT, status=LEFT_STATUS)
         raise
     except Exception as error:
-        recorder.end(dispatch.attempts, sent, **fault_of(error))
+        recorder.end(dispatch.attempts, sent, **facts_of_fault(error))
         raise

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.http.request import UnreadablePostError
 
 from capabilities.body_limits import MAX_DEPTH, body_limit
+from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
 
 PARAM_CHARS = 200
@@ -19,16 +20,18 @@ PARAM_CHARS = 200
 def read_object(request: HttpRequest) -> dict[str, Any]:
     """The body as a JSON object. Raises `BadRequestError`: 413 when too large, 415 when packed, else 400."""
     limit = body_limit(request.path)
-    too_large = BadRequestError(f"The body is larger than the limit of {limit} bytes.", None, "body_too_large", 413)
+    message = worded("The body is larger than the limit of %(limit)s bytes.", limit=limit)
+    too_large = BadRequestError(message, None, "body_too_large", 413)
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise BadRequestError("Send the body without Content-Encoding.", None, "unsupported_encoding", 415)
+        raise BadRequestError(worded("Send the body without Content-Encoding."), None, "unsupported_encoding", 415)
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > limit:
         raise too_large
     try:
         data = request.read(limit + 1)
     except UnreadablePostError:
-        raise BadRequestError("The body ended before it was whole. Send it again.", None, "invalid_json") from None
+        message = worded("The body ended before it was whole. Send it again.")
+        raise BadRequestError(message, None, "invalid_json") from None
     if len(data) > limit:
         raise too_large
     return parse_object(data)
@@ -44,15 +47,16 @@ def parse_object(data: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise _not_json(data, error) from None
     if not isinstance(value, dict):
-        raise BadRequestError("The body is not a JSON object.", None, "invalid_json")
+        raise BadRequestError(worded("The body is not a JSON object."), None, "invalid_json")
     for path, _, depth in walk(value):
         if depth > MAX_DEPTH:
             raise _too_deep(path)
     return value
 
 
-def _too_deep(path: str) -> BadRequestError:
-    return BadRequestError(f"The body is nested deeper than {MAX_DEPTH} levels.", path[:PARAM_CHARS], "invalid_json")
+def _too_deep(path: str | None) -> BadRequestError:
+    message = worded("The body is nested deeper than %(levels)s levels.", levels=MAX_DEPTH)
+    return BadRequestError(message, path[:PARAM_CHARS] if path else None, "invalid_json")
 
 
 def _not_json(data: bytes, error: ValueError) -> BadRequestError:
@@ -60,17 +64,25 @@ def _not_json(data: bytes, error: ValueError) -> BadRequestError:
     try:
         value = json.loads(data)
     except RecursionError:
-        return BadRequestError(f"The body is nested deeper than {MAX_DEPTH} levels.", None, "invalid_json")
+        return _too_deep(None)
     except ValueError as problem:
-        said = problem if isinstance(problem, json.JSONDecodeError) else error
-        where = f"line {said.lineno}, column {said.colno}" if isinstance(said, json.JSONDecodeError) else "not UTF-8"
-        return BadRequestError(f"The body is not valid JSON ({where}).", None, "invalid_json")
+        return BadRequestError(_place_in_json(problem, error), None, "invalid_json")
     for path, found, _ in walk(value):
         if isinstance(found, str) and not _is_encodable(found):
-            return BadRequestError("This string holds half a surrogate pair, which no encoding can say.", path)
+            return BadRequestError(worded("This string holds half a surrogate pair, which no encoding can say."), path)
         if isinstance(found, float) and (found != found or found in (float("inf"), float("-inf"))):
-            return BadRequestError("JSON has no NaN and no Infinity.", path)
-    return BadRequestError("The body is not valid JSON.", None, "invalid_json")
+            return BadRequestError(worded("JSON has no NaN and no Infinity."), path)
+    return BadRequestError(worded("The body is not valid JSON."), None, "invalid_json")
+
+
+def _place_in_json(*problems: ValueError) -> str:
+    """Where the text stops being JSON, as the first parser that knows it says."""
+    known = next((each for each in problems if isinstance(each, json.JSONDecodeError)), None)
+    if known is None:
+        return worded("The body is not valid JSON (not UTF-8).")
+    return worded(
+        "The body is not valid JSON (line %(line)s, column %(column)s).", line=known.lineno, column=known.colno
+    )
 
 
 def _is_encodable(text: str) -> bool:

@@ -6,32 +6,43 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.errors import BadRequestError
 
 Object = Mapping[str, Any]
 
+AN_OBJECT = worded("%(param)s is an object.")
+A_LIST = worded("%(param)s is a list.")
+A_STRING = worded("%(param)s is a string.")
+STRINGS = worded("%(param)s is a string or a list of strings.")
+STRING_OR_PARTS = worded("%(param)s is a string or a list of parts.")
+TRUE_OR_FALSE = worded("%(param)s is true or false.")
+A_NUMBER = worded("%(param)s is a number.")
+A_WHOLE_NUMBER = worded("%(param)s is a whole number.")
+"""What a field is, as a refusal of anything else says it."""
 
-def wrong(what: str, param: str) -> BadRequestError:
-    """The refusal of a value of the wrong type."""
-    return BadRequestError(f"{param} is {what}.", param, "invalid_type")
+
+def wrong_type(wanted: Worded, param: str) -> BadRequestError:
+    """The refusal of a value of the wrong type; `wanted` is one of the sentences above."""
+    return BadRequestError(Worded(wanted.template, {"param": param}), param, "invalid_type")
 
 
-def missing(param: str) -> BadRequestError:
+def missing_field(param: str) -> BadRequestError:
     """The refusal of a request that lacks something."""
-    return BadRequestError(f"{param} is required.", param, "missing_required_parameter")
+    return BadRequestError(worded("%(param)s is required.", param=param), param, "missing_required_parameter")
 
 
 def an_object(value: Any, param: str) -> Object:
     """A JSON object. Raises `BadRequestError` for anything else."""
     if not isinstance(value, dict):
-        raise wrong("an object", param)
+        raise wrong_type(AN_OBJECT, param)
     return value
 
 
 def a_list(value: Any, param: str) -> list[Any]:
     """A JSON list. Raises `BadRequestError` for anything else."""
     if not isinstance(value, list):
-        raise wrong("a list", param)
+        raise wrong_type(A_LIST, param)
     return value
 
 
@@ -40,9 +51,9 @@ def text_in(source: Object, key: str, at: str, *, required: bool = False) -> str
     value = source.get(key)
     param = f"{at}.{key}".lstrip(".")
     if value is None and required:
-        raise missing(param)
+        raise missing_field(param)
     if value is not None and not isinstance(value, str):
-        raise wrong("a string", param)
+        raise wrong_type(A_STRING, param)
     return value
 
 
@@ -55,7 +66,7 @@ def truth_in(source: Object, key: str) -> bool | None:
     """true or false; None when absent or null. Raises `BadRequestError` for anything else."""
     value = source.get(key)
     if value is not None and not isinstance(value, bool):
-        raise wrong("true or false", key)
+        raise wrong_type(TRUE_OR_FALSE, key)
     return value
 
 
@@ -65,9 +76,10 @@ def number_in(source: Object, key: str, low: float, high: float) -> float | None
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise wrong("a number", key)
+        raise wrong_type(A_NUMBER, key)
     if not low <= value <= high:
-        raise BadRequestError(f"{key} is a number from {low:g} to {high:g}.", key, "out_of_range")
+        message = worded("%(param)s is a number from %(low)s to %(high)s.", param=key, low=f"{low:g}", high=f"{high:g}")
+        raise BadRequestError(message, key, "out_of_range")
     return value
 
 
@@ -77,7 +89,7 @@ def count_in(source: Object, key: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise wrong("a whole number", key)
+        raise wrong_type(A_WHOLE_NUMBER, key)
     if value < 1:
-        raise BadRequestError(f"{key} is a whole number of at least 1.", key, "out_of_range")
+        raise BadRequestError(worded("%(param)s is a whole number of at least 1.", param=key), key, "out_of_range")
     return value

@@ -16,9 +16,11 @@ from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
 from capabilities.access import principal_of
+from capabilities.core.worded import worded
 from capabilities.errors import ActionError
 from routing_admin.gateway.admission import actor_for, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
+from routing_admin.gateway.fields import missing_field
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -56,11 +58,11 @@ def upload(request: HttpRequest) -> HttpResponse:
     """
     principal = principal_of(request)
     if not (request.content_type or "").startswith("multipart/form-data"):
-        raise BadRequestError("Send multipart/form-data with the fields purpose and file.", "file")
+        raise BadRequestError(worded("Send multipart/form-data with the fields purpose and file."), "file")
     try:
         given = received_files(request)
         if not given:
-            raise BadRequestError("file is required.", "file", "missing_required_parameter")
+            raise missing_field("file")
         purpose = request.POST.get("purpose", "user_data")[:100]
         row = store_upload(
             actor_for(request, principal),
@@ -84,7 +86,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     purpose, after = request.GET.get("purpose", ""), request.GET.get("after")
     last = find_own_file(principal.agent, after, purpose=purpose) if after else None
     if after and last is None:
-        raise BadRequestError("after names none of your files.", "after")
+        raise BadRequestError(worded("after names none of your files."), "after")
     most = limit_of(request.GET.get("limit"))
     page = list_own_files(principal.agent, most=most, after=last, purpose=purpose, newest_first=newest_first)
     data = [file_json(row) for row in page.rows]
@@ -120,7 +122,8 @@ def lifetime_of(word: str | None) -> float | None:
     if word is None:
         return None
     if not word.isdecimal() or int(word) < 1:
-        raise BadRequestError("expires_after[seconds] is a whole number of at least 1.", "expires_after")
+        message = worded("%(param)s is a whole number of at least 1.", param="expires_after[seconds]")
+        raise BadRequestError(message, "expires_after")
     return float(word)
 
 
@@ -129,7 +132,8 @@ def limit_of(word: str | None) -> int:
     if word is None:
         return PAGE
     if not word.isdecimal() or not 1 <= int(word) <= LARGEST_PAGE:
-        raise BadRequestError(f"limit is a whole number from 1 to {LARGEST_PAGE}.", "limit", "out_of_range")
+        message = worded("%(param)s is a whole number from 1 to %(most)s.", param="limit", most=LARGEST_PAGE)
+        raise BadRequestError(message, "limit", "out_of_range")
     return int(word)
 
 

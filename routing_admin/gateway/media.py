@@ -29,6 +29,7 @@ from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.vocabulary import Kind
+from capabilities.core.worded import worded
 from capabilities.errors import ActionError
 from routing_admin.gateway.errors import BadRequestError
 
@@ -64,7 +65,9 @@ class References:
         """
         found = self.find(ref)
         if found is None and self.must_exist:
-            message = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
+            message = worded(
+                "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
+            )
             raise BadRequestError(message, param, "artifact_not_found")
         return found or _gone(ref, unknown)
 
@@ -131,7 +134,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
     Raises `BadRequestError`: 400 when it does not decode, 413 when it is too large.
     """
     if len(text) - start > upload_limit() * 4 // 3 + 4:
-        message = f"The file is larger than the limit of {upload_limit()} bytes."
+        message = worded("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
         raise BadRequestError(message, param, "file_too_large", 413)
     try:
         return in_pieces(text, start)
@@ -140,7 +143,8 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
     try:
         return in_pieces("".join(text[start:].split()), 0)
     except (binascii.Error, ValueError):
-        raise BadRequestError("This is not valid base64. Send the file again.", param, "invalid_base64") from None
+        message = worded("This is not valid base64. Send the file again.")
+        raise BadRequestError(message, param, "invalid_base64") from None
 
 
 def in_pieces(text: str, start: int) -> bytes:
@@ -161,7 +165,7 @@ def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart
     """The part in a data URL. Raises `BadRequestError` for a URL that is written otherwise, or does not decode."""
     match = DATA_URL.match(url)
     if match is None:
-        raise BadRequestError("A data URL is written data:<type>;base64,<data>.", param)
+        raise BadRequestError(worded("A data URL is written data:<type>;base64,<data>."), param)
     is_base64 = match[2].lower().endswith(";base64")
     data = decode_base64(url, param, match.end()) if is_base64 else unquote_to_bytes(url[match.end() :])
     return inline(data, match[1] or None, filename)
@@ -178,7 +182,7 @@ def at_url(url: str, param: str, references: References) -> FilePart:
         return references.part(url, param, ANY_IMAGE)
     parts = urlsplit(url) if len(url) <= URL_CHARS and url.isprintable() else None
     if parts is None or parts.scheme not in ("https", "http") or not parts.hostname:
-        raise BadRequestError("A URL here is a data URL, an https URL or artifact:<id>.", param)
+        raise BadRequestError(worded("A URL here is a data URL, an https URL or artifact:<id>."), param)
     named = mime_of_filename(parts.path)
     return replace(ANY_IMAGE, mime_type=named if named and named.startswith("image/") else "image/*", url=url)
 

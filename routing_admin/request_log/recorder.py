@@ -12,8 +12,9 @@ from django.utils import timezone
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer
+from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Plan
-from routing_admin.databases.away import UNAVAILABLE, is_away
+from routing_admin.databases.away import MESSAGE, UNAVAILABLE, is_away
 from routing_admin.request_log.journal import Journal, RequestFacts, entry_of
 from routing_admin.request_log.journal import journal as this_process
 from routing_admin.request_log.recorded_bodies import body_of
@@ -72,7 +73,11 @@ class RequestRecorder:
         self._journal.record(entry_of(self._seen, attempts, prepared))
 
 
-def fault_of(error: Exception) -> dict[str, Any]:
-    """A fault of ours as the log tells it: 503 where the database does not answer, else 500."""
-    outcome, status = (UNAVAILABLE, 503) if is_away(error) else (BROKEN, 500)
-    return {"outcome": outcome, "status": status, "error": type(error).__name__}
+def facts_of_fault(error: Exception) -> dict[str, Any]:
+    """How a request ended that a fault of ours ended: 503 where the database does not answer, else 500."""
+    if is_away(error):
+        return {"outcome": UNAVAILABLE, "status": 503, "error": MESSAGE}
+    sentence = worded(
+        "Something failed here (%(kind)s). The server's log has it under this request id.", kind=type(error).__name__
+    )
+    return {"outcome": BROKEN, "status": 500, "error": sentence}

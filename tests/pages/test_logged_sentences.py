@@ -36,7 +36,10 @@ from tests.test_translated import bare_texts
 
 ROOT = Path(settings.BASE_DIR)
 APPS = ("capabilities", "artifacts", "routing_admin")
-CARRIERS = ("Failure", "ErrorBody", "MalformedEventError", "KeyUnreadableError", "ForbiddenAddressError", "bad_shape")
+CARRIERS = (
+    *("Failure", "ErrorBody", "MalformedEventError", "KeyUnreadableError", "ForbiddenAddressError", "bad_shape"),
+    "BadRequestError",
+)
 """What carries a failure's message; `Failure` as its second argument, the others as their first."""
 pages = pytest.mark.django_db(databases=["default", "logs"])
 

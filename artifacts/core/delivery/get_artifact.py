@@ -18,6 +18,7 @@ from artifacts.core.store import ArtifactStore
 from capabilities.core.message import Blob, Content, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.texts.description import nearest
 from capabilities.core.vocabulary import Kind
+from capabilities.core.worded import worded
 
 NOT_FOUND: Mapping[str, str] = MappingProxyType(
     {"zh": "工件不存在或已被删除", "en": "The artifact does not exist or has been deleted."}
@@ -59,7 +60,11 @@ def get_artifact(
 
 
 class BadBase64Error(ValueError):
-    """The data in a tool result is no base64; the message says where, never the data."""
+    """The data in a tool result is no base64; `sentence` says where, never the data."""
+
+    def __init__(self, param: str) -> None:
+        self.sentence = worded("%(param)s in the tool result is not valid base64; send the file again.", param=param)
+        super().__init__(self.sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,4 +189,4 @@ def _decode(data: str, where: str) -> bytes:
     try:
         return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise BadBase64Error(f"{where} in the tool result is not valid base64; send the file again.") from None
+        raise BadBase64Error(where) from None

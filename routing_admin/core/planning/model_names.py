@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
 from routing_admin.core.planning.plan import resolve_route
 
@@ -20,10 +21,12 @@ class UnknownModelError(LookupError):
     """No row of the table knows the name; says what to ask for instead."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            f"The model {name[:200]!r} does not exist. GET /v1/models lists what there is: task:<task type>, "
-            "a service id, provider/model or auto."
+        self.sentence = worded(
+            "The model '%(name)s' does not exist. GET /v1/models lists what there is: task:<task type>, "
+            "a service id, provider/model or auto.",
+            name=name[:200],
         )
+        super().__init__(self.sentence)
 
 
 @dataclass(frozen=True, slots=True)

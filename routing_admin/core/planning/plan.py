@@ -35,7 +35,12 @@ CannotRead = Callable[[str, str], str | None]
 
 
 class NoRouteError(Exception):
-    """There is no `default` route, so a request has nowhere to go; says what to add."""
+    """There is no `default` route, so a request has nowhere to go; `sentence` says what to add."""
+
+    sentence = worded("No route named default is configured. Add routing.default with a provider.")
+
+    def __init__(self) -> None:
+        super().__init__(self.sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
         return route, True
     default = configuration.route(DEFAULT_ROUTE)
     if default is None:
-        raise NoRouteError("No route named default is configured. Add routing.default with a provider.")
+        raise NoRouteError
     return default, asked == DEFAULT_ROUTE
 
 

@@ -34,7 +34,7 @@ from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.chat.rendering import Chunks, completion, event
 from routing_admin.gateway.errors import GatewayError, body_of, json_response, of_router
 from routing_admin.gateway.media import keeper
-from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, fault_of
+from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
 from routing_admin.server.request_id import request_id_of
 from routing_admin.upstream import Stream
@@ -71,7 +71,7 @@ async def completions(request: HttpRequest) -> HttpResponseBase:
     except GatewayError:
         raise
     except Exception as error:
-        recorder.end(**fault_of(error))
+        recorder.end(**facts_of_fault(error))
         raise
 
 
@@ -126,9 +126,9 @@ def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) 
     try:
         return resolve_model(state.configuration, model, task_type)
     except UnknownModelError as error:
-        raise GatewayError(404, "model_not_found", str(error), "model") from None
+        raise GatewayError(404, "model_not_found", error.sentence, "model") from None
     except NoRouteError as error:
-        raise GatewayError(503, "no_route", str(error)) from None
+        raise GatewayError(503, "no_route", error.sentence) from None
 
 
 def draining_error(error: DrainingError) -> GatewayError:

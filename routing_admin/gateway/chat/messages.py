@@ -12,8 +12,18 @@ from artifacts.core.delivery.get_artifact import BadBase64Error, InMemory, read_
 from artifacts.core.detection.kinds import OCTET_STREAM, kind_of, mime_of_filename
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
+from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
-from routing_admin.gateway.fields import Object, a_list, an_object, missing, needed_text, text_in, wrong
+from routing_admin.gateway.fields import (
+    STRING_OR_PARTS,
+    Object,
+    a_list,
+    an_object,
+    missing_field,
+    needed_text,
+    text_in,
+    wrong_type,
+)
 from routing_admin.gateway.media import (
     ANY_AUDIO,
     AUDIO_TYPES,
@@ -46,10 +56,10 @@ class MessageReader:
     def messages(self, value: Any) -> tuple[Message, ...]:
         """All messages. Raises `BadRequestError` naming the first place that is wrong."""
         if value is None:
-            raise missing("messages")
+            raise missing_field("messages")
         found = a_list(value, "messages")
         if not found:
-            raise BadRequestError("messages is a list of at least one message.", "messages", "empty_array")
+            raise BadRequestError(worded("messages is a list of at least one message."), "messages", "empty_array")
         newest = _newest(found)
         return tuple(
             replace(self, must_exist=at == newest).message(an_object(each, f"messages[{at}]"), f"messages[{at}]")
@@ -61,7 +71,7 @@ class MessageReader:
         word = needed_text(value, "role", at)
         role = ROLES.get(word)
         if role is None:
-            raise BadRequestError(f"{at}.role is one of {', '.join(ROLES)}.", f"{at}.role")
+            raise _not_one_of(tuple(ROLES), f"{at}.role")
         calls = _calls(value.get("tool_calls"), f"{at}.tool_calls") if role is Role.ASSISTANT else ()
         parts = self._content(value, role, at, optional=role is Role.ASSISTANT)
         refusal = text_in(value, "refusal", at) if role is Role.ASSISTANT else None
@@ -79,11 +89,11 @@ class MessageReader:
         if content is None and optional:
             return ()
         if content is None:
-            raise missing(place)
+            raise missing_field(place)
         if isinstance(content, str):
             return (self._words(content, role, place),)
         if not isinstance(content, list):
-            raise wrong("a string or a list of parts", place)
+            raise wrong_type(STRING_OR_PARTS, place)
         return tuple(self._part(each, role, f"{place}[{number}]") for number, each in enumerate(content))
 
     def _words(self, text: str, role: Role, param: str) -> Part:
@@ -93,7 +103,7 @@ class MessageReader:
         try:
             file = read_tool_result(text)
         except BadBase64Error as error:
-            raise BadRequestError(str(error), param, "invalid_base64") from None
+            raise BadRequestError(error.sentence, param, "invalid_base64") from None
         return TextPart(text) if file is None else self._from_tool(file, param)
 
     def _from_tool(self, file: FilePart, param: str) -> FilePart:
@@ -115,9 +125,12 @@ class MessageReader:
             return self._words(needed_text(part, kind, at), role, f"{at}.{kind}")
         read = _PARTS.get(kind)
         if read is None:
-            known = ", ".join(("text", *_PARTS))
-            raise BadRequestError(f"{at}.type is one of {known}.", f"{at}.type")
+            raise _not_one_of(("text", *_PARTS), f"{at}.type")
         return read(part, at, self._references)
+
+
+def _not_one_of(choices: tuple[str, ...], param: str) -> BadRequestError:
+    return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)
 
 
 def _newest(messages: list[Any]) -> int | None:
@@ -132,7 +145,7 @@ def _image(part: Object, at: str, references: References) -> FilePart:
     if isinstance(inner, str):
         return at_url(inner, place, references)
     if inner is None:
-        raise missing(place)
+        raise missing_field(place)
     found = at_url(needed_text(an_object(inner, place), "url", place), f"{place}.url", references)
     return replace(found, detail=text_in(inner, "detail", place))
 
@@ -140,7 +153,7 @@ def _image(part: Object, at: str, references: References) -> FilePart:
 def _audio(part: Object, at: str, references: References) -> FilePart:
     place = f"{at}.input_audio"
     if part.get("input_audio") is None:
-        raise missing(place)
+        raise missing_field(place)
     inner = an_object(part["input_audio"], place)
     data = needed_text(inner, "data", place)
     if data.startswith(REF_PREFIX):
@@ -155,7 +168,7 @@ def _file(part: Object, at: str, references: References) -> FilePart:
     """`file_id`, `file_data`, or `data` with `mimeType` as get_artifact returns it."""
     place = f"{at}.file"
     if part.get("file") is None:
-        raise missing(place)
+        raise missing_field(place)
     inner = an_object(part["file"], place)
     ref = text_in(inner, "file_id", place)
     if ref is not None:
@@ -163,7 +176,7 @@ def _file(part: Object, at: str, references: References) -> FilePart:
     key = "file_data" if inner.get("file_data") is not None else "data"
     data, filename = text_in(inner, key, place), text_in(inner, "filename", place)
     if data is None:
-        raise missing(f"{place}.file_data")
+        raise missing_field(f"{place}.file_data")
     if data[:5].lower() == "data:":
         return from_data_url(data, f"{place}.{key}", filename)
     return inline(decode_base64(data, f"{place}.{key}"), text_in(inner, "mimeType", place), filename)
@@ -191,7 +204,7 @@ def _calls(value: Any, at: str) -> tuple[ToolCall, ...]:
 def _call(value: Object, at: str) -> ToolCall:
     place = f"{at}.function"
     if value.get("function") is None:
-        raise missing(place)
+        raise missing_field(place)
     function = an_object(value["function"], place)
     arguments = text_in(function, "arguments", place)
     return ToolCall(

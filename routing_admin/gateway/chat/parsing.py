@@ -8,20 +8,23 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.ranges import TEMPERATURE
+from capabilities.core.worded import worded
 from routing_admin.core.planning.model_names import LONGEST_NAME
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
+    STRINGS,
+    TRUE_OR_FALSE,
     Object,
     a_list,
     an_object,
     count_in,
-    missing,
+    missing_field,
     needed_text,
     number_in,
     text_in,
     truth_in,
-    wrong,
+    wrong_type,
 )
 from routing_admin.gateway.media import Find
 
@@ -52,9 +55,9 @@ def parse(body: Object, find: Find) -> ChatCall:
     task_type, language = text_in(body, "task_type", ""), text_in(body, "language", "")
     model = text_in(body, "model", "")
     if not model and not task_type:
-        raise missing("model")
+        raise missing_field("model")
     if len(model or "") > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
-        raise BadRequestError(f"A name has at most {LONGEST_NAME} characters.", "model")
+        raise BadRequestError(worded("A name has at most %(most)s characters.", most=LONGEST_NAME), "model")
     options = an_object(body.get("stream_options") or {}, "stream_options")
     chat = chat_of(body, find)
     stream = truth_in(body, "stream") or False
@@ -89,7 +92,7 @@ def _stop(value: Any) -> tuple[str, ...]:
         return ()
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise wrong("a string or a list of strings", "stop")
+        raise wrong_type(STRINGS, "stop")
     return tuple(found)
 
 
@@ -103,14 +106,15 @@ def _tools(value: Any) -> tuple[Tool, ...]:
 
 def _tool(value: Object, at: str) -> Tool:
     if needed_text(value, "type", at) != "function":
-        raise BadRequestError(f"{at}.type is function: no other tool can be passed on.", f"{at}.type")
+        message = worded("%(param)s is function: no other tool can be passed on.", param=f"{at}.type")
+        raise BadRequestError(message, f"{at}.type")
     place = f"{at}.function"
     if value.get("function") is None:
-        raise missing(place)
+        raise missing_field(place)
     function = an_object(value["function"], place)
     strict = function.get("strict")
     if strict is not None and not isinstance(strict, bool):
-        raise wrong("true or false", f"{place}.strict")
+        raise wrong_type(TRUE_OR_FALSE, f"{place}.strict")
     parameters: Mapping[str, Any] = an_object(function.get("parameters") or {}, f"{place}.parameters")
     name = needed_text(function, "name", place)
     return Tool(name, text_in(function, "description", place) or "", parameters, strict)
@@ -122,7 +126,8 @@ def _choice(value: Any) -> tuple[str | None, str | None]:
         return None, None
     if isinstance(value, str):
         if value not in CHOICES:
-            raise BadRequestError(f"tool_choice is one of {', '.join(CHOICES)}, or names a function.", "tool_choice")
+            message = worded("tool_choice is one of %(choices)s, or names a function.", choices=CHOICES)
+            raise BadRequestError(message, "tool_choice")
         return value, None
     function = an_object(an_object(value, "tool_choice").get("function"), "tool_choice.function")
     return None, needed_text(function, "name", "tool_choice.function")

@@ -1,0 +1,56 @@
+"""A call that is refused before any model is asked: the caller is told in English, the log keeps code and facts."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from tests.gateway.plane import image, logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+UNKNOWN = (
+    "The model '%(name)s' does not exist. GET /v1/models lists what there is: task:<task type>, "
+    "a service id, provider/model or auto."
+)
+GONE = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
+REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
+    (said("x", model="nobody"), 404, UNKNOWN, {"name": "nobody"}, "模型“nobody”不存在。"),
+    (said("x", top_p=7), 400, "%(param)s is a number from %(low)s to %(high)s.",
+     {"param": "top_p", "low": "0", "high": "1"}, "top_p 应为 0 到 1 之间的数字。"),
+    (said("x", stop=1), 400, "%(param)s is a string or a list of strings.", {"param": "stop"},
+     "stop 应为字符串，或由字符串组成的列表。"),
+    (said("x", messages=[]), 400, "messages is a list of at least one message.", {},
+     "messages 应为至少包含一条消息的列表。"),
+    (said("x", messages=None), 400, "%(param)s is required.", {"param": "messages"}, "缺少必填字段 messages。"),
+    (said("x", tool_choice="never"), 400, "tool_choice is one of %(choices)s, or names a function.",
+     {"choices": ["none", "auto", "required"]}, "tool_choice 应为 none、auto、required 之一，或指定一个函数。"),
+    (said(image("artifact:0000000000000000000000")), 400, GONE, {}, "该智能体没有这个制品。"),
+    (b'{"model": "task:planning", "messages": [', 400,
+     "The body is not valid JSON (line %(line)s, column %(column)s).", {"line": 1, "column": 41},
+     "请求体不是有效的 JSON（第 1 行，第 41 列）。"),
+)  # fmt: skip
+"""What is sent, the status, the sentence that the log keeps with its facts, and its beginning on a Chinese page."""
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "facts", "chinese"), REFUSED, ids=[each[2][:40] for each in REFUSED]
+)
+def test_a_refused_call_is_logged_as_code_and_facts(
+    demo: None, key: str, admin: Client, body: Any, status: int, code: str, facts: dict[str, Any], chinese: str
+) -> None:
+    """English for the agent, Chinese for the person who reads the log."""
+    answer = post(key, body)
+    message = answer.json()["error"]["message"]
+    row = logged(answer.headers["x-request-id"])
+    assert answer.status_code == row.status == status
+    assert row.sentence == {"code": code, "facts": facts}
+    assert message == code % {name: ", ".join(fact) if isinstance(fact, list) else fact for name, fact in facts.items()}
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
+    page = html.unescape(admin.get(reverse("request", args=[row.pk])).content.decode())
+    assert chinese in page
+    assert message not in page
