@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from routing_admin.request_log.sentences import render_reason
 from routing_admin.request_log.story import meaning, steps, story, tracks
 from routing_admin.views.requests.pages import content_of
 from tests.pages.page import Page
+from tests.routing.expected_faults import MEANINGS
 
 UNSEEN = because(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
 FITS = because(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
@@ -260,6 +263,16 @@ def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
     """Faults and skip reasons alike; an unknown word has none."""
     assert all(meaning(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
     assert meaning("ok") == meaning("none such") == ""
+
+
+def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
+    """A request that met them all: beside each attempt stands what its fault means, as it was written out by hand."""
+    row = logged("req_all", outcome="all_providers_failed", status=502, chain=[])
+    for position, fault in enumerate(MEANINGS):
+        attempt(row, position, fault)
+    page = unescape(admin.get(reverse("request", args=[row.pk])).content.decode())
+    cells = re.findall(r"<td[^>]*>([^<]+)</td>", page)
+    assert [cell for cell in cells if cell in MEANINGS.values()] == list(MEANINGS.values())
 
 
 @pytest.mark.parametrize("code", list(ReasonCode))

@@ -13,9 +13,7 @@ from capabilities.acts import Actor
 from capabilities.core.wire import Fault
 from routing_admin import actions
 from routing_admin.core.configuration.specs import CandidateSpec
-from routing_admin.core.fallback.table import TABLE
 from routing_admin.models import Alias, Revision, TaskRoute
-from routing_admin.request_log.fault_phrases import MEANINGS
 from routing_admin.views.routes.address import TaskType
 from routing_admin.views.routes.errors import failure_in
 from tests.pages.page import Page
@@ -298,13 +296,6 @@ def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, dem
 def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> None:
     """A status anywhere, a body alone, or an exception's words."""
     assert failure_in(text).fault is fault
-
-
-def test_every_fault_has_its_meaning_on_the_page() -> None:
-    """The page's table says what the fault table says."""
-    assert {fault: str(text) for fault, text in MEANINGS.items()} == {
-        fault: row.meaning for fault, row in TABLE.items()
-    }
 
 
 # Who may, and where
