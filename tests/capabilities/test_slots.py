@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.delivery.limits import GET_ARTIFACT, MESSAGES, PROTOCOLS, TEMPLATES
 from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, slots_for
-from capabilities.core.delivery.slots import SLOT_KINDS, Slots, ToolMedia, slot_key
+from capabilities.core.delivery.slots import SLOT_KINDS, Slot, Slots, ToolMedia, slot_key
 from capabilities.core.delivery.slots_json import check_limits, from_json, to_json
 from capabilities.core.providers.presets import PRESETS, HostPreset
 from capabilities.core.vocabulary import Kind
@@ -33,6 +33,58 @@ def test_every_slot_says_where_its_numbers_come_from(protocol: str, template: st
         assert slot.source
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", slot.checked_on)
         assert slot.capabilities
+
+
+LINES = """
+protocol  slot  name        carries                              MiB count pages pixels url tools
+openai    image image_url   jpeg,png,webp,gif                    -   1500  -     -      yes -
+openai    audio input_audio wav,mpeg                             -   -     -     -      -   -
+openai    file  file        pdf                                  -   -     -     -      -   -
+anthropic image image       jpeg,png,webp,gif                    7.5 100   -     8000   yes yes
+anthropic file  document    pdf                                  -   -     600   -      yes yes
+gemini    image inlineData  jpeg,png,webp,gif,heic,heif,avif     -   3600  -     -      yes yes
+gemini    audio inlineData  wav,mpeg,flac,ogg,aac,aiff,mp4       -   -     -     -      yes -
+gemini    video inlineData  mp4,webm,quicktime,mpeg,x-msvideo,x-flv,x-ms-wmv,3gpp - - - - yes -
+gemini    file  inlineData  pdf                                  50  -     1000  -      yes yes
+echo      image image       anything                             -   -     -     -      yes yes
+echo      audio audio       anything                             -   -     -     -      yes yes
+echo      video video       anything                             -   -     -     -      yes yes
+echo      file  file        anything                             -   -     -     -      yes yes
+"""
+"""What the vendors' pages say that a protocol takes: the words after the slash of each type, and each file's limits."""
+
+MIB = 1024 * 1024
+REQUEST_BYTES = {"openai": 512 * MIB, "anthropic": 32 * MIB, "gemini": 100 * MIB, "echo": None}
+TOOLS = {"openai": "hoist", "anthropic": "native", "gemini": "native", "echo": "native"}
+
+
+def cells_of(line: str) -> tuple[object, ...]:
+    """A line as values; the order of the types does not matter."""
+    before, types, after = line.split()[:3], line.split()[3], line.split()[4:]
+    return (*before, frozenset(types.split(",")), *after)
+
+
+def line_of(protocol: str, key: str, slot: Slot) -> str:
+    """A slot as its line says it."""
+    types = ",".join(each.split("/")[1] for each in slot.mime_types or ["any/anything"])
+    size = slot.max_bytes and f"{slot.max_bytes / MIB:g}"
+    numbers = [str(each or "-") for each in (size, slot.max_count, slot.max_pages, slot.max_side)]
+    marks = ["yes" if each else "-" for each in (slot.takes_url, slot.in_tool_result)]
+    return " ".join([protocol, key, slot.name, types, *numbers, *marks])
+
+
+def test_each_protocol_takes_what_its_line_says() -> None:
+    """The table that decides is held against one that was written by hand: no number changes by accident."""
+    found = [
+        line_of(protocol, key, slot)
+        for protocol in PROTOCOLS
+        for key, kinds in SLOT_KINDS.items()
+        for slot in [slots_for(protocol).get(kinds[0])]
+        if slot is not None
+    ]
+    assert list(map(cells_of, found)) == list(map(cells_of, LINES.strip().splitlines()[1:]))
+    assert {protocol: slots_for(protocol).max_request_bytes for protocol in PROTOCOLS} == REQUEST_BYTES
+    assert {protocol: slots_for(protocol).tool_media.value for protocol in PROTOCOLS} == TOOLS
 
 
 @pytest.mark.parametrize("kind", list(Kind))

@@ -14,31 +14,36 @@ from capabilities.core.providers.presets import BY_NAME, PRESETS, preset_for_hos
 from capabilities.core.providers.quirks import QUIRKS, check_quirks, quirk
 
 ANYTHING = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
-WANTED = [
-    "openai",
-    "anthropic",
-    "gemini",
-    "deepseek",
-    "dashscope",
-    "zhipu",
-    "moonshot",
-    "ark",
-    "minimax",
-    "qianfan",
-    "hunyuan",
-    "siliconflow",
-    "mistral",
-    "groq",
-    "openrouter",
-    "ollama",
-    "vllm",
-    "lmstudio",
-]
+WANTED = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta",
+    "deepseek": "https://api.deepseek.com",
+    "dashscope": "https://dashscope.aliyuncs.com/compatible-mode/v1",
+    "zhipu": "https://open.bigmodel.cn/api/paas/v4",
+    "moonshot": "https://api.moonshot.cn/v1",
+    "ark": "https://ark.cn-beijing.volces.com/api/v3",
+    "minimax": "https://api.minimaxi.com/v1",
+    "qianfan": "https://qianfan.baidubce.com/v2",
+    "hunyuan": "https://api.hunyuan.cloud.tencent.com/v1",
+    "siliconflow": "https://api.siliconflow.cn/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "ollama": "http://127.0.0.1:11434/v1",
+    "vllm": "http://127.0.0.1:8000/v1",
+    "lmstudio": "http://127.0.0.1:1234/v1",
+}
+"""The hosts that have to be known, and where each is: a key goes to no other address."""
 
 
 def test_every_well_known_host_has_a_whole_row() -> None:
     """Names in both languages, an address without slash at its end, a known protocol, valid options, a source."""
-    assert set(WANTED) <= set(BY_NAME)
+    assert {name: BY_NAME[name].base_url for name in WANTED} == WANTED
+    assert {preset.name: preset.protocol for preset in PRESETS if preset.protocol != "openai"} == {
+        "anthropic": "anthropic",
+        "gemini": "gemini",
+    }
     assert len(BY_NAME) == len(PRESETS)
     for preset in PRESETS:
         assert preset.label_en
