@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.message import FilePart
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
-from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Capabilities, Direction, Kind
+from capabilities.core.vocabulary import Capabilities, Direction, Kind
 
 WRITER = AgentProfile("writer", "Writer", "Writes chapters", "text-model")
 SEER = AgentProfile("seer", "Seer", "Sees", "vision-model", Capabilities(("text", "vision"), ("text", "audio")))
@@ -92,10 +92,20 @@ def test_video_is_a_helper_word_only_where_somebody_takes_video() -> None:
     }
 
 
+READ_BY_DEFAULT = {
+    Kind.TEXT: ["writer", "seer", "all-ears"],
+    Kind.IMAGE: ["seer", "all-ears"],
+    Kind.AUDIO: ["all-ears"],
+    Kind.VIDEO: [],
+    Kind.DOCUMENT: ["all-ears"],
+    Kind.OTHER: ["all-ears"],
+}
+
+
 @pytest.mark.parametrize("kind", list(Kind))
 def test_by_default_a_kind_is_read_by_who_has_its_capability(kind: Kind) -> None:
-    """Kind to capability is decision 1's table."""
-    assert CAST.who_can_read(FilePart(kind)) == CAST.with_capability(CAPABILITY_OF_KIND[kind])
+    """Kind to capability is decision 1's table: vision for images, `file` for documents and all else."""
+    assert CAST.who_can_read(FilePart(kind)) == READ_BY_DEFAULT[kind]
 
 
 @pytest.mark.requirement("MCR-4.4")

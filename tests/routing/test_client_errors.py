@@ -43,6 +43,9 @@ NEVER = {
     "httpx.RequestNotRead": "a wrong use of the client: a fault of our own",
 }
 """Exceptions of the libraries that no provider can cause, and why."""
+ADDRESS_REFUSED = (
+    "No request can be written for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
+)
 
 
 def modules_of(package: ModuleType) -> Iterator[ModuleType]:
@@ -224,4 +227,4 @@ async def test_an_address_that_cannot_be_written_is_refused_and_not_an_error_of_
     outcome = await upstream.call(request, protocol("openai"), QUICK)
     await upstream.close()
     assert isinstance(outcome, Failure)
-    assert (outcome.fault, outcome.message) == (Fault.ORIGIN_REFUSED, SENTENCES[Fault.ORIGIN_REFUSED])
+    assert (outcome.fault, outcome.message) == (Fault.ORIGIN_REFUSED, ADDRESS_REFUSED)

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from routing_admin.core.planning.language import (
-    LANGUAGE_DIRECTIVES,
     get_language_directive,
     inject_directive,
     match_language,
     resolve_language,
 )
+
+DIRECTIVES = {"en": "Please respond in English.", "zh": "请使用中文回答。"}
+"""What the seeds say to a model, word for word."""
 
 messages = st.lists(
     st.builds(
@@ -23,7 +25,7 @@ messages = st.lists(
     ),
     max_size=5,
 ).map(tuple)
-directives = st.sampled_from(sorted(LANGUAGE_DIRECTIVES.values()))
+directives = st.sampled_from(sorted(DIRECTIVES.values()))
 
 
 @pytest.mark.requirement("MMR-P11")
@@ -44,12 +46,12 @@ directives = st.sampled_from(sorted(LANGUAGE_DIRECTIVES.values()))
 def test_the_request_s_language_if_supported_else_the_default_s_else_english(wanted, default, expected):
     """Exact match, then the primary subtag, then the default, then `en` (decision 12)."""
     assert resolve_language(wanted, default) == expected
-    assert get_language_directive(wanted, default) == LANGUAGE_DIRECTIVES[expected]
+    assert get_language_directive(wanted, default) == DIRECTIVES[expected]
 
 
 def test_a_language_can_be_added_with_its_directive():
     """Languages are data."""
-    more = {**LANGUAGE_DIRECTIVES, "fr": "Répondez en français."}
+    more = {**DIRECTIVES, "fr": "Répondez en français."}
     assert match_language("fr-CA", more) == "fr"
     assert get_language_directive("fr-CA", "zh", more) == "Répondez en français."
 

@@ -11,7 +11,7 @@ from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
-from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
+from routing_admin.core.planning.language import match_language
 from routing_admin.core.planning.params import Params
 from routing_admin.core.planning.plan import RoutingQuery, make_plan, resolve_route
 from routing_admin.core.seeds.router import LLMRequest, LLMRouter
@@ -138,7 +138,7 @@ def test_the_directive_of_the_language_in_effect_stands_before_the_system_prompt
     router = LLMRouter(configuration, call, run_context=stage.run_context, sleep=stage.sleep)
     response = router.send(LLMRequest("hi", system, language=language))
     expected = match_language(language) or match_language(configuration.default_language) or "en"
-    directive = LANGUAGE_DIRECTIVES[expected]
+    directive = {"en": "Please respond in English.", "zh": "请使用中文回答。"}[expected]
     assert response.language == expected
     assert sent[0].messages[0].text == (f"{directive}\n{system}" if system else directive)
     assert [message.role for message in sent[0].messages] == ["system", "user"]
