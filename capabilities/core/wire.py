@@ -7,13 +7,13 @@ It never touches a socket; `routing_admin/upstream.py` does.
 from __future__ import annotations
 
 import base64
-import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from capabilities.core.json_codec import write_json
 from capabilities.core.message import Blob, ChatRequest, ToolCall
 
 
@@ -139,19 +139,30 @@ class UpstreamRequest:
 def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
     """The payload as compact UTF-8 JSON, cut where a `MediaData` stands."""
     places: list[MediaData] = []
-    mark = f"media:{secrets.token_hex(16)}:"  # unguessable, so that no text a caller sends can look like a place
+    mark = ""
 
-    def place(value: object) -> str:
+    def collect_places() -> Callable[[Any], Any]:
+        places.clear()
+        return place
+
+    def place(value: Any) -> Any:
+        nonlocal mark
+        if isinstance(value, Mapping):
+            return dict(value)
         if not isinstance(value, MediaData):
             raise TypeError(f"{type(value).__name__} cannot be written as JSON")
         places.append(value)
+        mark = mark or f"media:{secrets.token_hex(16)}:"  # unguessable: no text a caller sends can look like a place
         return mark
 
-    texts = json.dumps(payload, default=place, ensure_ascii=False, separators=(",", ":")).split(mark)
+    text = write_json(payload, collect_places)
+    if not places:
+        return (text,)
+    texts = text.split(mark.encode())
     pieces: list[Piece] = []
-    for text, media in zip(texts, places, strict=False):
-        pieces += [(text + media.prefix).encode(), MediaData(media.blob)]
-    return (*pieces, texts[-1].encode())
+    for before, media in zip(texts, places, strict=False):
+        pieces += [before + media.prefix.encode(), MediaData(media.blob)]
+    return (*pieces, texts[-1])
 
 
 def elide(value: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from capabilities.core.json_codec import read_json
 from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, parse_error
 from capabilities.core.protocols.retry_after import retry_after
 from capabilities.core.providers.redaction import brief
@@ -220,7 +221,7 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
         page = worded(WEB_PAGE, said=brief(parse_error(body).message))
         return Failure(Fault.BAD_CONTENT_TYPE, page, 200)
     try:
-        return json.loads(body)
+        return read_json(body)
     except (ValueError, RecursionError) as error:
         if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':
             other = worded("%(type)s came where JSON was due", type=brief(kind or "plain text"))

@@ -13,7 +13,7 @@ NO_KEY = frozenset({"", "NOT_NEEDED"})
 
 def merged(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """The payload with a provider's own fields put in last; objects are merged, everything else replaced."""
-    out: dict[str, Any] = plain(payload)
+    out = dict(payload)
     for name, value in extra.items():
         own = out.get(name)
         out[name] = merged(own, value) if isinstance(own, dict) and isinstance(value, Mapping) else plain(value)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from capabilities.core.json_codec import read_json
 from capabilities.core.protocols.finish import EXPLAINS_SILENCE
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
@@ -165,7 +165,7 @@ def _events(outcome: Answer | Failure) -> list[StreamEvent]:
 def json_event(event: SseEvent) -> dict[str, Any]:
     """The event's JSON object; raises `MalformedEventError`."""
     try:
-        value = json.loads(event.data)
+        value = read_json(event.data)
     except (ValueError, RecursionError):
         raise MalformedEventError(worded("no JSON: %(said)s", said=brief(event.data, limit=80))) from None
     if not isinstance(value, dict):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
 
+@lru_cache(maxsize=1000)
 def call_url(endpoint: str, call: str) -> str:
     """The call's full URL; the endpoint's query stays, `/v1` is never inserted."""
     parts = urlsplit(endpoint.strip())

@@ -6,6 +6,7 @@ A row (hosts/) is an offer for a form and the default options of its host; a pro
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -33,9 +34,17 @@ def preset_for_endpoint(endpoint: str) -> HostPreset | None:
 
 def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
     """The options in effect at an endpoint: its host's row, then the provider's own, which come before it."""
-    preset = preset_for_endpoint(endpoint)
+    host = _host_quirks(endpoint)
+    if not quirks:
+        return host
     own = {name: value for name, value in quirks.items() if value is not None}
-    return MappingProxyType({**(preset.quirks if preset else {}), **own})
+    return MappingProxyType({**host, **own})
+
+
+@lru_cache(maxsize=1000)
+def _host_quirks(endpoint: str) -> Mapping[str, Any]:
+    preset = preset_for_endpoint(endpoint)
+    return MappingProxyType(dict(preset.quirks) if preset else {})
 
 
 def protocol_of(endpoint: str) -> str:
