@@ -10,13 +10,14 @@ from capabilities.core.delivery.adaptation import CannotRead, TextStyle, adapt, 
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Receiver
 from capabilities.core.message import ChatRequest, FilePart
-from routing_admin.configuration.snapshot import KeyFrom, Snapshot
+from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec, ServiceSpec
-from routing_admin.core.fallback.chain import Plan, SkipReason
+from routing_admin.core.fallback.chain import Plan
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
-from routing_admin.dispatch.receivers import readers_of, receiver_at
+from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.receivers import readers_of
 
 Keep = Callable[[FilePart], FilePart]
 """Stores media that came inside a request, so that its description can carry a reference; gives the part with it."""
@@ -47,18 +48,7 @@ class PlannedRequest:
 
     def receiver(self, index: int) -> Receiver:
         """Who the candidate at that place of the chain is. Raises `LookupError` when its provider is not there."""
-        spec, candidate = self.route.candidates[index], self.plan.candidates[index]
-        provider = self.state.configuration.provider(candidate.provider)
-        if provider is None:
-            raise LookupError(f"there is no provider {candidate.provider}; a plan never calls it")
-        return receiver_at(
-            self.state,
-            provider,
-            candidate.model,
-            service=self.service,
-            extra_body=spec.extra_body,
-            content=self.route.content or None,
-        )
+        return decisions_of(self.state).receiver(self.route, self.plan.candidates[index], self.service)
 
 
 def plan_request(
@@ -80,23 +70,16 @@ def plan_request(
     `service` is the one that was asked for by name, where several share its provider and model.
     """
     asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens))
-    known = unusable_of(state) if unusable is None else unusable
-    plan_with = partial(plan_route, state.configuration, route, asked, matched=matched, unusable=known)
-    plan = plan_with()
+    decisions = decisions_of(state)
+    plan_with = partial(plan_route, state.configuration, route, asked, matched=matched)
+    plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)
     words = text_style_for(chat, plan.language, lambda file: readers_of(state, file, agent))
     planned = PlannedRequest(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
-    if not planned.has_files:
+    if not (planned.has_files and decisions.can_refuse_files(route)):
         return planned
-    return replace(planned, plan=plan_with(cannot_read=lambda provider, model: _cannot_read(planned, provider, model)))
-
-
-def unusable_of(state: Snapshot) -> dict[str, Unusable]:
-    """The providers that cannot be called now, by the snapshot's keys: a forbidden origin, or no key."""
-    return {
-        name: (SkipReason.NO_KEY if key.source is KeyFrom.MISSING else SkipReason.ORIGIN_REFUSED, key.reason)
-        for name, key in state.keys.items()
-        if not key.usable
-    }
+    known = decisions.unusable if unusable is None else unusable
+    refuse = partial(_cannot_read, planned)
+    return replace(planned, plan=plan_with(unusable=known, cannot_read=refuse))
 
 
 def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | None:

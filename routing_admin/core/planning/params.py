@@ -73,7 +73,8 @@ def without_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
 
 def for_candidate(chat: ChatRequest, call: Call) -> ChatRequest:
     """The request with the parameters in effect for the candidate that is called, refused ones left out."""
-    return without_params(_in_effect_for(chat, call), call.without_params)
+    effective = _in_effect_for(chat, call)
+    return without_params(effective, call.without_params) if call.without_params else effective
 
 
 def left_out(chat: ChatRequest, call: Call) -> tuple[str, ...]:
@@ -86,4 +87,7 @@ def left_out(chat: ChatRequest, call: Call) -> tuple[str, ...]:
 
 
 def _in_effect_for(chat: ChatRequest, call: Call) -> ChatRequest:
-    return replace(chat, temperature=call.candidate.temperature, max_tokens=call.candidate.max_tokens)
+    temperature, max_tokens = call.candidate.temperature, call.candidate.max_tokens
+    if (temperature, max_tokens) == (chat.temperature, chat.max_tokens):
+        return chat
+    return replace(chat, temperature=temperature, max_tokens=max_tokens)

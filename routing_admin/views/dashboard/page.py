@@ -20,7 +20,7 @@ from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
-from routing_admin.dispatch.plan import unusable_of
+from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.request_log import health

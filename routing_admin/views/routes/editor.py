@@ -29,7 +29,7 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
 from routing_admin.core.planning.lint import CheckedCandidate, lint
 from routing_admin.core.planning.plan import policy_of
-from routing_admin.dispatch.plan import unusable_of
+from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.queries.routes import find_route, find_route_with_chain
 from routing_admin.views.routes import errors
 from routing_admin.views.routes import phrases as words

@@ -26,7 +26,7 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Con
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import ChainLint, CheckedCandidate, Finding, lint
 from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
-from routing_admin.dispatch.plan import unusable_of
+from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.forms.routes import AliasForm
 from routing_admin.queries.routes import find_route
 from routing_admin.views.routes import phrases as words

@@ -1,0 +1,99 @@
+"""What depends on the configuration alone, decided once for each snapshot: what a name means, plans, receivers.
+
+Agents ask the same few things again and again. A snapshot never changes, so what was decided under it stands as long
+as it does; the next snapshot begins with nothing decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import TypeVar
+
+from capabilities.core.delivery.reader import ContentPolicy
+from capabilities.core.delivery.receiver import Receiver
+from routing_admin.configuration.snapshot import KeyFrom, Snapshot
+from routing_admin.core.configuration.specs import RouteSpec, ServiceSpec
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate, SkipReason
+from routing_admin.core.planning.model_names import NamedRoute, resolve_model
+from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
+from routing_admin.dispatch.receivers import receiver_at
+
+KEPT = 2000
+"""Decisions of a kind that are kept; callers choose names and parameters, so there could be any number."""
+
+T = TypeVar("T")
+
+
+class Decisions:
+    """The decisions under one snapshot. Each keeps the route it is about, so that no other can take its identity."""
+
+    def __init__(self, state: Snapshot) -> None:
+        self._state = state
+        self._names: dict[Hashable, NamedRoute] = {}
+        self._plans: dict[Hashable, tuple[RouteSpec, Plan]] = {}
+        self._receivers: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, Receiver]] = {}
+        self.unusable = unusable_of(state)
+        """The providers that cannot be called now, and why."""
+
+    def resolve(self, model: str, task_type: str | None) -> NamedRoute:
+        """Where a request goes. Raises `UnknownModelError` and `NoRouteError`, which are decided anew each time."""
+        found = self._names.get((model, task_type))
+        if found is None:
+            found = _keep(self._names, (model, task_type), resolve_model(self._state.configuration, model, task_type))
+        return found
+
+    def plan(self, route: RouteSpec, asked: RoutingQuery, *, matched: bool) -> Plan:
+        """The plan for a request without files along a route, by the keys there are."""
+        key = (id(route), asked.language, asked.params.temperature, asked.params.max_tokens, matched)
+        found = self._plans.get(key)
+        if found is None:
+            plan = plan_route(self._state.configuration, route, asked, matched=matched, unusable=self.unusable)
+            found = _keep(self._plans, key, (route, plan))
+        return found[1]
+
+    def receiver(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> Receiver:
+        """Who a candidate of a route is. Raises `LookupError` when its provider is not there."""
+        key = (id(route), candidate.index, id(service))
+        found = self._receivers.get(key)
+        if found is None:
+            found = _keep(self._receivers, key, (route, service, self._receiver(route, candidate, service)))
+        return found[2]
+
+    def can_refuse_files(self, route: RouteSpec) -> bool:
+        """Whether a candidate of the route may be one that takes files as they are or not at all."""
+        wordings = [route.content, *(each.content for each in self._state.configuration.services)]
+        return any(ContentPolicy.NATIVE_ONLY.value in str((content or {}).get("policy", "")) for content in wordings)
+
+    def _receiver(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> Receiver:
+        provider = self._state.configuration.provider(candidate.provider)
+        if provider is None:
+            raise LookupError(f"there is no provider {candidate.provider}; a plan never calls it")
+        return receiver_at(
+            self._state,
+            provider,
+            candidate.model,
+            service=service,
+            extra_body=route.candidates[candidate.index].extra_body,
+            content=route.content or None,
+        )
+
+
+def _keep(store: dict[Hashable, T], key: Hashable, value: T) -> T:
+    if len(store) >= KEPT:
+        store.clear()
+    store[key] = value
+    return value
+
+
+def unusable_of(state: Snapshot) -> dict[str, Unusable]:
+    """The providers that cannot be called now, by the snapshot's keys: a forbidden origin, or no key."""
+    return {
+        name: (SkipReason.NO_KEY if key.source is KeyFrom.MISSING else SkipReason.ORIGIN_REFUSED, key.reason)
+        for name, key in state.keys.items()
+        if not key.usable
+    }
+
+
+decisions_of: Callable[[Snapshot], Decisions] = lru_cache(maxsize=2)(Decisions)
+"""The decisions under a snapshot; those of the last two are kept."""
