@@ -18,8 +18,8 @@ import httpx
 from capabilities.core.providers.origins import OriginPolicy
 from routing_admin.core.fallback.chain import PlannedCandidate
 from routing_admin.upstream import Upstream
+from tests.fallback.network_runs import HELLO, Journey, Target, protocol
 from tests.lab import Lab
-from tests.routing.network_runs import HELLO, Journey, Target, protocol
 
 CALLS = 300
 

@@ -19,8 +19,8 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import simulate
 from routing_admin.upstream import configured_upstream, run_sync
+from tests.fallback.scripted_runs import Stage
 from tests.lab import Lab
-from tests.routing.scripted_runs import Stage
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

@@ -19,7 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.upstream import configured_upstream, run_sync
 from tests.gateway.serving import Server, routing, served
 from tests.lab import MALFORMED, SCENARIOS, Lab
-from tests.pages.visitors import text_of
+from tests.views.visits import text_of
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADDRESS = "Check the base URL: host, port, and whether it begins with https:// rightly."

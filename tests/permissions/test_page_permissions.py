@@ -25,7 +25,7 @@ from routing_admin.demo.load import SAMPLES
 from routing_admin.models import RequestLog
 from routing_admin.request_log.journal import journal
 from tests.cast import HTMX
-from tests.pages.visitors import text_of
+from tests.views.visits import text_of
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
 

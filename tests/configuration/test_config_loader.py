@@ -1,0 +1,310 @@
+"""ConfigLoader: what a routing file says is what the program gets, or every reason why not."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing_admin.core.configuration.specs import EMPTY
+from routing_admin.core.documents.problem_sentences import InvalidConfigurationError, errors
+from routing_admin.core.files.importing import import_values
+from routing_admin.core.seeds.config_loader import ConfigLoader, RoutingConfig
+from tests.configuration.config_strategies import json_values, routing_files, unknown_fields, words
+
+EXAMPLE = Path(__file__).parent / "examples" / "llm-routing.json"
+REQUIRED = ("providerName", "apiKey", "endpoint", "defaultModel")
+
+
+def parsed(value: Any) -> RoutingConfig:
+    return ConfigLoader.parse(json.dumps(value))
+
+
+def example() -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+    return value
+
+
+def fields_of(value: Any) -> set[tuple[str, str]]:
+    return {(problem.field, problem.constraint) for problem in ConfigLoader.validate(value)}
+
+
+@pytest.mark.requirement("MMR-P1")
+@given(routing_files())
+def test_a_configuration_written_and_read_again_is_the_same(value: dict[str, Any]) -> None:
+    """For any legal configuration, parse(serialize(c)) == c."""
+    config = parsed(value)
+    assert ConfigLoader.parse(ConfigLoader.serialize(config)) == config
+
+
+@pytest.mark.requirement("MMR-P2")
+@given(routing_files(), unknown_fields, st.data())
+def test_unknown_fields_change_nothing(value: dict[str, Any], unknown: dict[str, Any], data: st.DataObject) -> None:
+    """For any legal file, unknown fields at the root, in a provider or in a route leave the parsed value as it was."""
+    more = copy.deepcopy(value)
+    places = [more, *more["providers"], *more["routing"].values()]
+    place = data.draw(st.sampled_from(places))
+    place.update({key: item for key, item in unknown.items() if key not in place})
+    assert parsed(more) == parsed(value)
+
+
+@pytest.mark.requirement("MMR-P3")
+@given(routing_files(own=False), st.data())
+def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataObject) -> None:
+    """Whichever required field is removed, a problem has its path and its name, and parse raises."""
+    route = data.draw(st.sampled_from(sorted(value["routing"])))
+    index = data.draw(st.integers(0, len(value["providers"]) - 1))
+    broken = copy.deepcopy(value)
+    holder, field = data.draw(
+        st.sampled_from(
+            [(broken, "providers"), (broken, "routing"), (broken["routing"], "default")]
+            + [(broken["routing"][route], "provider")]
+            + [(broken["providers"][index], name) for name in REQUIRED]
+        )
+    )
+    del holder[field]
+    problems = [item for item in ConfigLoader.validate(broken) if item.constraint == "required"]
+    assert any(item.field.endswith(field) and field in item.message for item in problems if item.severity == "error")
+    with pytest.raises(InvalidConfigurationError, match=field):
+        parsed(broken)
+
+
+@pytest.mark.requirement("MMR-P4")
+@given(routing_files(own=False), words, st.data())
+def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name: str, data: st.DataObject) -> None:
+    """A provider that no entry has, as primary or in a chain, is a reference problem with its path."""
+    unknown = f"missing-{name}".replace("/", "-")
+    route = value["routing"][data.draw(st.sampled_from(sorted(value["routing"])))]
+    if data.draw(st.booleans()):
+        route["provider"] = unknown
+    else:
+        route["fallback"] = [*route.get("fallback", []), unknown]
+    found = [problem for problem in ConfigLoader.validate(value) if problem.constraint == "reference"]
+    assert len(found) == 1
+    assert unknown in found[0].message
+    assert found[0].severity == "error"
+
+
+@given(json_values | st.builds(lambda one, two: {"providers": one, "routing": two}, json_values, json_values))
+def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
+    """Validation is total: whatever the value, it returns problems, each with one of the constraints."""
+    constraints = {"required", "type", "reference", "enum", "duplicate", "range"}
+    problems = ConfigLoader.validate(value)
+    assert {problem.constraint for problem in problems} <= constraints
+    assert import_values(EMPTY, [value]).configuration is not None
+
+
+@given(routing_files(own=False), json_values, st.data())
+def test_any_value_in_any_place_is_judged_without_an_exception(value: Any, junk: Any, data: st.DataObject) -> None:
+    """A legal file with one field replaced by any JSON value is either legal or has errors, and then nothing starts."""
+    places = [value, value["routing"], *value["providers"], *value["routing"].values()]
+    place = data.draw(st.sampled_from(places))
+    place[data.draw(st.sampled_from(sorted(place)))] = junk
+    outcome = import_values(EMPTY, [value])
+    assert outcome.accepted or outcome.configuration == EMPTY
+
+
+@pytest.mark.requirement("MMR-E3")
+def test_an_invalid_file_lists_every_problem_and_nothing_starts_on_it(tmp_path: Path) -> None:
+    """`load` raises one error that has all the problems, with their paths in its text."""
+    value = example()
+    del value["providers"][0]["endpoint"]
+    value["routing"]["planning"]["temperature"] = 3
+    value["routing"]["a.b"] = {"provider": "nobody"}
+    value["defaultLanguage"] = None
+    path = tmp_path / "llm-routing.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    with pytest.raises(InvalidConfigurationError) as caught:
+        ConfigLoader.load(path)
+    assert [problem.field for problem in caught.value.problems] == [
+        "providers[0].endpoint",
+        "routing.planning.temperature",
+        'routing["a.b"].provider',
+        "defaultLanguage",
+    ]
+    assert all(problem.field in str(caught.value) for problem in caught.value.problems)
+
+
+@pytest.mark.requirement("MMR-E2")
+def test_where_there_is_no_file_there_is_no_configuration(tmp_path: Path) -> None:
+    """A missing file is None, so that the environment can speak; an existing one is its configuration."""
+    assert ConfigLoader.load(tmp_path / "llm-routing.json") is None
+    config = ConfigLoader.load(EXAMPLE)
+    assert config is not None
+    assert [item.provider_name for item in config.providers] == ["openai", "anthropic"]
+    assert config.routing["planning"].fallback == ("anthropic",)
+    assert config.default_language == "zh"
+
+
+@pytest.mark.requirement("MMR-E1")
+def test_a_variable_overrides_its_providers_key_and_an_empty_one_does_not() -> None:
+    """LLM_PROVIDER_{NAME}_API_KEY replaces that provider's key; set but empty, it leaves it."""
+    config = ConfigLoader.load(EXAMPLE)
+    assert config is not None
+    env = {"LLM_PROVIDER_OPENAI_API_KEY": "sk-from-env", "LLM_PROVIDER_ANTHROPIC_API_KEY": ""}
+    keys = [item.api_key for item in ConfigLoader.apply_env_overrides(config, env).providers]
+    assert keys == ["sk-from-env", "${LLM_PROVIDER_ANTHROPIC_API_KEY}"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "constraint"),
+    [
+        ({"temperature": "hot"}, "routing.planning.temperature", "type"),
+        ({"temperature": True}, "routing.planning.temperature", "type"),
+        ({"temperature": 2.1}, "routing.planning.temperature", "range"),
+        ({"maxTokens": 0}, "routing.planning.maxTokens", "range"),
+        ({"maxTokens": 0.5}, "routing.planning.maxTokens", "type"),
+        ({"provider": None}, "routing.planning.provider", "type"),
+        ({"fallback": "anthropic"}, "routing.planning.fallback", "type"),
+        ({"fallback": ["anthropic", 1]}, "routing.planning.fallback[1]", "type"),
+        ({"fallback": ["anthropic", "qwen2"]}, "routing.planning.fallback[1]", "reference"),
+        ({"fallback": [{"provider": "qwen2"}]}, "routing.planning.fallback[0].provider", "reference"),
+        ({"fallback": ["anthropic", "anthropic"]}, "routing.planning.fallback[1]", "duplicate"),
+        ({"onError": "brave"}, "routing.planning.onError", "enum"),
+        ({"retries": -1}, "routing.planning.retries", "range"),
+        ({"deadline": 0}, "routing.planning.deadline", "range"),
+    ],
+)
+def test_each_rule_of_a_route_has_its_path_and_constraint(change: dict[str, Any], field: str, constraint: str) -> None:
+    """The table of decision 11, row by row."""
+    value = example()
+    value["routing"]["planning"].update(change)
+    assert fields_of(value) == {(field, constraint)}
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "constraint"),
+    [
+        ({"apiKey": None}, "providers[1].apiKey", "type"),
+        ({"apiKey": "密钥"}, "providers[1].apiKey", "type"),
+        ({"apiKey": "sk-abc\n"}, "providers[1].apiKey", "type"),
+        ({"apiKey": "Bearer ${LLM_PROVIDER_OPENAI_API_KEY}"}, "providers[1].apiKey", "type"),
+        ({"apiKey": "${DATABASE_URL}"}, "providers[1].apiKey", "enum"),
+        ({"apiKey": "sk-xxx"}, "providers[1].apiKey", "required"),
+        ({"endpoint": "localhost:8000"}, "providers[1].endpoint", "type"),
+        ({"endpoint": "https://me:secret@host/v1"}, "providers[1].endpoint", "type"),
+        ({"endpoint": "http://["}, "providers[1].endpoint", "type"),
+        ({"providerName": "openai"}, "providers[1].providerName", "duplicate"),
+        ({"protocol": "smtp"}, "providers[1].protocol", "enum"),
+    ],
+)
+def test_each_rule_of_a_provider_has_its_path_and_constraint(
+    change: dict[str, Any], field: str, constraint: str
+) -> None:
+    """The table of decisions 10 and 11, row by row; no message repeats a key."""
+    value = example()
+    value["providers"][1].update(change)
+    for route in value["routing"].values():
+        route.update(provider="openai", fallback=[])
+    assert fields_of(value) == {(field, constraint)}
+    key = change.get("apiKey")
+    assert not (key and "$" not in key and any(key in item.message for item in ConfigLoader.validate(value)))
+
+
+@pytest.mark.parametrize("severity", ["warning"])
+def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> None:
+    """They are told as warnings, and the file is imported."""
+    value = example()
+    value["providers"] += [{**value["providers"][0], "providerName": "OpenAI", "apiKey": "xxx"}]
+    value["providers"] += [{**value["providers"][0], "providerName": "深度", "apiKey": "NOT_NEEDED"}]
+    value["routing"]["planning"]["fallback"] = ["anthropic", "anthropic"]
+    problems = ConfigLoader.validate(value)
+    assert {problem.severity for problem in problems} == {severity}
+    assert {problem.field for problem in problems} == {
+        "providers[2].apiKey",
+        "providers[2].providerName",
+        "providers[3].providerName",
+        "routing.planning.fallback[1]",
+    }
+    assert import_values(EMPTY, [value]).accepted
+
+
+@pytest.mark.parametrize(
+    ("data", "words_in_it"),
+    [
+        (b'{"providers": [],\n  "routing": }', "line 2, column 14"),
+        ('{"providers": []}'.encode("utf-16"), "UTF-16"),
+        ('{"providers": []}'.encode("utf-16-le"), "UTF-16"),
+        ('{"note": "规划路由配置"}'.encode("gb18030"), "GB18030"),
+        (b'{"providers": NaN}', "NaN"),
+        (b"[" * 5000 + b"]" * 5000, "levels deep"),
+        (b"", "line 1"),
+    ],
+)
+def test_what_is_no_json_in_utf_8_is_told_by_place_or_encoding(data: bytes, words_in_it: str) -> None:
+    """One problem that names the line and column, the encoding, or the depth."""
+    with pytest.raises(InvalidConfigurationError, match=words_in_it) as caught:
+        ConfigLoader.parse(data)
+    assert len(caught.value.problems) == 1
+
+
+def test_a_byte_order_mark_is_accepted() -> None:
+    """A UTF-8 file with a byte order mark is the same configuration as without."""
+    assert ConfigLoader.parse(b"\xef\xbb\xbf" + EXAMPLE.read_bytes()) == ConfigLoader.load(EXAMPLE)
+
+
+def test_a_field_written_twice_is_a_problem_with_its_path() -> None:
+    """JSON that says one thing twice says nothing for certain."""
+    text = EXAMPLE.read_text(encoding="utf-8").replace('"temperature": 0.8', '"temperature": 0.1, "temperature": 0.8')
+    with pytest.raises(InvalidConfigurationError) as caught:
+        ConfigLoader.parse(text)
+    assert [(item.field, item.constraint) for item in caught.value.problems] == [
+        ("routing.planning.temperature", "duplicate")
+    ]
+    assert errors(caught.value.problems)
+
+
+def test_a_providers_key_is_in_no_repr() -> None:
+    """Values end up in logs; keys must not."""
+    value = example()
+    value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
+    assert "very-secret" not in repr(parsed(value))
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"404": "next", "5xx": "retry", "http_429_quota": "raise", "preset": "strict", "fallbackOn": ["quota"]}, []),
+        ({"404": "nxt"}, [('["404"]', "enum", "error")]),
+        ({"preset": "seedy"}, [(".preset", "enum", "error")]),
+        ({"fallbackOn": "quota"}, [(".fallbackOn", "type", "error")]),
+        ({"no_such_error": "next"}, [(".no_such_error", "enum", "warning")]),
+        ({"fallbackOn": ["no_such_error"]}, [(".fallbackOn", "enum", "warning")]),
+    ],
+)
+def test_each_word_of_an_error_table_is_judged(table: dict[str, Any], told: list[tuple[str, str, str]]) -> None:
+    """A wrong action is an error; an error that nobody knows does nothing, and a warning says so."""
+    value = example()
+    value["routing"]["default"]["onError"] = table
+    path = "routing.default.onError"
+    found = ConfigLoader.validate(value)
+    assert [(item.field, item.constraint, item.severity) for item in found] == [
+        (path + field, constraint, severity) for field, constraint, severity in told
+    ]
+
+
+def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_error() -> None:
+    """Nobody is left to believe that a misspelt setting holds."""
+    value = example()
+    value["providers"][0] |= {"quirks": {"sistem_role": "developer"}, "timeouts": {"conect": 5}}
+    value["providers"][1] |= {"quirks": {"system_role": "boss"}, "timeouts": {"connect": 0}}
+    assert [(item.field, item.constraint, item.severity) for item in ConfigLoader.validate(value)] == [
+        ("providers[0].quirks.sistem_role", "enum", "warning"),
+        ("providers[0].timeouts.conect", "enum", "warning"),
+        ("providers[1].quirks.system_role", "enum", "error"),
+        ("providers[1].timeouts.connect", "range", "error"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_task_type_without_a_name_is_told_when_the_file_is_read(name: str) -> None:
+    """No request can ask for it; every other name is a task type."""
+    value = example()
+    value["routing"][name] = {"provider": "openai"}
+    (problem,) = ConfigLoader.validate(value)
+    assert (problem.field, problem.constraint) == (f'routing["{name}"]', "required")

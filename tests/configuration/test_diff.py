@@ -1,0 +1,123 @@
+"""The difference between two configurations: all of it, in words, without a key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from routing_admin.core.configuration.as_json import from_json, to_json
+from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sentence
+from routing_admin.core.configuration.specs import EMPTY, Configuration
+from routing_admin.core.files.importing import import_values
+from routing_admin.core.files.side_by_side import side_by_side
+from tests.configuration.config_strategies import literal_keys, routing_files, services_files
+
+EXAMPLES = Path(__file__).parent / "examples"
+
+
+def example() -> Configuration:
+    values = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(EXAMPLES.glob("*.json"))]
+    return import_values(EMPTY, values).configuration
+
+
+def changed(**fields: Any) -> Configuration:
+    snapshot = to_json(example())
+    snapshot["routes"][0] |= fields
+    return from_json(snapshot)
+
+
+@given(routing_files(), routing_files())
+def test_there_is_no_difference_exactly_when_the_configurations_are_equal(one: Any, other: Any) -> None:
+    """diff(a, b) is empty iff a == b, and every change has a sentence."""
+    old, new = (import_values(EMPTY, [value]).configuration for value in (one, other))
+    changes = diff(old, new)
+    assert (changes == ()) == (old == new)
+    assert diff(old, old) == ()
+    assert all(sentence(change).endswith(".") for change in changes)
+
+
+@given(routing_files(), services_files())
+def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: Any) -> None:
+    """Whole things added one way are removed the other way."""
+    new = import_values(EMPTY, [routing, services]).configuration
+    there, back = diff(EMPTY, new), diff(new, EMPTY)
+    added = [
+        (item.kind, item.name) for item in there if item.action is ChangeKind.ADDED and not item.field and item.name
+    ]
+    removed = [(item.kind, item.name) for item in back if item.action is ChangeKind.REMOVED and not item.field]
+    assert [item for item in removed if item[1]] == added
+    assert len(added) >= len(new.providers) + len(new.services) - 1
+
+
+@given(routing_files(keys=literal_keys))
+def test_no_key_is_in_a_difference(routing: Any) -> None:
+    """Neither the values nor the sentences nor the two texts have a key, a ciphertext or more than a print's start."""
+    new = import_values(EMPTY, [routing]).configuration
+    snapshot = to_json(new)
+    for provider in snapshot["providers"]:
+        provider["key"]["token"] = "gAAAA-ciphertext"
+    sealed = from_json(snapshot)
+    changes = diff(EMPTY, sealed)
+    told = repr(changes) + "".join(map(sentence, changes)) + repr(side_by_side(EMPTY, sealed))
+    assert not any(entry["apiKey"] in told for entry in routing["providers"])
+    assert "ciphertext" not in told
+    assert diff(new, sealed) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"temperature": 0}, "temperature of task route “planning” changes from 0.8 to 0."),
+        ({"max_tokens": None}, "max_tokens of task route “planning” is removed; it was 4096."),
+        ({"retries": 1}, "retries of task route “planning” is set to 1."),
+        ({"enabled": False}, "enabled of task route “planning” changes from yes to no."),
+        ({"on_error": {"a.b": "next"}}, 'on_error["a.b"] of task route “planning” is set to “next”.'),
+    ],
+)
+def test_a_changed_field_is_one_sentence(fields: dict[str, Any], words: str) -> None:
+    """What changed, of what, from what, to what."""
+    assert [sentence(change) for change in diff(example(), changed(**fields))] == [words]
+
+
+def test_a_chain_is_told_whole_in_its_order() -> None:
+    """Order is a chain's meaning, so before and after are both shown as chains."""
+    candidates = to_json(example())["routes"][0]["candidates"]
+    (change,) = diff(example(), changed(candidates=candidates[::-1]))
+    assert sentence(change) == (
+        "candidates of task route “planning” changes from openai/gpt-4 → anthropic to anthropic → openai/gpt-4."
+    )
+
+
+def test_things_added_removed_and_moved_are_told_as_wholes() -> None:
+    """One change for a whole thing, one for a new order."""
+    snapshot = to_json(example())
+    snapshot["routes"] = [snapshot["routes"][1], snapshot["routes"][0], snapshot["routes"][2] | {"task_type": "other"}]
+    changes = diff(example(), from_json(snapshot))
+    assert [(item.action, item.kind, item.name) for item in changes] == [
+        (ChangeKind.REMOVED, "route", "default"),
+        (ChangeKind.ADDED, "route", "other"),
+        (ChangeKind.MOVED, "route", ""),
+    ]
+    assert sentence(changes[0]) == "Task route “default” is removed."
+    assert sentence(changes[2]) == "The order of the task routes is now: chapter_generation, planning."
+
+
+def test_two_texts_stand_side_by_side_with_their_line_numbers() -> None:
+    """A changed line is one row with both texts; unchanged stretches are cut to the context."""
+    rows = side_by_side(example(), changed(temperature=0.9), context=1)
+    assert [(row.tag, row.left.strip(), row.right.strip()) for row in rows] == [
+        ("equal", '"model": "gpt-4",', '"model": "gpt-4",'),
+        ("replace", '"temperature": 0.8,', '"temperature": 0.9,'),
+        ("equal", '"maxTokens": 4096,', '"maxTokens": 4096,'),
+    ]
+    assert rows[1].left_number == rows[1].right_number
+    assert side_by_side(example(), example()) == ()
+
+
+def test_a_change_is_a_value_that_pages_can_say_in_their_own_words() -> None:
+    """Kind, name, field path, before and after are there as data."""
+    assert diff(example(), changed(retries=1)) == (Change(ChangeKind.ADDED, "route", "planning", "retries", None, 1),)

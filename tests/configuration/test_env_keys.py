@@ -1,0 +1,125 @@
+"""Keys and the environment: nothing but a provider's key is ever read, and only for a provider."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.providers.environment import (
+    PLACEHOLDERS,
+    KeyNotation,
+    form_of,
+    header_safe,
+    key_variable,
+    name_part,
+    overrides,
+    read,
+    readable,
+)
+from capabilities.core.providers.origins import OriginPolicy
+from routing_admin.configuration.snapshot import ALLOWED_VARIABLES, key_state
+from routing_admin.core.configuration.specs import KeyKind, KeySpec, ProviderSpec
+from tests.configuration.config_strategies import words
+
+any_text = st.text(max_size=20)
+
+
+def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
+    """The key a provider has in that environment."""
+    override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
+    return key_state(provider, override, {}, OriginPolicy(), env).value
+
+
+@pytest.mark.requirement("MMR-E1")
+@given(any_text)
+def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: str) -> None:
+    """For any name, NAME has one character of A–Z 0–9 _ for each of its upper-cased characters."""
+    name = name_part(provider)
+    assert len(name) == len(provider.upper())
+    for one, other in zip(provider.upper(), name, strict=True):
+        assert other == (one if one in "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789" else "_")
+
+
+@pytest.mark.requirement("MMR-E1")
+@given(st.text(st.sampled_from("ABCLMPROVIDERKEYS_0a$"), max_size=25) | any_text, words)
+def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret: str) -> None:
+    """Whatever is named, only LLM_PROVIDER_*_API_KEY and explicitly allowed names give a value."""
+    allowed = variable.startswith("LLM_PROVIDER_") and variable.endswith("_API_KEY") and len(variable) > 21
+    assert (read(variable, {variable: secret}) is None) or allowed
+    assert read(variable, {variable: secret}, [variable]) == secret
+    assert read(variable, {variable: ""}, [variable]) is None
+    provider = ProviderSpec("p", "https://x.example/v1", "m", key=KeySpec(KeyKind.ENV, variable))
+    assert key_of(provider, {variable: secret}) is None or readable(variable, ALLOWED_VARIABLES)
+
+
+@given(any_text)
+def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> None:
+    """A literal is printable ASCII; anything else is a reference, a listed placeholder, masked, none, or an error."""
+    form = form_of(text)
+    if form is KeyNotation.LITERAL:
+        assert header_safe(text)
+        assert text.isascii()
+        assert text.isprintable()
+        assert text == text.strip()
+    assert (form is KeyNotation.PLACEHOLDER) == (text in PLACEHOLDERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("", KeyNotation.NOT_NEEDED),
+        ("NOT_NEEDED", KeyNotation.NOT_NEEDED),
+        ("xxx", KeyNotation.PLACEHOLDER),
+        ("sk-xxx", KeyNotation.PLACEHOLDER),
+        ("sk-xxx1", KeyNotation.LITERAL),
+        ("my-placeholder-7f3a", KeyNotation.LITERAL),
+        ("****", KeyNotation.MASKED),
+        ("sk-…abcd", KeyNotation.MASKED),
+        ("••••••••", KeyNotation.MASKED),
+        ("${LLM_PROVIDER_A_API_KEY}", KeyNotation.REFERENCE),
+        ("${HOME}", KeyNotation.REFERENCE),
+        ("${}", KeyNotation.INVALID),
+        ("x${HOME}", KeyNotation.INVALID),
+        ("sk-a b", KeyNotation.LITERAL),
+        (" sk-a", KeyNotation.INVALID),
+        ("sk-a\r\nX: y", KeyNotation.INVALID),
+        ("密钥", KeyNotation.INVALID),
+    ],
+)
+def test_the_forms_of_a_key_field(text: str, form: KeyNotation) -> None:
+    """Placeholders are compared whole; a reference is the whole text or an error."""
+    assert form_of(text) is form
+
+
+@pytest.mark.requirement("MMR-E1")
+@given(st.dictionaries(any_text, st.none(), max_size=5))
+def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> None:
+    """Two providers never share a variable, one without a NAME has none, and every provider is accounted for."""
+    found = overrides(names)
+    assert len(set(found.variables.values())) == len(found.variables)
+    unnamed = {name for name in names if not name_part(name).strip("_")}
+    assert set(found.nameless) == unnamed
+    colliding = {name for group in found.colliding for name in group}
+    assert found.variables.keys() | unnamed | colliding == names.keys()
+    assert not found.variables.keys() & (unnamed | colliding)
+
+
+def test_env_name_tells_apart_what_the_names_do_not() -> None:
+    """`envName` is NAME, or the whole variable."""
+    names = {"a.b": None, "a-b": "A_B_TWO", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY", "a b": None}
+    found = overrides(names)
+    assert found.variables == {"a-b": "LLM_PROVIDER_A_B_TWO_API_KEY", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY"}
+    assert found.colliding == (("a.b", "a b"),)
+    assert key_variable("a.b") == "LLM_PROVIDER_A_B_API_KEY"
+
+
+@pytest.mark.requirement("MMR-E1")
+def test_an_override_wins_over_the_variable_a_provider_names() -> None:
+    """The override first; where it is unset or empty, the named variable; else nothing."""
+    key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
+    provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
+    shared, own = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
+    assert key_of(provider, shared | own) == "own"
+    assert key_of(provider, shared | {"LLM_PROVIDER_P_API_KEY": ""}) == "shared"
+    assert key_of(provider, {}) is None

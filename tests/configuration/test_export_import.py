@@ -1,0 +1,354 @@
+"""Files and configuration are two forms of one value: nothing is lost on the way there and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing_admin.core.configuration.as_json import from_json, to_json
+from routing_admin.core.configuration.specs import EMPTY, Configuration, KeyKind, KeySpec
+from routing_admin.core.files.exporting import Mode, export
+from routing_admin.core.files.importing import FileFormat, Imported, import_files, import_values
+from routing_admin.core.files.key_checks import KeyContext
+from routing_admin.core.files.llm_routing_checks import validate
+from routing_admin.core.files.llmservices import validate_services
+from tests.configuration.config_strategies import literal_keys, routing_files, services_files, words
+
+EXAMPLES = Path(__file__).parent / "examples"
+DEMO = Path(__file__).parents[2] / "routing_admin" / "demo"
+PUBLIC_URL = "http://127.0.0.1:8000"
+
+
+def texts(configuration: Configuration, mode: Mode = Mode.FULL) -> tuple[str, str]:
+    routing, services = (export(configuration, item, mode, public_url=PUBLIC_URL).text for item in FileFormat)
+    return routing, services
+
+
+def imported(*values: Any, onto: Configuration = EMPTY, prune: bool = False) -> Imported:
+    outcome = import_values(onto, values, prune=prune)
+    assert outcome.accepted, outcome.problems
+    return outcome
+
+
+def example(name: str) -> Any:
+    return json.loads((EXAMPLES / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.requirement("MMR-P1", "MCR-5.2")
+def test_the_seeds_files_export_as_they_came() -> None:
+    """Byte for byte: order, Chinese unescaped, two spaces, final newline; a placeholder key as its `${…}`."""
+    routing = (EXAMPLES / "llm-routing.json").read_text(encoding="utf-8")
+    services = (EXAMPLES / "llmservices.json").read_text(encoding="utf-8")
+    outcome = import_files(EMPTY, [services, routing])
+    assert outcome.accepted
+    assert outcome.kept_unknown == ()
+    assert texts(outcome.configuration) == (
+        routing,
+        services.replace('"xxx"', '"${LLM_PROVIDER_EXAMPLE_API_KEY}"'),
+    )
+
+
+@pytest.mark.requirement("MCR-5.5")
+def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None:
+    """It is valid without a word, exports as it is, and shows text, vision, audio and file."""
+    files = [(DEMO / f"{name}.json").read_text(encoding="utf-8") for name in FileFormat]
+    outcome = import_files(EMPTY, files)
+    assert outcome.problems == ()
+    assert list(texts(outcome.configuration)) == files
+    shown = {word for service in outcome.configuration.services for word in service.effective_capabilities.input}
+    assert shown >= {"text", "vision", "audio", "file"}
+    design = outcome.configuration.route("design")
+    assert design is not None
+    assert [item.model for item in design.candidates] == ["echo-503", "echo-vision", "echo-text"]
+
+
+@given(routing_files(), services_files())
+def test_the_second_export_equals_the_first_byte_for_byte(routing: Any, services: Any) -> None:
+    """For any two valid files, export(import(export(import(files)))) is the first export."""
+    first = texts(imported(routing, services).configuration)
+    again = import_files(EMPTY, first)
+    assert again.accepted, again.problems
+    assert texts(again.configuration) == first
+
+
+@given(routing_files(), services_files(), st.booleans())
+def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any, prune: bool) -> None:
+    """import(export(c)) onto c is c, whether it merges or prunes, stored keys included, and no key comes along."""
+    configuration = imported(routing, services).configuration
+    outcome = import_files(configuration, texts(configuration), prune=prune)
+    assert outcome.configuration == configuration
+    assert outcome.keys == {}
+
+
+@given(routing_files(keys=st.just("${LLM_PROVIDER_SHARED_API_KEY}") | st.just("NOT_NEEDED") | st.just("")))
+def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> None:
+    """import(export(c)) == c from nothing, where no key is stored (a stored key never leaves)."""
+    configuration = imported(routing).configuration
+    assert import_files(EMPTY, texts(configuration)[:1]).configuration == configuration
+
+
+@pytest.mark.requirement("MMR-P2")
+@given(routing_files(), services_files())
+def test_an_export_says_everything_the_file_said(routing: Any, services: Any) -> None:
+    """Apart from the key fields the exported JSON equals the imported one, unknown fields and odd forms included."""
+    found = [json.loads(text) for text in texts(imported(routing, services).configuration)]
+    for value, kind in ((routing, "providers"), (services, "services")):
+        for entry in value[kind]:
+            entry.pop("apiKey")
+    for value, kind in zip(found, ("providers", "services"), strict=True):
+        for entry in value[kind]:
+            entry.pop("apiKey")
+    assert found == [routing, services]
+
+
+@pytest.mark.requirement("MMR-E1")
+@given(routing_files(keys=literal_keys), services_files(keys=literal_keys), st.sampled_from(list(Mode)))
+def test_no_key_is_in_any_export_snapshot_or_problem(routing: Any, services: Any, mode: Mode) -> None:
+    """Literal keys travel beside the configuration; no form of it has them, and exports hold `${…}` only."""
+    outcome = imported(routing, services)
+    secrets = [entry["apiKey"] for entry in (*routing["providers"], *services["services"])]
+    seen = "".join((*texts(outcome.configuration, mode), json.dumps(to_json(outcome.configuration)), repr(outcome)))
+    assert not any(secret in seen for secret in secrets)
+    assert set(outcome.keys.values()) <= set(secrets)
+    stored = {item.name for item in outcome.configuration.providers if item.key.kind is KeyKind.STORED}
+    assert set(outcome.keys) == stored
+
+
+@given(routing_files(), services_files())
+def test_a_snapshot_is_the_configuration(routing: Any, services: Any) -> None:
+    """from_json(to_json(c)) == c through real JSON text."""
+    configuration = imported(routing, services).configuration
+    assert from_json(json.loads(json.dumps(to_json(configuration)))) == configuration
+
+
+@given(routing_files(), services_files())
+def test_exports_for_others_are_valid_files(routing: Any, services: Any) -> None:
+    """Whatever the configuration, the gateway file has no error, and the seed file none but a missing default."""
+    configuration = imported(routing, services).configuration
+    for mode in (Mode.SEED, Mode.GATEWAY):
+        routed, served = (json.loads(text) for text in texts(configuration, mode))
+        errors = [item for item in (*validate(routed), *validate_services(served)) if item.severity == "error"]
+        assert {item.field for item in errors} <= {"routing.default"}
+
+
+def test_unknown_fields_are_reported_with_their_paths() -> None:
+    """The import says which fields it keeps without understanding them."""
+    routing, services = example("llm-routing.json"), example("llmservices.json")
+    routing["schema"] = 1
+    routing["routing"]["a.b"] = {"provider": "openai", "note": "x", "fallback": [{"provider": "openai", "why": 1}]}
+    services["services"][1] |= {"maxTokens": 4096, "timeout": 60}
+    assert imported(routing, services).kept_unknown == (
+        "schema",
+        'routing["a.b"].note',
+        'routing["a.b"].fallback[0].why',
+        "services[1].maxTokens",
+        "services[1].timeout",
+    )
+
+
+def test_a_bad_file_changes_nothing_even_beside_a_good_one() -> None:
+    """One error anywhere, and the configuration is the one there was; the problems of all files are told."""
+    good, bad = example("llm-routing.json"), {"services": [{"id": "x"}]}
+    outcome = import_values(EMPTY, [good, bad])
+    assert outcome.configuration == EMPTY
+    assert outcome.keys == {}
+    assert {"services[0].baseURL", "services[0].model"} <= {item.field for item in outcome.problems}
+    assert not import_files(EMPTY, [json.dumps(good), "{"]).accepted
+    assert import_files(EMPTY, [json.dumps(good), "{"]).configuration == EMPTY
+    assert not import_values(EMPTY, [{"something": 1}]).accepted
+
+
+@pytest.mark.requirement("MMR-E1")
+@pytest.mark.parametrize("text", ["", "NOT_NEEDED", "xxx", "sk-****cdef", "${LLM_PROVIDER_OPENAI_API_KEY}"])
+def test_a_stored_key_gives_way_to_another_key_only(text: str) -> None:
+    """Empty, masked, placeholder and `${…}` leave it while the origin is the same; at another origin it is gone."""
+    value = example("llm-routing.json")
+    value["providers"][0]["apiKey"] = "sk-first-key"
+    stored = imported(value).configuration
+    value["providers"][0]["apiKey"] = text
+    again = imported(value, onto=stored)
+    assert again.configuration == stored
+    value["providers"][0]["endpoint"] = "https://elsewhere.example.com/v1/chat/completions"
+    moved = imported(value, onto=stored).configuration.provider("openai")
+    assert moved is not None
+    assert moved.key.kind is not KeyKind.STORED
+    value["providers"][0] |= {"endpoint": "https://api.openai.com/v1", "apiKey": "sk-second-key"}
+    changed = imported(value, onto=stored)
+    assert changed.keys == {"openai": "sk-second-key"}
+
+
+def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -> None:
+    """A service whose base URL is that of a provider's call, with the same key, is a model of that provider."""
+    services = example("llmservices.json")
+    services["services"][0] |= {
+        "baseURL": "https://api.openai.com/v1",
+        "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY}",
+    }
+    configuration = imported(services, example("llm-routing.json")).configuration
+    assert [item.provider for item in configuration.services] == ["openai", "example", "example"]
+    found = configuration.service_at("openai", "gpt-4")
+    assert found is not None
+    assert found.id == "text-model"
+    assert [item.name for item in configuration.providers if item.in_routing_file] == ["openai", "anthropic"]
+
+
+def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> None:
+    """Named after the host, path words added when taken; a second import with other order gives the same names."""
+    entry = example("llmservices.json")["services"][0]
+    places = [("https://a.cn/v1", "sk-one-1"), ("https://a.cn/v1", "sk-two-2"), ("https://a.cn/v2/", "sk-one-1")]
+    services = [entry | {"id": f"s{i}", "baseURL": url, "apiKey": key} for i, (url, key) in enumerate(places * 2)]
+    first = imported({"services": services})
+    names = [item.provider for item in first.configuration.services]
+    assert names == ["a", "a-v1", "a-v2"] * 2
+    assert first.keys == {"a": "sk-one-1", "a-v1": "sk-two-2", "a-v2": "sk-one-1"}
+    again = imported({"services": services[::-1]}, onto=first.configuration)
+    assert again.configuration == first.configuration
+    rotated = [item | {"apiKey": "sk-new-3"} if item["apiKey"] == "sk-two-2" else item for item in services]
+    after = imported({"services": rotated}, onto=first.configuration)
+    assert [item.provider for item in after.configuration.services] == names
+    assert after.keys == {"a-v1": "sk-new-3"}
+
+
+def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -> None:
+    """Merge: old order, old things, new ones after. Prune: the file alone, but a provider in use stays."""
+    configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
+    small = {
+        "providers": [example("llm-routing.json")["providers"][1]],
+        "routing": {"fresh": {"provider": "anthropic"}, "default": {"provider": "anthropic"}},
+    }
+    both = imported(small, onto=configuration).configuration
+    assert [item.task_type for item in both.routes] == ["planning", "chapter_generation", "default", "fresh"]
+    assert both.default_language == "zh"
+    alone = imported(small, onto=configuration, prune=True).configuration
+    assert [item.name for item in alone.providers] == ["anthropic", "example"]
+    assert [item.task_type for item in alone.routes] == ["fresh", "default"]
+    assert alone.default_language is None
+    assert alone.services == configuration.services
+
+
+@pytest.mark.parametrize(
+    ("entry", "provider", "model"),
+    [
+        ("siliconflow/deepseek-ai/DeepSeek-V3", "siliconflow", "deepseek-ai/DeepSeek-V3"),
+        ("a/b", "a/b", None),
+        ("a/b/c", "a", "b/c"),
+        ("a", "a", None),
+    ],
+)
+def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
+    entry: str, provider: str, model: str | None
+) -> None:
+    """Decision 7: the whole text, else split at its first `/`; and it is written back as it was."""
+    base = example("llm-routing.json")["providers"][0]
+    value = {
+        "providers": [base | {"providerName": name} for name in ("siliconflow", "a/b", "a")],
+        "routing": {"default": {"provider": "siliconflow", "model": "x", "fallback": [entry]}},
+    }
+    configuration = imported(value).configuration
+    route = configuration.routes[0]
+    assert (route.candidates[1].provider, route.candidates[1].model) == (provider, model)
+    assert json.loads(texts(configuration)[0]) == value | {
+        "providers": json.loads(texts(configuration)[0])["providers"]
+    }
+
+
+def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> None:
+    """A leftover is written only while it means what the value says."""
+    value = example("llm-routing.json")
+    value["routing"]["default"] |= {"fallback": [{"provider": "anthropic"}], "temperature": None, "enabled": True}
+    configuration = imported(value).configuration
+    assert json.loads(texts(configuration)[0])["routing"]["default"] == value["routing"]["default"]
+    snapshot = to_json(configuration)
+    snapshot["routes"][2] |= {"candidates": snapshot["routes"][2]["candidates"][:1], "enabled": False}
+    edited = json.loads(texts(from_json(snapshot))[0])["routing"]["default"]
+    assert edited == {"provider": "openai", "temperature": None, "enabled": False}
+
+
+@given(words)
+def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
+    """A pruning import that would leave an agent without its service is an error, and changes nothing."""
+    snapshot = to_json(imported(example("llmservices.json")).configuration)
+    snapshot["agents"] = [{"id": name, "name": name, "service_id": "vision-model"}]
+    configuration = from_json(snapshot)
+    outcome = import_values(configuration, [{"services": example("llmservices.json")["services"][:1]}], prune=True)
+    assert not outcome.accepted
+    assert outcome.configuration == configuration
+
+
+def test_the_seed_export_has_an_entry_per_provider_and_model_and_lists_what_it_cannot_say() -> None:
+    """Full call URLs, provider names only in fallback, and sentences for the rest."""
+    value = example("llm-routing.json")
+    value["providers"][0]["endpoint"] = "https://api.openai.com/v1"
+    value["providers"].append(example("llm-routing.json")["providers"][0] | {"providerName": "e", "protocol": "echo"})
+    value["routing"]["planning"] |= {"fallback": ["anthropic/claude-3-opus", "anthropic", "e"], "retries": 0}
+    outcome = export(imported(value).configuration, FileFormat.ROUTING, Mode.SEED)
+    written = json.loads(outcome.text)
+    assert [item["providerName"] for item in written["providers"]] == ["openai", "anthropic", "anthropic-claude-3-opus"]
+    assert written["providers"][0]["endpoint"] == "https://api.openai.com/v1/chat/completions"
+    assert written["providers"][2]["apiKey"] == "${LLM_PROVIDER_ANTHROPIC_API_KEY}"
+    assert written["routing"]["planning"]["fallback"] == ["anthropic-claude-3-opus", "anthropic"]
+    assert outcome.left_out == (
+        "Provider “e” is left out: it speaks echo.",
+        "Route “planning”: its retries cannot be said.",
+    )
+
+
+def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
+    """Programs keep their task types and service ids; our URL and the agent key's variable stand there."""
+    configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
+    routing, services = (json.loads(text) for text in texts(configuration, Mode.GATEWAY))
+    assert [item["endpoint"] for item in routing["providers"]] == ["http://127.0.0.1:8000/v1/chat/completions"]
+    assert routing["routing"]["planning"] == {"provider": "routing-admin", "model": "task:planning"}
+    assert [(item["baseURL"], item["model"]) for item in services["services"]] == [
+        ("http://127.0.0.1:8000/v1", name) for name in ("text-model", "vision-model", "multimodal-model")
+    ]
+    with pytest.raises(ValueError, match="public URL"):
+        export(configuration, FileFormat.ROUTING, Mode.GATEWAY)
+
+
+def test_a_stored_key_is_not_missed_in_the_environment() -> None:
+    """An exported file imported again does not warn of a variable that the stored key makes unnecessary."""
+    value = example("llm-routing.json")
+    value["providers"][0]["apiKey"] = "sk-first-key"
+    stored = imported(value).configuration
+    told = import_files(stored, texts(stored)[:1], around=KeyContext(env={})).problems
+    assert [item.field for item in told] == ["providers[1].apiKey"]
+    assert stored.providers[0].key == KeySpec(KeyKind.STORED, fingerprint=stored.providers[0].key.fingerprint)
+
+
+def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
+    """The deployment's refusal is told and stops nothing."""
+    around = KeyContext(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
+    outcome = import_values(EMPTY, [example("llm-routing.json")], around=around)
+    assert outcome.accepted
+    assert [(item.field, item.severity) for item in outcome.problems] == [("providers[1].endpoint", "warning")]
+
+
+def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
+    """An installation whose fingerprints are bound to the origin gets no new key from the same files."""
+
+    def at(key: str, endpoint: str) -> str:
+        return f"{key[-1]}@{endpoint.split('/')[2]}"
+
+    routing, services = example("llm-routing.json"), example("llmservices.json")
+    routing["providers"][0]["apiKey"] = "sk-first-key-1"
+    services["services"][0] |= {"baseURL": "https://api.openai.com/v1", "apiKey": "sk-first-key-1"}
+    first = import_values(EMPTY, [routing, services], fingerprint_at=at)
+    assert first.keys == {"openai": "sk-first-key-1"}
+    assert first.configuration.services[0].provider == "openai"
+    again = import_values(first.configuration, [services, routing], fingerprint_at=at)
+    assert (again.configuration, again.keys) == (first.configuration, {})
+
+
+@pytest.mark.parametrize("mode", [Mode.SEED, Mode.GATEWAY])
+def test_a_switched_off_default_route_still_stands_in_exports_for_others(mode: Mode) -> None:
+    """Requests fall to `default` whatever its switch says, and a file without it is no file."""
+    value = example("llm-routing.json")
+    value["routing"]["default"]["enabled"] = False
+    routing, _ = texts(imported(value).configuration, mode)
+    assert validate(json.loads(routing)) == []

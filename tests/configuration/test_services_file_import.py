@@ -1,0 +1,158 @@
+"""`llmservices.json`: what a service can do comes through the file as it was declared, or as text only."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.services.registry import LlmServiceRegistry
+from capabilities.core.vocabulary import TEXT_ONLY, Source
+from routing_admin.core.configuration.as_json import from_json, to_json
+from routing_admin.core.configuration.specs import EMPTY, Configuration
+from routing_admin.core.files.exporting import services_value
+from routing_admin.core.files.importing import import_values
+from routing_admin.core.files.llmservices import validate_services
+from tests.configuration.config_strategies import capabilities, json_values, services_files, words
+
+SERVICE: dict[str, Any] = {
+    "id": "s",
+    "name": "S",
+    "baseURL": "https://api.example.com/v1",
+    "model": "m",
+    "apiKey": "",
+    "capabilityTags": ["文本对话"],
+    "description": "",
+}
+
+
+def imported(**changes: Any) -> Configuration:
+    return import_values(EMPTY, [{"services": [SERVICE | changes]}]).configuration
+
+
+@pytest.mark.requirement("MCR-1.1", "MCR-1.2", "MCR-5.1", "MCR-P1")
+@given(capabilities)
+def test_declared_capabilities_are_the_services_and_are_written_back(declared: dict[str, list[str]]) -> None:
+    """For any input and output lists, the value has exactly them, each in its direction, and so has the export."""
+    configuration = imported(capabilities=declared)
+    able = configuration.services[0].capabilities
+    assert able is not None
+    assert (list(able.input), list(able.output)) == (declared["input"], declared["output"])
+    assert services_value(configuration)["services"][0]["capabilities"] == declared
+
+
+@pytest.mark.requirement("MCR-1.5", "MCR-5.2", "MCR-5.3", "MCR-P6")
+@given(services_files())
+def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) -> None:
+    """Any older file loads without a word about capabilities, each service text in and out, and exports as it was."""
+    for entry in value["services"]:
+        entry.pop("capabilities", None)
+    outcome = import_values(EMPTY, [value])
+    assert outcome.accepted
+    assert {item.effective_capabilities for item in outcome.configuration.services} <= {TEXT_ONLY}
+    assert not [item for item in outcome.problems if "capabilities" in item.field]
+    assert not any("capabilities" in entry for entry in services_value(outcome.configuration)["services"])
+
+
+@pytest.mark.requirement("MCR-1.3", "MCR-5.4")
+@given(words)
+def test_any_word_is_a_capability(word: str) -> None:
+    """Custom types are accepted beside the standard ones, without a problem."""
+    value = {"services": [SERVICE | {"capabilities": {"input": ["text", word], "output": ["text"]}}]}
+    assert validate_services(value) == []
+    able = import_values(EMPTY, [value]).configuration.services[0].effective_capabilities
+    assert able.has(word) or word == "text"
+
+
+@pytest.mark.requirement("MCR-1.4", "MCR-E1", "MCR-P1")
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        ("vision", "services[0].capabilities"),
+        ({"input": "vision"}, "services[0].capabilities.input"),
+        ({"input": ["text", 1]}, "services[0].capabilities.input[1]"),
+        ({"output": [""]}, "services[0].capabilities.output[0]"),
+    ],
+)
+def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loads(bad: Any, field: str) -> None:
+    """It counts as text only, stops no import, and the file's own words are written back."""
+    outcome = import_values(EMPTY, [{"services": [SERVICE | {"capabilities": bad}]}])
+    assert [(item.field, item.severity) for item in outcome.problems] == [(field, "warning")]
+    assert outcome.configuration.services[0].effective_capabilities == TEXT_ONLY
+    assert services_value(outcome.configuration)["services"][0]["capabilities"] == bad
+
+
+@pytest.mark.requirement("MCR-1.4")
+@given(services_files(), json_values)
+def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(value: dict[str, Any], junk: Any) -> None:
+    """Loading takes every valid entry; the import, which must be whole, stops."""
+    spoilt = {**value, "services": [*value["services"], {"id": "spoilt", "name": junk}]}
+    registry = LlmServiceRegistry.from_document(spoilt)
+    assert [service.id for service in registry] == [entry["id"] for entry in value["services"]]
+    place = f"services[{len(value['services'])}].baseURL"
+    for problems in (registry.problems, validate_services(spoilt)):
+        assert place in {item.field for item in problems if item.severity == "error"}
+    assert not import_values(EMPTY, [spoilt]).accepted
+
+
+@pytest.mark.requirement("MCR-1.4")
+@pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "capabilityTags", "description"])
+def test_each_required_field_of_a_service_is_named_when_it_is_missing(name: str) -> None:
+    """Decision 5's list, field by field."""
+    entry = {key: item for key, item in SERVICE.items() if key != name}
+    assert [(item.field, item.constraint) for item in validate_services({"services": [entry]})] == [
+        (f"services[0].{name}", "required")
+    ]
+
+
+def test_two_services_with_one_id_are_told() -> None:
+    """A duplicate id is an error with its path."""
+    problems = validate_services({"services": [SERVICE, SERVICE]})
+    assert [(item.field, item.constraint) for item in problems] == [("services[1].id", "duplicate")]
+
+
+@given(json_values | st.builds(lambda one: {"services": one}, json_values | st.lists(json_values)))
+def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
+    """Validation and loading are total."""
+    assert isinstance(validate_services(value), list)
+    assert isinstance(LlmServiceRegistry.from_document(value).problems, tuple)
+    assert import_values(EMPTY, [value]).configuration is not None
+
+
+def test_what_was_probed_or_looked_up_is_not_written_as_if_declared() -> None:
+    """An export holds what somebody declared; a capability with another source stays out of it."""
+    snapshot = to_json(imported(capabilities={"input": ["text"], "output": ["text"]}))
+    snapshot["services"][0] |= {
+        "capabilities": {"input": ["text", "vision"], "output": ["text"]},
+        "sources": {"input:vision": Source.PROBED.value},
+    }
+    configuration = from_json(json.loads(json.dumps(snapshot)))
+    assert configuration.services[0].effective_capabilities.has("vision")
+    written = services_value(configuration)["services"][0]
+    assert written["capabilities"] == {"input": ["text"], "output": ["text"]}
+
+
+def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered() -> None:
+    """The same file again, after a key was stored, changes nothing: not the key, not the provider's name."""
+    value = {"services": [SERVICE | {"apiKey": "xxx"}]}
+    stored = import_values(EMPTY, [{"services": [SERVICE | {"apiKey": "sk-a-real-key"}]}]).configuration
+    assert import_values(stored, [value]).configuration == stored
+    value["services"].append(SERVICE | {"id": "t", "apiKey": "xxx"})
+    outcome = import_values(stored, [value])
+    assert [item.provider for item in outcome.configuration.services] == ["example", "example"]
+
+
+@pytest.mark.requirement("MCR-5.3")
+def test_a_services_own_times_and_fields_of_its_requests_survive_export_and_import() -> None:
+    """`timeouts` and `extraBody` are read into the value, written only where they are set."""
+    own = {"timeouts": {"firstContent": 300}, "extraBody": {"enable_thinking": False}}
+    configuration = imported(**own)
+    service = configuration.services[0]
+    assert (service.timeouts, service.extra_body) == (own["timeouts"], own["extraBody"])
+    assert own.keys().isdisjoint(service.extra)
+    written = services_value(configuration)
+    assert import_values(EMPTY, [written]).configuration == configuration
+    assert services_value(imported())["services"][0].keys().isdisjoint(own)

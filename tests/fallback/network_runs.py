@@ -1,0 +1,72 @@
+"""A run over real sockets: the flow, the way out and the fault lab, put together as the data plane does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.providers.origins import OriginPolicy
+from capabilities.core.wire import Answer, Failure, StreamEvent, Target, UpstreamRequest, WireProtocol
+from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, RunResult, Timeouts
+from routing_admin.core.fallback.drivers import drive_async
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.fallback.run import FallbackRun
+from routing_admin.upstream import Stream, Upstream
+from tests.fallback.scripted_runs import RealClock, Stage
+
+QUICK = Timeouts(connect=1, first_content=0.5, between=0.6, total=5)
+HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),), temperature=0.5)
+
+
+def protocol(name: str) -> WireProtocol:
+    """The protocol of that name."""
+    return PROTOCOLS[name]
+
+
+@dataclass
+class Journey:
+    """One request's run over the network: providers by URL, all of one protocol, plain or streamed."""
+
+    urls: Mapping[str, str]
+    speaks: WireProtocol
+    stream: bool = False
+    chat: ChatRequest = HELLO
+    upstream: Upstream = field(default_factory=lambda: Upstream(OriginPolicy(everything=True)))
+    stage: Stage = field(default_factory=lambda: Stage(RealClock()))
+    keep: bool = False
+    events: list[StreamEvent] = field(default_factory=list)
+
+    def encode(self, call: Call) -> UpstreamRequest:
+        """The request for one candidate."""
+        candidate = call.candidate
+        target = Target(candidate.provider, self.urls[candidate.provider], candidate.model, "sk-secret-key-1234567890")
+        return self.speaks.encode(self.chat, target, stream=self.stream)
+
+    async def ask(self, call: Call) -> Answer | Stream | Failure:
+        """Call one candidate."""
+        if self.stream:
+            return await self.upstream.open(self.encode(call), self.speaks, call.timeouts)
+        return await self.upstream.call(self.encode(call), self.speaks, call.timeouts)
+
+    async def run(
+        self, *candidates: PlannedCandidate, timeouts: Timeouts = QUICK
+    ) -> RunResult[Answer | Stream] | RouterError:
+        """The run's end as a value; a stream is read to its end, its events kept."""
+        run: FallbackRun[Answer | Stream] = FallbackRun(
+            Plan(candidates, timeouts=timeouts), self.stage.run_context, stream=self.stream
+        )
+        try:
+            done = await drive_async(run, self.ask, self._sleep)
+            if isinstance(done.answer, Stream):
+                self.events = [event async for event in done.answer]
+            return done
+        except RouterError as error:
+            return error
+        finally:
+            if not self.keep:
+                await self.upstream.close()
+
+    async def _sleep(self, seconds: float) -> None:
+        self.stage.waits.append(seconds)

@@ -1,0 +1,124 @@
+"""Who is left alone, for how long, and how they come back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.policy import Policy
+from tests.fallback.scripted_runs import Clock
+
+
+def failing(cooldowns: LocalCooldowns, fault: Fault, model: str = "m", retry_after: float | None = None) -> None:
+    failure = Failure(fault, retry_after=retry_after)
+    cooldowns.failed("a", model, failure, Policy().verdict(failure))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cooldowns(clock: Clock) -> LocalCooldowns:
+    return LocalCooldowns(clock)
+
+
+def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
+    """Two failures change nothing; an answer between them starts the count again."""
+    for _ in range(2):
+        failing(cooldowns, Fault.HTTP_500)
+    assert cooldowns.enter("a", "m") is None
+    cooldowns.succeeded("a", "m")
+    for _ in range(2):
+        failing(cooldowns, Fault.HTTP_500)
+    assert cooldowns.look("a", "m") is None
+    failing(cooldowns, Fault.HTTP_500)
+    assert cooldowns.look("a", "m").seconds == 30
+
+
+def test_cooldowns_grow_up_to_five_minutes_and_an_answer_forgets_them(cooldowns, clock):
+    """30 s times the number of the round, at most 300 s."""
+    lengths = []
+    for _ in range(12):
+        failing(cooldowns, Fault.TOO_LARGE)
+        lengths.append(cooldowns.look("a", "m").seconds)
+        clock.now += lengths[-1]
+    assert lengths == [30.0 * n for n in range(1, 11)] + [300.0, 300.0]
+    cooldowns.succeeded("a", "m")
+    failing(cooldowns, Fault.TOO_LARGE)
+    assert cooldowns.look("a", "m").seconds == 30
+
+
+def test_an_empty_account_rests_ten_minutes_even_when_a_rate_limit_names_a_shorter_wait(cooldowns):
+    """Gemini sends the delay of its rate limit beside a used-up quota of the day; a longer one is kept."""
+    failing(cooldowns, Fault.HTTP_429_QUOTA, retry_after=34)
+    assert cooldowns.look("a", "m").seconds == 600
+    failing(cooldowns, Fault.HTTP_402, retry_after=1800)
+    assert cooldowns.look("a", "m").seconds == 1800
+
+
+def test_after_a_cooldown_one_request_probes_and_the_others_wait_for_it(cooldowns, clock):
+    """The probe is claimed by who asks first, freed when it tells nothing, and ends the cooldown when it succeeds."""
+    failing(cooldowns, Fault.TOO_LARGE)
+    clock.now += 30
+    assert cooldowns.enter("a", "m") is None
+    assert cooldowns.enter("a", "m").probing
+    cooldowns.released("a", "m")
+    assert cooldowns.enter("a", "m") is None
+    cooldowns.succeeded("a", "m")
+    assert [cooldowns.enter("a", "m") for _ in range(3)] == [None, None, None]
+
+
+def test_a_probe_that_fails_begins_a_longer_cooldown_at_once(cooldowns, clock):
+    """One failure is enough after a cooldown, even of a kind that is counted."""
+    for _ in range(3):
+        failing(cooldowns, Fault.HTTP_503)
+    clock.now += 30
+    assert cooldowns.enter("a", "m") is None
+    failing(cooldowns, Fault.HTTP_503)
+    assert cooldowns.look("a", "m").seconds == 60
+
+
+def test_a_lost_probe_blocks_nobody_for_ever(cooldowns, clock):
+    """A claim lapses by itself."""
+    failing(cooldowns, Fault.TOO_LARGE)
+    clock.now += 30
+    assert cooldowns.enter("a", "m") is None
+    clock.now += 30
+    assert cooldowns.enter("a", "m") is None
+
+
+def test_a_fault_of_the_whole_provider_leaves_all_its_models_alone(cooldowns):
+    """A refused connection concerns the provider, an oversized answer only its model."""
+    failing(cooldowns, Fault.TOO_LARGE, "m")
+    assert cooldowns.look("a", "other") is None
+    failing(cooldowns, Fault.CONNECT_REFUSED, "m")
+    assert cooldowns.look("a", "other").failure.fault is Fault.CONNECT_REFUSED
+    assert cooldowns.look("b", "m") is None
+
+
+@given(st.floats(0.001, 10_000))
+def test_a_named_wait_is_kept_exactly_up_to_an_hour(seconds):
+    """As long as the provider said, no longer; nobody can ask for more than an hour."""
+    cooldowns = LocalCooldowns(Clock())
+    failing(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
+    assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)
+
+
+@pytest.mark.parametrize("fault", [Fault.HTTP_402, Fault.HTTP_429_QUOTA])
+def test_a_provider_that_wants_to_be_paid_is_left_alone_for_ten_minutes(cooldowns, fault):
+    """Money does not come back in seconds."""
+    failing(cooldowns, fault)
+    assert cooldowns.look("a", "other").seconds == 600
+
+
+@pytest.mark.parametrize("fault", [Fault.HTTP_400, Fault.CONTEXT_LENGTH, Fault.HTTP_422, Fault.CAPABILITY_MISMATCH])
+def test_a_caller_s_own_mistake_cools_nobody(cooldowns, fault):
+    """However often a request is wrong, the candidate stays."""
+    for _ in range(10):
+        failing(cooldowns, fault)
+    assert cooldowns.look("a", "m") is None

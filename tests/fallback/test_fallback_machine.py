@@ -1,0 +1,97 @@
+"""A machine over routes, faults and time: runs, clock and outages in any order, against a plain model of the rules."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.chain import Plan, RunResult
+from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.fallback.policy import ErrorPreset, Policy
+from routing_admin.core.fallback.table import Action
+from tests.fallback.expected_faults import EXPECTED
+from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
+
+PROVIDERS = ("a", "b", "c", "d")
+STATELESS = sorted(set(Fault) - {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH, Fault.DEADLINE})
+
+
+class Walks(RuleBasedStateMachine):
+    """Providers fail and recover, time passes, routes are walked; attempts and calls obey the rules throughout."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.stage = Stage()
+        self.state: dict[str, Failure | None] = dict.fromkeys(PROVIDERS)
+        self.told: dict[str, float] = {}
+
+    @rule(provider=st.sampled_from(PROVIDERS), fault=st.sampled_from(STATELESS), wait=st.none() | st.floats(0.5, 900))
+    def breaks(self, provider: str, fault: Fault, wait: float | None) -> None:
+        named = wait if fault in (Fault.HTTP_429, Fault.HTTP_429_WAIT) else None
+        self.state[provider] = Failure(fault, "down", retry_after=named)
+
+    @rule(provider=st.sampled_from(PROVIDERS))
+    def recovers(self, provider: str) -> None:
+        self.state[provider] = None
+
+    @rule(seconds=st.floats(0, 700))
+    def time_passes(self, seconds: float) -> None:
+        self.stage.clock.now += seconds
+
+    @rule(provider=st.sampled_from(PROVIDERS))
+    def a_named_wait_is_almost_over(self, provider: str) -> None:
+        left = self.told.get(provider, 0) - self.stage.clock.now
+        self.stage.clock.now += max(0.0, left - 0.01)
+
+    @rule(names=st.lists(st.sampled_from(PROVIDERS), min_size=1, max_size=5), preset=st.sampled_from(ErrorPreset))
+    def walks(self, names: list[str], preset: ErrorPreset) -> None:
+        plan = Plan(chain(*names), policy=Policy(preset))
+        script = {name: [self.state[name] or "hello"] for name in PROVIDERS}
+        before = self.stage.clock.now
+        upstream = FakeUpstream(script)
+        end = self.stage.run(plan, upstream)
+        self.attempts_are_the_chain_s_beginning(names, end)
+        self.the_end_is_what_the_last_attempt_says(names, end, preset)
+        self.nobody_told_to_wait_was_called(upstream)
+        self.learn(end, before)
+
+    def attempts_are_the_chain_s_beginning(self, names: list[str], end: object) -> None:
+        assert [attempt.provider for attempt in end.attempts] == names[: len(end.attempts)]  # type: ignore[attr-defined]
+        called = [attempt.provider for attempt in end.attempts if attempt.tries]  # type: ignore[attr-defined]
+        assert len(called) == len(set(called)), "a provider and model is asked as one candidate only"
+
+    def the_end_is_what_the_last_attempt_says(self, names: list[str], end: object, preset: ErrorPreset) -> None:
+        if isinstance(end, RunResult):
+            assert self.state[end.candidate.provider] is None
+            assert end.attempts[-1].outcome == "ok"
+        elif isinstance(end, UpstreamRefused):
+            assert Policy(preset).verdict(end.failure).action is Action.RAISE
+        else:
+            assert isinstance(end, AggregateRouterError)
+            assert len(end.attempts) == len(names)
+            assert all(attempt.outcome != "ok" for attempt in end.attempts)
+
+    def nobody_told_to_wait_was_called(self, upstream: FakeUpstream) -> None:
+        for call, moment in zip(upstream.calls, upstream.times, strict=True):
+            assert self.told.get(call.candidate.provider, 0) <= moment + 1e-6, "a named wait was cut short"
+
+    def learn(self, end: object, before: float) -> None:
+        for attempt in end.attempts:  # type: ignore[attr-defined]
+            if attempt.tries:
+                self.told.pop(attempt.provider, None)
+            if attempt.tries and attempt.retry_after is not None:
+                left = before + (attempt.started_ms + attempt.duration_ms) / 1000
+                self.told[attempt.provider] = left + attempt.retry_after
+
+    @invariant()
+    def only_faults_that_cool_are_reasons_to_leave_somebody_alone(self) -> None:
+        for provider in PROVIDERS:
+            cooling = self.stage.run_context.cooldowns.look(provider, "m")
+            if cooling is not None:
+                fault = cooling.failure.fault.value
+                assert EXPECTED[fault].third_cooldown is not None or fault in ("http_401", "http_404")
+                assert 0 < cooling.seconds <= 3600
+
+
+TestWalks = Walks.TestCase

@@ -1,0 +1,383 @@
+"""The run along a chain, candidate by candidate."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from capabilities.core.message import UnreadableError
+from capabilities.core.wire import Answer, Failure, Fault
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate, RunResult, SkipReason, Timeouts
+from routing_admin.core.fallback.drivers import drive, drive_async
+from routing_admin.core.fallback.errors import AggregateRouterError, RouterError, UpstreamRefused, retry_headers
+from routing_admin.core.fallback.policy import ErrorPreset, Policy
+from routing_admin.core.fallback.run import FallbackRun, end_stream
+from routing_admin.core.fallback.table import Action
+from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
+
+
+def outcomes(end: RunResult | RouterError) -> list[str]:
+    return [attempt.outcome for attempt in end.attempts]
+
+
+@pytest.mark.requirement("MMR-P8")
+def test_a_rate_limited_provider_is_tried_again_then_the_next_one_answers():
+    """Two retries by default, then the chain goes on; tries are counted in the one attempt."""
+    upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
+    end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
+    assert isinstance(end, RunResult)
+    assert end.answer.text == "hello"
+    assert upstream.asked == ["deepseek"] * 3 + ["gemini"]
+    assert outcomes(end) == ["http_429", "ok"]
+    assert [attempt.retry_attempts for attempt in end.attempts] == [2, 0]
+
+
+def test_a_retry_that_succeeds_stays_with_its_candidate():
+    """A candidate that answers on its second try is the answering one, with one retry counted."""
+    end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [503, "late"], "b": ["no"]}))
+    assert isinstance(end, RunResult)
+    assert (end.candidate.provider, end.attempts[0].retry_attempts) == ("a", 1)
+
+
+def test_waits_grow_with_the_retry_and_none_follows_the_last_try():
+    """Before retry n the wait is random · min(2, 0.2·2ⁿ); after the last try the next candidate is asked at once."""
+    stage = Stage(random=0.5)
+    stage.run(Plan(chain("a", "b"), policy=Policy(retries=4)), FakeUpstream({"a": [500], "b": ["ok"]}))
+    assert stage.waits == [0.2, 0.4, 0.8, 1.0]
+
+
+@pytest.mark.parametrize("fault", [Fault.READ_TIMEOUT, Fault.BAD_SHAPE, Fault.HTTP_501, Fault.HTTP_529, Fault.REDIRECT])
+def test_what_cannot_succeed_is_not_retried(fault):
+    """Where the fault table's Retry column says no, the chain goes on without another call or wait."""
+    stage, upstream = Stage(), FakeUpstream({"a": [Failure(fault)], "b": ["ok"]})
+    stage.run(Plan(chain("a", "b")), upstream)
+    assert upstream.asked == ["a", "b"]
+    assert stage.waits == []
+
+
+def test_a_short_retry_after_is_waited_out_exactly():
+    """A named wait of at most five seconds is honoured instead of the random one."""
+    stage = Stage()
+    stage.run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "", 429, retry_after=3), "ok"]}))
+    assert stage.waits == [3]
+
+
+def test_a_long_retry_after_goes_to_the_next_one_now_and_leaves_this_one_alone_until_then():
+    """Told to wait a minute: no wait, no retry; the candidate is cooling for exactly that minute and then probed."""
+    stage = Stage()
+    upstream = FakeUpstream(
+        {"a": [Failure(Fault.HTTP_429, "slow down", 429, retry_after=60), "back"], "b": ["ok"]}, seconds=0
+    )
+    plan = Plan(chain("a", "b"))
+    assert outcomes(stage.run(plan, upstream)) == ["http_429_wait", "ok"]
+    assert stage.waits == []
+    stage.clock.now += 59.9
+    assert outcomes(stage.run(plan, upstream)) == ["skipped_cooling", "ok"]
+    stage.clock.now += 0.1
+    assert outcomes(stage.run(plan, upstream)) == ["ok"]
+
+
+@pytest.mark.parametrize("nonsense", [-1.0, 0.0, float("nan"), float("inf")])
+def test_a_nonsensical_retry_after_is_as_if_absent(nonsense):
+    """Negative, zero, NaN and endless waits are no waits."""
+    stage = Stage()
+    failed = Failure(Fault.HTTP_429, "", 429, retry_after=nonsense)
+    assert outcomes(stage.run(Plan(chain("a")), FakeUpstream({"a": [failed, failed, "ok"]}))) == ["ok"]
+    assert stage.waits == [0.2, 0.4]
+
+
+@pytest.mark.requirement("MMR-P10")
+@pytest.mark.parametrize(
+    ("status", "caller", "code"),
+    [(400, 400, "upstream_400"), (401, 502, "upstream_auth"), (403, 502, "upstream_forbidden")],
+)
+def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(status, caller, code):
+    """400, 401 and 403 end the run; the caller sees its own status and every attempt."""
+    upstream = FakeUpstream({"a": [503], "b": [status], "c": ["never"]})
+    end = Stage().run(Plan(chain("a", "b", "c")), upstream)
+    assert isinstance(end, UpstreamRefused)
+    assert (end.status, end.code) == (caller, code)
+    assert "c" not in upstream.asked
+    assert [attempt.status_code for attempt in end.attempts] == [503, status]
+
+
+def test_a_route_may_let_a_refusal_go_on():
+    """`on_error` and `fallback_on` are the route's own word, by status, group or class."""
+    for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(ErrorPreset.RESILIENT)):
+        end = Stage().run(Plan(chain("a", "b"), policy=policy), FakeUpstream({"a": [404], "b": ["ok"]}))
+        assert outcomes(end) == ["http_404", "ok"]
+        assert end.attempts[0].alert
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ({"a": [429], "b": [429]}, 429),
+        ({"a": [Failure(Fault.READ_TIMEOUT)], "b": [Failure(Fault.CONNECT_TIMEOUT)]}, 504),
+        ({"a": [429], "b": [503]}, 502),
+        ({"a": [500], "b": [Failure(Fault.DNS_ERROR)]}, 502),
+    ],
+)
+@pytest.mark.requirement("MMR-P9")
+def test_an_exhausted_chain_tells_one_honest_status(script, status):
+    """429 if all were 429, 504 if all timed out, else 502; one attempt a candidate, each with its error."""
+    end = Stage().run(Plan(chain("a", "b")), FakeUpstream(script))
+    assert isinstance(end, AggregateRouterError)
+    assert (end.status, end.code, end.should_retry) == (status, "all_providers_failed", False)
+    assert [attempt.provider for attempt in end.attempts] == ["a", "b"]
+    assert all(attempt.error for attempt in end.attempts)
+
+
+def test_the_shortest_wait_of_the_chain_is_the_caller_s():
+    """Retry-After is the minimum over the candidates that named one."""
+    named = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 30))}
+    end = Stage().run(Plan(chain("a", "b")), FakeUpstream(named))
+    assert isinstance(end, AggregateRouterError)
+    assert end.retry_after == 30
+
+
+def test_candidates_that_cannot_be_called_are_attempts_that_say_so():
+    """Missing, disabled, keyless and unreadable candidates are passed by with a sentence, and the chain goes on."""
+    reasons = [
+        SkipReason.MISSING,
+        SkipReason.DISABLED,
+        SkipReason.NO_KEY,
+        SkipReason.CANNOT_READ,
+        SkipReason.ORIGIN_REFUSED,
+    ]
+    skips = [PlannedCandidate(at, f"p{at}", "m", skip=reason) for at, reason in enumerate(reasons)]
+    end = Stage().run(Plan((*skips, PlannedCandidate(9, "z", "m"))), FakeUpstream({"z": ["ok"]}))
+    assert outcomes(end) == [*reasons, "ok"]
+    assert all(attempt.error for attempt in end.attempts[:-1])
+
+
+def test_a_repeat_is_skipped_and_says_so():
+    """The same provider and model are asked once; the repeat is an attempt of its own."""
+    end = Stage().run(Plan(chain("a", "b", "a")), FakeUpstream({"a": [500], "b": [500]}))
+    assert outcomes(end) == ["http_500", "http_500", "skipped_duplicate"]
+
+
+def test_an_unsupported_parameter_is_left_out_once_more_and_from_then_on():
+    """The named parameter is stripped for one further try, and remembered for the model's next requests."""
+    stage = Stage()
+    refused = Failure(Fault.UNSUPPORTED_PARAMETER, "no temperature", 400, param="temperature")
+    upstream = FakeUpstream({"a": [refused, "ok"]})
+    assert outcomes(stage.run(Plan(chain("a")), upstream)) == ["ok"]
+    stage.run(Plan(chain("a")), upstream)
+    assert [call.without_params for call in upstream.calls] == [frozenset(), {"temperature"}, {"temperature"}]
+    again = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [refused], "b": ["no"]}))
+    assert isinstance(again, UpstreamRefused)
+    assert again.attempts[0].retry_attempts == 1
+
+
+def test_a_model_that_cannot_read_after_all_gets_the_description_then_the_next_one_is_asked():
+    """A capability refusal leads to one try with that kind described, then to the next candidate, never an error."""
+    refused = Failure(Fault.CAPABILITY_MISMATCH, "no images", 404, param="vision")
+    upstream = FakeUpstream({"a": [refused], "b": ["ok"]})
+    end = Stage().run(Plan(chain("a", "b")), upstream)
+    assert outcomes(end) == ["capability_mismatch", "ok"]
+    assert [call.without_capabilities for call in upstream.calls] == [frozenset(), {"vision"}, frozenset()]
+
+
+def test_the_total_time_ends_the_walk_with_504_and_no_further_candidate():
+    """When the deadline has passed nobody else is asked; attempts are those of the candidates reached."""
+    upstream = FakeUpstream({"a": [500], "b": ["late"]}, seconds=6)
+    end = Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=10)), upstream)
+    assert isinstance(end, AggregateRouterError)
+    assert (end.status, end.code) == (504, "deadline_exceeded")
+    assert upstream.asked == ["a", "a"]
+
+
+def test_calls_are_given_what_is_left_of_the_time():
+    """Each call's total is the rest of the request's time, and no other limit is longer."""
+    upstream = FakeUpstream({"a": [Failure(Fault.BAD_SHAPE)], "b": ["ok"]}, seconds=100)
+    Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=110)), upstream)
+    assert [call.timeouts.total for call in upstream.calls] == [110, 10]
+    assert upstream.calls[1].timeouts.first_content == 10
+
+
+def test_all_cooling_for_want_of_quota_calls_nobody_and_says_429():
+    """Every candidate left alone after a 429: no upstream call, 429, and when to come back."""
+    stage, plan = Stage(), Plan(chain("a", "b"))
+    limited = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 40))}
+    stage.run(plan, FakeUpstream(limited, seconds=0))
+    upstream = FakeUpstream(limited)
+    end = stage.run(plan, upstream)
+    assert isinstance(end, AggregateRouterError)
+    assert (end.status, end.retry_after, upstream.asked) == (429, 40, [])
+    assert outcomes(end) == ["skipped_cooling", "skipped_cooling"]
+
+
+def test_all_cooling_after_outages_gives_one_last_resort_try_to_who_wakes_first():
+    """One try without retries, on the candidate whose cooldown ends first; the others say they are cooling."""
+    stage, plan = Stage(), Plan(chain("a", "b"))
+    down = {"a": [Failure(Fault.CONNECT_REFUSED)], "b": [Failure(Fault.DNS_ERROR)]}
+    stage.run(plan, FakeUpstream(down))
+    upstream = FakeUpstream({"a": ["back"], "b": ["back"]})
+    end = stage.run(plan, upstream)
+    assert isinstance(end, RunResult)
+    assert upstream.asked == ["a"]
+
+
+def test_the_last_resort_try_is_one_try():
+    """Without retries: an outage is not hammered by those who hope."""
+    stage, plan = Stage(), Plan(chain("a", "b"))
+    down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
+    stage.run(plan, FakeUpstream(down))
+    upstream = FakeUpstream(down)
+    end = stage.run(plan, upstream)
+    assert (upstream.asked, outcomes(end)) == (["a"], ["connect_refused", "skipped_cooling"])
+
+
+def test_a_provider_that_fails_for_everybody_is_soon_asked_only_once_a_request():
+    """A hundred retries without an answer empty its purse; the others keep their own, and answers fill it again."""
+    stage = Stage()
+    plan = Plan(chain("a", "b"))
+    stage.run_context.budget.refund("b", 0)
+    for _ in range(50):
+        upstream = FakeUpstream({"a": [500], "b": ["ok"]})
+        stage.run(plan, upstream)
+        assert upstream.asked == ["a", "a", "a", "b"]
+        stage.run_context.cooldowns.succeeded("a", "m")
+    upstream = FakeUpstream({"a": [500], "b": [500]})
+    end = stage.run(plan, upstream)
+    assert (upstream.asked, end.attempts[0].retry_attempts) == (["a", "b", "b", "b"], 0)
+    for _ in range(5):
+        stage.run_context.cooldowns.succeeded("a", "m")
+        stage.run(plan, FakeUpstream({"a": ["back"]}))
+    upstream = FakeUpstream({"a": [500], "b": ["ok"]})
+    stage.run(plan, upstream)
+    assert upstream.asked == ["a", "a", "b"]
+
+
+def test_an_answer_gives_back_what_its_retries_cost():
+    """A provider that stumbles and recovers keeps its purse, however often."""
+    stage = Stage()
+    for _ in range(120):
+        assert isinstance(stage.run(Plan(chain("a")), FakeUpstream({"a": [500, "ok"]})), RunResult)
+
+
+def test_a_parameter_that_was_left_out_is_told_as_dropped():
+    """Nothing is taken away in silence: the attempt names it."""
+    refusal = Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature")
+    end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [refusal, "ok"]}))
+    assert end.attempts[0].dropped_params == ("temperature",)
+
+
+def test_strict_asks_nobody_else_after_400_401_and_403_whatever_else_they_say():
+    """The seed's plain rule goes by the status: no second try without a parameter, no next one for an empty account."""
+    for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
+        upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
+        end = Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
+        assert isinstance(end, UpstreamRefused)
+        assert upstream.asked == ["a"]
+
+
+def test_a_refusal_is_not_given_the_wait_of_another_candidate():
+    """A 400 after a rate limit: coming back later does not help the one who sent it."""
+    limited = Failure(Fault.HTTP_429_WAIT, "later", 429, retry_after=30)
+    end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [limited], "b": [400]}))
+    assert isinstance(end, UpstreamRefused)
+    assert "Retry-After" not in retry_headers(end)
+
+
+def test_strict_retries_every_429_and_5xx():
+    """The preset `strict` refines nothing: 501, 529 and quota are tried again like any other."""
+    for fault, status in ((Fault.HTTP_501, 501), (Fault.HTTP_529, 529), (Fault.HTTP_429_QUOTA, 429)):
+        upstream = FakeUpstream({"a": [Failure(fault, "", status)], "b": ["ok"]})
+        Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
+        assert upstream.asked == ["a", "a", "a", "b"]
+
+
+@pytest.mark.requirement("MMR-E4")
+def test_each_switch_of_provider_is_logged(caplog):
+    """One line a switch: the route, who failed and how, who is asked next."""
+    with caplog.at_level("WARNING", logger="routing_admin.routing"):
+        Stage().run(
+            Plan(chain("a", "b", "c"), task_type="planning"), FakeUpstream({"a": [500], "b": [429], "c": ["ok"]})
+        )
+    assert [record.getMessage() for record in caplog.records] == [
+        "route planning: a/m http_500 after 3 tries; going on to b/m",
+        "route planning: b/m http_429 after 3 tries; going on to c/m",
+    ]
+
+
+def test_a_walk_that_is_closed_records_who_was_being_asked():
+    """The caller went away: the attempt says so, and a claimed probe is free for the next request."""
+    stage = Stage()
+    run: FallbackRun[object] = FallbackRun(Plan(chain("a")), stage.run_context)
+    steps = run.steps()
+    next(steps)
+    steps.close()
+    assert [attempt.outcome for attempt in run.attempts] == ["client_cancelled"]
+
+
+def test_an_attempt_is_written_as_the_contract_says():
+    """provider, model, statusCode, error, retryAttempts, outcome, durationMs; absent fields are left out."""
+    end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
+    assert [attempt.as_json() for attempt in end.attempts] == [
+        {
+            "provider": "a",
+            "model": "m",
+            "statusCode": 529,
+            "error": "busy",
+            "retryAttempts": 0,
+            "outcome": "http_529",
+            "durationMs": 10,
+        },
+        {"provider": "b", "model": "m", "retryAttempts": 0, "outcome": "ok", "durationMs": 10},
+    ]
+
+
+def test_a_stream_that_breaks_later_is_written_down_as_broken_and_counts_against_its_candidate():
+    """The answering attempt gets the stream's end; three broken streams in a row leave the candidate alone."""
+    stage, plan = Stage(), Plan(chain("a"))
+    for _ in range(3):
+        done = stage.run(plan, FakeUpstream({"a": ["once"]}), stream=True)
+        assert isinstance(done, RunResult)
+        broken = end_stream(done, Failure(Fault.STREAM_STALL, "silence"), 250, plan, stage.run_context)
+        assert (broken[-1].outcome, broken[-1].error, broken[-1].duration_ms) == ("stream_stall", "silence", 250)
+    assert stage.run_context.cooldowns.look("a", "m") is not None
+    assert end_stream(done, None, 99, plan, stage.run_context)[-1].outcome == "ok"
+    assert stage.run_context.cooldowns.look("a", "m") is None
+
+
+def test_an_error_is_written_with_its_attempts_and_says_when_to_come_back():
+    """Code, message, every attempt; Retry-After in whole seconds, and that retrying by itself is no use."""
+    end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
+    assert isinstance(end, AggregateRouterError)
+    assert retry_headers(end) == {"x-should-retry": "false", "Retry-After": "30"}
+    written = end.as_json()
+    assert written["error"] == "all_providers_failed"
+    assert "slow" in written["message"]
+    assert [attempt["statusCode"] for attempt in written["attempts"]] == [429]
+    refused = Stage().run(Plan(chain("a")), FakeUpstream({"a": [401]}))
+    assert isinstance(refused, UpstreamRefused)
+    assert retry_headers(refused) == {"x-should-retry": "false"}
+    assert refused.as_json()["error"] == "upstream_auth"
+
+
+def test_a_candidate_s_own_shorter_total_hands_on_to_the_next_one():
+    """Its time is up, the request's is not: it counts as too slow, and somebody else is asked."""
+    short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
+    upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
+    end = Stage().run(Plan((short, PlannedCandidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)
+    assert outcomes(end) == ["read_timeout", "ok"]
+    assert [call.timeouts.total for call in upstream.calls] == [10, 50]
+
+
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_an_error_of_our_own_ends_the_walk_and_is_written_down(way):
+    """Not a provider's fault and not the caller's leaving: the error comes out as it was, the attempt is aborted."""
+    run: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().run_context)
+
+    def call(step):
+        raise UnreadableError("artifact_missing")
+
+    async def ask(step):
+        return call(step)
+
+    with pytest.raises(UnreadableError):
+        drive(run, call, print) if way == "sync" else asyncio.run(drive_async(run, ask, asyncio.sleep))
+    assert [attempt.outcome for attempt in run.attempts] == ["aborted"]

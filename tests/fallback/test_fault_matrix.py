@@ -1,0 +1,129 @@
+"""The fault matrix: every scenario of the lab, plain and streamed, over real sockets; what is done and what is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from capabilities.core.wire import Answer, Failure, Fault, Finish
+from routing_admin.core.fallback.chain import PlannedCandidate, RunResult, Timeouts
+from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
+from tests.fallback.expected_faults import EXPECTED
+from tests.fallback.network_runs import QUICK, Journey, protocol
+from tests.lab import SCENARIOS, Lab
+from tests.lab.shapes import VENDORS
+
+COMMENTS = "comments_forever"
+"""Keep-alive comments count as life before the first content, so only the total time ends such a stream."""
+BYTES_DIFFER = frozenset(
+    {
+        *("ok", "http_400", "http_401", "http_403", "http_429", "http_500", "http_529", "wait", "gemini_retry"),
+        *("gemini_bad_key", "quota", "context_length", "parameter", "policy", "capability", "error_in_200"),
+        *("empty_choices", "empty_content", "other_object", "reasoning_only", "length", "filtered", "tool_call"),
+        *("error_event_first", "error_event_mid", "stream_empty", "no_finish", "no_done", "bad_event", "bad_events"),
+        *("reset_mid_body", "stall", "bytes", "held_open", "reset_after_finish"),
+    }
+)
+OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
+"""What the agent sees of a 4xx that has no line of its own: the provider's status."""
+CASES = [
+    pytest.param(name, scenario, stream, id=f"{name}-{scenario.name}-{'stream' if stream else 'plain'}")
+    for name in VENDORS
+    for scenario in SCENARIOS.values()
+    for stream in (False, True)
+    if name in scenario.needs and (name == "openai" or scenario.name in BYTES_DIFFER)
+]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+TIMED = frozenset({Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.STREAM_STALL, Fault.SLOW_BODY})
+"""Faults that are a matter of time: only they are waited for with short patience, so that a busy machine adds none."""
+
+PATIENT = Timeouts(connect=10, first_content=20, between=20, total=60)
+
+
+def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
+    scenario = SCENARIOS[scenario_name]
+    if scenario_name == COMMENTS and stream:
+        return Fault.DEADLINE
+    return scenario.stream if stream else scenario.plain
+
+
+@pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
+@pytest.mark.parametrize(("name", "scenario", "stream"), CASES)
+async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
+    """The fault really happens; it has its class, its tries, its action; the caller sees what the line says."""
+    lab.requests.clear()
+    fault = expected_fault(scenario.name, stream)
+    urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
+    journey = Journey(urls, protocol(name), stream)
+    timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK if fault in TIMED else PATIENT
+    end = await journey.run(
+        PlannedCandidate(0, "bad", f"fault:{scenario.name}"),
+        PlannedCandidate(1, "good", "lab-model"),
+        timeouts=timeouts,
+    )
+    played = lab.played_for("bad")
+    assert set(played) == {scenario.name}, "the fault itself was played"
+    if fault is None:
+        assert isinstance(end, RunResult)
+        assert [attempt.outcome for attempt in end.attempts] == ["ok"]
+        assert isinstance(end.answer, Answer) or isinstance(journey.events[-1], Finish)
+        return
+    line = EXPECTED[fault.value]
+    if line.in_the_stream or (fault is Fault.DEADLINE and scenario.name != COMMENTS):
+        assert isinstance(end, RunResult)
+        broken = journey.events[-1]
+        assert isinstance(broken, Failure)
+        assert (broken.fault, lab.played_for("good")) == (fault, []), "after content nobody else is asked"
+        return
+    attempt = end.attempts[0]
+    assert (attempt.outcome, len(played)) == (fault.value, line.tries)
+    assert attempt.retry_attempts == line.tries - 1
+    assert attempt.error
+    assert "sk-secret" not in attempt.error
+    if fault is Fault.DEADLINE:
+        assert isinstance(end, AggregateRouterError)
+        assert (end.status, end.code) == (504, "deadline_exceeded")
+    elif line.seed == "raise":
+        assert isinstance(end, UpstreamRefused)
+        assert (end.status, end.code) == OWN_STATUS.get(scenario.name, (line.status, line.code))
+        assert lab.played_for("good") == []
+    else:
+        assert isinstance(end, RunResult)
+        assert [one.outcome for one in end.attempts] == [fault.value, "ok"]
+        assert lab.played_for("good") == ["ok"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize(
+    "fault",
+    [Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR],
+)
+async def test_a_provider_out_of_reach_has_its_own_class_and_the_next_one_answers(lab, fault, stream):
+    """Refused, silent, unknown, unencrypted and uncertified addresses are told apart."""
+    lab.requests.clear()
+    urls = {"bad": lab.broken_url(fault.value), "good": lab.url("openai", "good")}
+    journey = Journey(urls, protocol("openai"), stream)
+    timeouts = replace(QUICK, connect=0.3, first_content=2)
+    end = await journey.run(PlannedCandidate(0, "bad", "m"), PlannedCandidate(1, "good", "m"), timeouts=timeouts)
+    assert [attempt.outcome for attempt in end.attempts] == [fault.value, "ok"]
+    assert end.attempts[0].retry_attempts == EXPECTED[fault.value].tries - 1
+    assert lab.played_for("good") == ["ok"]
+
+
+def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
+    """What no byte can show (no key, a refused origin, an address out of reach) is shown elsewhere."""
+    shown = {scenario.plain for scenario in SCENARIOS.values()} | {scenario.stream for scenario in SCENARIOS.values()}
+    elsewhere = {
+        *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),
+        *(Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR),
+    }
+    assert set(Fault) - shown <= elsewhere

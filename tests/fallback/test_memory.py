@@ -1,0 +1,101 @@
+"""What is remembered of refusals: for an hour, by provider and model, on a clock that the test moves."""
+
+from __future__ import annotations
+
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate
+from routing_admin.core.fallback.errors import UpstreamRefused
+from routing_admin.core.fallback.memory import REMEMBERED_SECONDS, Memory, ParameterRefusal
+from routing_admin.core.fallback.policy import ErrorPreset, Policy
+from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, chain
+
+NEW, OLD = "max_completion_tokens", "max_tokens"
+
+
+def refusal_of(param: str) -> Failure:
+    return Failure(Fault.UNSUPPORTED_PARAMETER, f"no {param}", 400, param=param)
+
+
+def test_a_refusal_is_known_for_its_model_alone_and_for_an_hour() -> None:
+    """Another model of the same provider is asked in full, and after the hour the same one, too."""
+    memory = Memory(clock := Clock())
+    memory.refuse("a", "m", "temperature")
+    assert memory.refusals("a", "m") == (ParameterRefusal("temperature", None, clock() + REMEMBERED_SECONDS),)
+    assert memory.refusals("a", "other") == memory.refusals("b", "m") == ()
+    clock.sleep(REMEMBERED_SECONDS)
+    assert memory.refusals("a", "m") == ()
+
+
+def test_a_second_refusal_of_the_same_parameter_begins_the_hour_anew() -> None:
+    """One entry a parameter, with the later end."""
+    memory = Memory(clock := Clock())
+    memory.refuse("a", "m", "temperature")
+    clock.sleep(600)
+    memory.refuse("a", "m", "temperature")
+    assert [each.until for each in memory.refusals("a", "m")] == [clock() + REMEMBERED_SECONDS]
+
+
+def test_a_name_that_is_used_again_no_longer_counts_as_refused() -> None:
+    """A provider that changed its mind within the hour is followed, not asked back and forth."""
+    memory = Memory(Clock())
+    memory.refuse("a", "m", OLD, NEW)
+    memory.refuse("a", "m", NEW, OLD)
+    assert [(each.param, each.sent_as) for each in memory.refusals("a", "m")] == [(NEW, OLD)]
+
+
+def test_what_is_forgotten_is_asked_for_again() -> None:
+    """Only what is named; the rest stays."""
+    memory = Memory(Clock())
+    memory.refuse("a", "m", "temperature")
+    memory.refuse("a", "m", "top_p")
+    memory.forget("a", "m", "temperature")
+    assert [each.param for each in memory.refusals("a", "m")] == ["top_p"]
+
+
+def test_a_copy_on_another_clock_knows_as_much_for_as_long() -> None:
+    """A simulation begins with what is known and teaches nothing."""
+    memory = Memory(clock := Clock(5000.0))
+    memory.refuse("a", "m", "temperature")
+    clock.sleep(600)
+    copy = memory.copy(lambda: 0.0)
+    assert [each.until for each in copy.refusals("a", "m")] == [REMEMBERED_SECONDS - 600]
+    copy.refuse("a", "m", "top_p")
+    assert [each.param for each in memory.refusals("a", "m")] == ["temperature"]
+
+
+def test_a_refused_limit_goes_under_its_other_name_and_is_never_left_out() -> None:
+    """Once a request; the call says the name, and no parameter is left out."""
+    stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", "ok"]})
+    for _ in range(2):
+        stage.run(Plan(chain("a")), upstream)
+    assert [call.limit_name for call in upstream.calls] == [None, NEW, NEW]
+    assert {call.without_params for call in upstream.calls} == {frozenset()}
+
+
+def test_a_provider_that_changes_its_mind_within_the_hour_is_followed() -> None:
+    """The remembered name is refused now: the other one is asked, and remembered instead."""
+    stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", refusal_of(NEW), "ok", "ok"]})
+    for _ in range(3):
+        stage.run(Plan(chain("a")), upstream)
+    assert [call.limit_name for call in upstream.calls] == [None, NEW, NEW, OLD, OLD]
+
+
+def test_a_limit_that_is_refused_under_every_name_is_remembered_under_none() -> None:
+    """The candidate's failure stands after its two names, in each request anew."""
+    stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), refusal_of(NEW)]})
+    assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
+    assert [call.limit_name for call in upstream.calls] == [None, NEW]
+    assert stage.run_context.memory.refusals("a", "m") == ()
+
+
+def test_a_protocol_with_one_name_or_a_strict_route_asks_once() -> None:
+    """Nothing is learnt where nothing else can be said, or nothing else may be."""
+    stage = Stage()
+    for candidate, preset in (
+        (PlannedCandidate(0, "a", "m", protocol="gemini"), ErrorPreset.SEED),
+        (chain("a")[0], ErrorPreset.STRICT),
+    ):
+        upstream = FakeUpstream({"a": [refusal_of(OLD)]})
+        assert isinstance(stage.run(Plan((candidate,), policy=Policy(preset)), upstream), UpstreamRefused)
+        assert upstream.asked == ["a"]
+    assert stage.run_context.memory.refusals("a", "m") == ()

@@ -1,0 +1,264 @@
+"""The requirements on routing as properties, over generated configurations, requests and scripted upstreams."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from capabilities.core.wire import Answer, Failure, Fault
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.fallback.chain import Call
+from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
+from routing_admin.core.planning.language import match_language
+from routing_admin.core.planning.params import Params
+from routing_admin.core.planning.plan import RoutingQuery, make_plan, resolve_route
+from routing_admin.core.seeds.router import LLMRequest, LLMRouter
+from tests.fallback.scripted_runs import (
+    TASKS,
+    FakeUpstream,
+    Stage,
+    configurations,
+    languages,
+    outcome,
+    temperatures,
+    token_limits,
+)
+
+task_types = st.none() | st.sampled_from(TASKS) | st.text(max_size=8)
+passing = st.sampled_from([429, 500, 502, 503, 504])
+refusing = st.sampled_from([400, 401, 403])
+
+
+def router_over(configuration: Configuration, upstream: FakeUpstream) -> LLMRouter:
+    """A router over a scripted upstream, with a clock and memory of its own."""
+    stage = Stage()
+    upstream.clock = stage.clock
+    return LLMRouter(configuration, lambda call, chat: upstream(call), run_context=stage.run_context, sleep=stage.sleep)
+
+
+def everyone(configuration: Configuration, words: list) -> dict:
+    return {provider.name: words for provider in configuration.providers}
+
+
+@pytest.mark.requirement("MMR-P5")
+@given(configurations(), task_types)
+def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_type):
+    """Names of object members included: a name is configured, or it is the default route."""
+    known = {route.task_type for route in configuration.routes}
+    assume(task_type not in known)
+    route, matched = resolve_route(configuration, task_type)
+    assert route is configuration.route("default")
+    assert matched is (not task_type)
+
+
+@pytest.mark.requirement("MMR-P6")
+@given(configurations(), st.data())
+def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configuration, data):
+    """The first candidate called is the route's primary, with the route's own model if it names one."""
+    route = data.draw(st.sampled_from(configuration.routes))
+    upstream = FakeUpstream(everyone(configuration, ["hello"]))
+    response = router_over(configuration, upstream).send(LLMRequest("hi", task_type=route.task_type))
+    provider = configuration.provider(route.primary.provider)
+    assert response.task_type == route.task_type
+    assert (response.provider, response.model) == (provider.name, route.primary.model or provider.default_model)
+
+
+@pytest.mark.requirement("MMR-P7")
+@given(configurations(), task_types, temperatures, token_limits)
+def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(configuration, task, temperature, tokens):
+    """Temperature 0 is a value; an absent one falls to the candidate, then to the route."""
+    plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
+    route, _ = resolve_route(configuration, task)
+    for candidate, spec in zip(plan.candidates, route.candidates, strict=True):
+        for asked, own, general, effective in (
+            (temperature, spec.temperature, route.temperature, candidate.temperature),
+            (tokens, spec.max_tokens, route.max_tokens, candidate.max_tokens),
+        ):
+            assert effective == next((value for value in (asked, own, general) if value is not None), None)
+
+
+@pytest.mark.requirement("MMR-P8")
+@given(configurations(), task_types, st.data())
+def test_after_its_own_retries_each_failing_provider_hands_on_to_the_next(configuration, task, data):
+    """429 and 5xx: every provider before the answering one is called three times, in chain order."""
+    names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
+    answering = data.draw(st.integers(0, len(names) - 1))
+    script = {name: [data.draw(passing)] for name in names[:answering]} | {names[answering]: ["hello"]}
+    upstream = FakeUpstream(script)
+    response = router_over(configuration, upstream).send(LLMRequest("hi", task_type=task))
+    assert response.content == "hello"
+    assert upstream.asked == [name for name in names[:answering] for _ in range(3)] + [names[answering]]
+    assert [attempt.retry_attempts for attempt in response.attempts] == [2] * answering + [0]
+
+
+@pytest.mark.requirement("MMR-P9")
+@given(configurations(), task_types, st.data())
+def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configuration, task, data):
+    """As many attempts as candidates, in order, each with its provider and an error."""
+    script = {provider.name: [data.draw(passing)] for provider in configuration.providers}
+    router = router_over(configuration, FakeUpstream(script))
+    names = [candidate.provider for candidate in router.resolve(LLMRequest("hi", task_type=task)).candidates]
+    with pytest.raises(AggregateRouterError) as caught:
+        router.send(LLMRequest("hi", task_type=task))
+    assert [attempt.provider for attempt in caught.value.attempts] == names
+    assert all(attempt.error for attempt in caught.value.attempts)
+    statuses = {attempt.status_code for attempt in caught.value.attempts}
+    assert caught.value.status == (429 if statuses == {429} else 504 if statuses == {504} else 502)
+
+
+@pytest.mark.requirement("MMR-P10")
+@given(configurations(), task_types, st.data())
+def test_a_refusal_is_raised_at_once_and_nobody_after_it_is_asked(configuration, task, data):
+    """400, 401 and 403 anywhere in the chain: no retry, no later candidate."""
+    names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
+    refuser = data.draw(st.integers(0, len(names) - 1))
+    script = {name: [503] for name in names[:refuser]} | {name: ["never"] for name in names[refuser + 1 :]}
+    script[names[refuser]] = [data.draw(refusing)]
+    upstream = FakeUpstream(script)
+    with pytest.raises(UpstreamRefused) as caught:
+        router_over(configuration, upstream).send(LLMRequest("hi", task_type=task))
+    assert upstream.asked.count(names[refuser]) == 1
+    assert upstream.asked[-1] == names[refuser]
+    assert len(caught.value.attempts) == refuser + 1
+
+
+@pytest.mark.requirement("MMR-P11", "MMR-E5")
+@given(configurations(), st.none() | languages, st.none() | st.text(min_size=1, max_size=20))
+def test_the_directive_of_the_language_in_effect_stands_before_the_system_prompt(configuration, language, system):
+    """The request's language if supported, else the default's, else English; one line break; exactly once."""
+    sent = []
+    stage = Stage()
+
+    def call(call: Call, chat) -> Answer:
+        sent.append(chat)
+        return Answer("ok")
+
+    router = LLMRouter(configuration, call, run_context=stage.run_context, sleep=stage.sleep)
+    response = router.send(LLMRequest("hi", system, language=language))
+    expected = match_language(language) or match_language(configuration.default_language) or "en"
+    directive = {"en": "Please respond in English.", "zh": "请使用中文回答。"}[expected]
+    assert response.language == expected
+    assert sent[0].messages[0].text == (f"{directive}\n{system}" if system else directive)
+    assert [message.role for message in sent[0].messages] == ["system", "user"]
+    assert sent[0].messages[1].text == "hi"
+
+
+@pytest.mark.requirement("MMR-E5")
+@given(configurations())
+def test_the_router_names_the_default_route_s_provider_and_model(configuration):
+    """The route's model, else the provider's default model."""
+    router = router_over(configuration, FakeUpstream({}))
+    primary = configuration.route("default").primary
+    assert router.get_provider_name() == primary.provider
+    assert router.get_default_model() == (primary.model or configuration.provider(primary.provider).default_model)
+
+
+@pytest.mark.requirement("MMR-E2")
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            name: st.sampled_from(["", "x", "sk-abc"])
+            for name in ("LLM_PROVIDER", "LLM_API_KEY", "LLM_ENDPOINT", "LLM_MODEL")
+        },
+    )
+)
+def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env):
+    """LLM_API_KEY makes one; without it the error names the variables; the key itself is nowhere in the value."""
+    if not env.get("LLM_API_KEY"):
+        with pytest.raises(MissingConfigurationError, match="LLM_API_KEY"):
+            configuration_from_env(env)
+        return
+    configuration = configuration_from_env(env)
+    provider = configuration.providers[0]
+    assert provider.name == (env.get("LLM_PROVIDER") or "openai")
+    assert provider.default_model == (env.get("LLM_MODEL") or "gpt-4")
+    assert provider.endpoint == (env.get("LLM_ENDPOINT") or "https://api.openai.com/v1/chat/completions")
+    assert "sk-abc" not in repr(configuration) or "sk-abc" in [
+        env.get(n) for n in ("LLM_PROVIDER", "LLM_ENDPOINT", "LLM_MODEL")
+    ]
+    router = LLMRouter.from_env(env, lambda call, chat: Answer("hello"))
+    assert router.send(LLMRequest("hi")).content == "hello"
+
+
+any_failure = st.builds(
+    Failure,
+    st.sampled_from(Fault),
+    st.just("why"),
+    st.none() | st.integers(100, 599),
+    param=st.none() | st.just("temperature"),
+    retry_after=st.none() | st.floats(allow_nan=True, allow_infinity=True),
+)
+
+
+@given(configurations(), task_types, st.data())
+def test_whatever_fails_attempts_are_a_beginning_of_the_chain_and_tries_are_bounded(configuration, task, data):
+    """For any scripted failures: one attempt a candidate, in order; tries ≤ retries + 1 and one per adjustment."""
+    words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
+    upstream = FakeUpstream({provider.name: data.draw(words) for provider in configuration.providers})
+    plan = make_plan(configuration, RoutingQuery(task))
+    end = Stage().run(plan, upstream)
+    names = [candidate.provider for candidate in plan.candidates]
+    assert [attempt.provider for attempt in end.attempts] == names[: len(end.attempts)]
+    assert all(len(attempt.tries) <= plan.policy.retries + 1 + 2 for attempt in end.attempts)
+    assert all(0 <= wait <= 5 for attempt in end.attempts for wait in attempt.waits)
+    if isinstance(end, AggregateRouterError) and end.code == "all_providers_failed":
+        assert len(end.attempts) == len(names)
+
+
+@given(configurations(), task_types, st.data())
+def test_both_drivers_take_the_same_steps(configuration, task, data):
+    """Sync and async, over the same script and clock: the same calls, waits, attempts and end."""
+    import asyncio
+
+    from routing_admin.core.fallback.drivers import drive_async
+    from routing_admin.core.fallback.errors import RouterError
+    from routing_admin.core.fallback.run import FallbackRun
+
+    words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
+    script = {provider.name: data.draw(words) for provider in configuration.providers}
+    plan = make_plan(configuration, RoutingQuery(task))
+    one, other, upstream, second = Stage(), Stage(), FakeUpstream(script), FakeUpstream(script)
+    end = one.run(plan, upstream)
+    second.clock = other.clock
+
+    async def call(step: Call):
+        return second(step)
+
+    async def sleep(seconds: float) -> None:
+        other.sleep(seconds)
+
+    async def run():
+        try:
+            return await drive_async(FallbackRun(plan, other.run_context), call, sleep)
+        except RouterError as error:
+            return error
+
+    same = asyncio.run(run())
+    assert upstream.calls == second.calls
+    assert one.waits == other.waits
+    assert repr(end.attempts) == repr(same.attempts)
+    assert type(end) is type(same)
+
+
+def test_a_script_word_means_what_it_says():
+    """The fake is a script: a status is its failure, a text an answer."""
+    assert outcome(503).fault is Fault.HTTP_503
+    assert outcome("hi") == Answer("hi")
+
+
+@pytest.mark.requirement("MMR-E2")
+@pytest.mark.parametrize(
+    ("endpoint", "protocol"),
+    [
+        ("", "openai"),
+        ("https://api.anthropic.com/v1/messages", "anthropic"),
+        ("https://generativelanguage.googleapis.com/v1beta", "gemini"),
+    ],
+)
+def test_the_environments_provider_speaks_the_protocol_of_its_endpoint(endpoint, protocol):
+    """As in a file that names none (decision 11)."""
+    configuration = configuration_from_env({"LLM_API_KEY": "sk-1", "LLM_ENDPOINT": endpoint})
+    assert configuration.providers[0].protocol == protocol

@@ -1,0 +1,114 @@
+"""Parameters in effect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
+from capabilities.core.protocols.openai.requests import OpenAI
+from capabilities.core.wire import Target
+from routing_admin.core.fallback.chain import Call, PlannedCandidate, Timeouts
+from routing_admin.core.planning.params import OUR_NAMES, Params, for_candidate, in_effect, without_params
+from tests.fallback.scripted_runs import temperatures, token_limits
+
+
+@pytest.mark.requirement("MMR-P7")
+@given(st.lists(st.builds(Params, temperatures, token_limits), max_size=4))
+def test_each_parameter_is_the_strongest_level_s_that_names_it(levels):
+    """Request over candidate over route over provider; 0 is a value, absent is absent (decision 8)."""
+    effective = in_effect(*levels)
+    named = [level.temperature for level in levels if level.temperature is not None]
+    limits = [level.max_tokens for level in levels if level.max_tokens is not None]
+    assert effective == Params(named[0] if named else None, limits[0] if limits else None)
+
+
+def test_temperature_zero_of_a_request_is_not_an_absent_one():
+    """Zero wins over the route's value."""
+    assert in_effect(Params(0.0), Params(0.8, 100)) == Params(0.0, 100)
+
+
+FULL = ChatRequest(
+    (Message(Role.USER, (TextPart("hi"),)),),
+    temperature=0.0,
+    max_tokens=5,
+    top_p=0.5,
+    stop=("x",),
+    tools=(Tool("t"),),
+    tool_choice="auto",
+    parallel_tool_calls=True,
+    response_format={"type": "json_object"},
+    extra={"seed": 7, "n": 1},
+)
+
+
+OURS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "topP": "top_p",
+    "stop": "stop",
+    "stop_sequences": "stop",
+    "stopSequences": "stop",
+    "response_format": "response_format",
+    "responseSchema": "response_format",
+    "responseJsonSchema": "response_format",
+    "responseMimeType": "response_format",
+    "output_format": "response_format",
+    "format": "response_format",
+    "tools": "tools",
+    "functionDeclarations": "tools",
+    "tool_choice": "tool_choice",
+    "toolConfig": "tool_choice",
+    "functionCallingConfig": "tool_choice",
+    "parallel_tool_calls": "parallel_tool_calls",
+}
+"""A parameter by every name that a vendor complains of."""
+
+
+def test_every_name_that_a_vendor_uses_is_written_down() -> None:
+    """A name that is new in the program has its line above, or nobody has looked at it."""
+    assert sorted(OUR_NAMES) == sorted(OURS)
+
+
+@pytest.mark.parametrize("name", [*OURS, "seed"])
+def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(name):
+    """Only that one goes; what is left out is as if nobody had named it."""
+    bare = without_params(FULL, {name})
+    ours = OURS.get(name)
+    for field in ("max_tokens", *sorted(set(OURS.values()))):
+        value = getattr(bare, field)
+        assert value in (None, ()) if field == ours else value == getattr(FULL, field)
+    assert dict(bare.extra) == ({"n": 1} if name == "seed" else FULL.extra)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"])
+def test_a_limit_on_tokens_is_never_left_out(name):
+    """Decision 17: whatever a vendor calls it."""
+    assert without_params(FULL, {name}) == FULL
+
+
+@pytest.mark.parametrize(("vendors", "ours"), [("effort", "reasoning_effort"), ("topK", "top_k"), ("seed", "seed")])
+def test_a_refused_extra_is_left_out_by_its_vendor_s_name_too(vendors, ours):
+    """Anthropic complains of `effort` and means what callers call `reasoning_effort`."""
+    chat = replace(FULL, extra={ours: 1, "n": 1})
+    assert dict(without_params(chat, {vendors}).extra) == {"n": 1}
+
+
+def test_what_a_protocol_adds_by_itself_can_be_refused_too():
+    """A host that knows no `stream_options` is asked again without them."""
+    target = Target("old", "https://old.example/v1", "m")
+    asked = OpenAI().encode(FULL, target, stream=True)
+    again = OpenAI().encode(without_params(FULL, {"stream_options"}), target, stream=True)
+    assert "stream_options" in asked.payload
+    assert "stream_options" not in again.payload
+    assert again.payload == {name: value for name, value in asked.payload.items() if name != "stream_options"}
+
+
+def test_a_candidate_gets_the_parameters_in_effect_for_it():
+    """The plan has decided them; refused ones are left out."""
+    call = Call(PlannedCandidate(0, "a", "m", 0.3, 9), 1, Timeouts(), frozenset({"temperature"}))
+    chat = for_candidate(FULL, call)
+    assert (chat.temperature, chat.max_tokens, chat.messages) == (None, 9, FULL.messages)

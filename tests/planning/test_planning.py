@@ -1,0 +1,120 @@
+"""The plan before anybody is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from capabilities.core.providers.origins import OriginPolicy
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.configuration.specs import (
+    CandidateSpec,
+    Configuration,
+    KeyKind,
+    KeySpec,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.core.fallback.chain import SkipReason, Timeouts
+from routing_admin.core.fallback.policy import ErrorPreset, Policy
+from routing_admin.core.fallback.table import Action
+from routing_admin.core.planning.plan import NoRouteError, RoutingQuery, make_plan, policy_of, unusable_of
+from routing_admin.core.planning.resolution import plan_as_json
+from tests.fallback.scripted_runs import Stage
+
+KEYED = KeySpec(KeyKind.ENV, "LLM_PROVIDER_KEYED_API_KEY")
+CONFIGURATION = Configuration(
+    providers=(
+        ProviderSpec("open", "https://open.example/v1", "open-m", timeouts={"connect": 2, "between": 9, "total": 50}),
+        ProviderSpec("keyed", "https://keyed.example/v1", "keyed-m", key=KEYED),
+        ProviderSpec("off", "https://off.example/v1", "off-m", enabled=False),
+        ProviderSpec("near", "http://localhost:11434/v1", "near-m"),
+    ),
+    services=(ServiceSpec("s", "S", "open", "special", "https://open.example/v1", timeouts={"between": 7}),),
+    routes=(
+        RouteSpec(
+            "default",
+            (
+                CandidateSpec("open", "special"),
+                *(CandidateSpec(name) for name in ("keyed", "off", "near", "ghost")),
+                CandidateSpec("open", "special"),
+            ),
+            first_content=11,
+        ),
+        RouteSpec("closed", (CandidateSpec("open"),), enabled=False),
+    ),
+)
+
+
+def test_who_cannot_be_called_is_in_the_plan_with_the_reason_and_what_to_do():
+    """Missing, disabled, keyless and forbidden providers stay in the chain and say why."""
+    unusable = unusable_of(CONFIGURATION, {}, OriginPolicy())
+    plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
+    assert [candidate.skip for candidate in plan.candidates] == [
+        *(None, SkipReason.NO_KEY, SkipReason.DISABLED, SkipReason.ORIGIN_REFUSED, SkipReason.MISSING, None),
+    ]
+    assert "LLM_PROVIDER_KEYED_API_KEY" in plan.candidates[1].skip_detail
+    assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in plan.candidates[3].skip_detail
+    assert unusable_of(CONFIGURATION, {"keyed": "sk-1"}, OriginPolicy(everything=True)) == {}
+
+
+def test_a_candidate_that_cannot_read_the_request_is_passed_by_where_the_caller_says_so():
+    """The reason given becomes the attempt's sentence."""
+    plan = make_plan(
+        CONFIGURATION, RoutingQuery(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
+    )
+    assert (plan.candidates[0].skip, plan.candidates[0].skip_detail) == (SkipReason.CANNOT_READ, "no eyes")
+    assert plan.candidates[1].skip is None
+
+
+def test_times_are_the_route_s_over_the_service_s_over_the_provider_s():
+    """Each time on its own; what nobody names is the default."""
+    plan = make_plan(CONFIGURATION, RoutingQuery())
+    assert plan.candidates[0].timeouts == Timeouts(connect=2, first_content=11, between=7, total=50)
+    assert plan.timeouts == Timeouts(first_content=11)
+
+
+def test_a_patient_candidate_has_its_own_total_where_the_route_names_none():
+    """A service that may take half an hour gets it; a route's own deadline holds for everybody."""
+    slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
+    quick = ProviderSpec("quick", "https://quick.example/v1", "m")
+    chain = (CandidateSpec("quick"), CandidateSpec("slow"))
+    free = make_plan(Configuration((slow, quick), routes=(RouteSpec("default", chain),)), RoutingQuery())
+    assert free.timeouts.total == 1800
+    assert [candidate.timeouts.total for candidate in free.candidates] == [600, 1800]
+    bound = make_plan(Configuration((slow, quick), routes=(RouteSpec("default", chain, deadline=60),)), RoutingQuery())
+    assert bound.timeouts.total == 60
+
+
+def test_a_disabled_route_counts_as_not_configured():
+    """Its task type goes to `default`, and `matched` says so."""
+    plan = make_plan(CONFIGURATION, RoutingQuery("closed"))
+    assert (plan.task_type, plan.matched) == ("default", False)
+
+
+def test_without_a_default_route_the_sentence_says_what_to_add():
+    """Nothing is guessed."""
+    with pytest.raises(NoRouteError, match=r"routing\.default"):
+        make_plan(Configuration(), RoutingQuery("x"))
+
+
+def test_a_route_s_error_policy_is_a_preset_or_a_table():
+    """A preset's name; or words to actions, with `preset` and `fallbackOn` beside them."""
+    one = CandidateSpec("open")
+    assert policy_of(RouteSpec("r", (one,), on_error="strict", retries=0)) == Policy(ErrorPreset.STRICT, retries=0)
+    table = policy_of(RouteSpec("r", (one,), on_error={"404": "next", "preset": "resilient", "fallbackOn": ["quota"]}))
+    assert table == Policy(ErrorPreset.RESILIENT, {"404": Action.NEXT}, ("quota",))
+    assert policy_of(RouteSpec("r", (one,))) == Policy()
+
+
+def test_resolve_shows_the_same_chain_without_calling_anyone():
+    """Skipped, repeated and cooling candidates with their reasons, the others ready (CONTRACT §4)."""
+    stage = Stage()
+    failure = Failure(Fault.HTTP_402)
+    stage.run_context.cooldowns.failed("keyed", "keyed-m", failure, Policy().verdict(failure))
+    shown = plan_as_json(make_plan(CONFIGURATION, RoutingQuery("none", "zh-CN")), stage.run_context.cooldowns)
+    assert (shown["taskType"], shown["matched"], shown["language"]) == ("default", False, "zh")
+    assert [candidate["outcome"] for candidate in shown["candidates"]] == [
+        *("ready", "skipped_cooling", "skipped_disabled", "ready", "skipped_missing", "skipped_duplicate"),
+    ]
+    assert all(candidate["reason"] for candidate in shown["candidates"] if candidate["outcome"] != "ready")

@@ -1,0 +1,230 @@
+"""Every exception of the client libraries is one fault, through one map; what is not theirs goes on as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import pkgutil
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+
+import aiohttp
+import httpx
+import httpx_aiohttp.transport
+import pytest
+from aiohttp import http_exceptions
+
+from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role
+from capabilities.core.providers.origins import OriginPolicy
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Failure, Fault, StreamDecoder, StreamEvent, Target
+from routing_admin.upstream import Upstream
+from routing_admin.upstream.exchange import READ_AFTER_END
+from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, SENTENCES, ForbiddenAddressError, fault_of
+from tests.fallback.network_runs import HELLO, QUICK, protocol
+from tests.lab import Lab
+
+SERVER_SIDE = ("aiohttp.web", "aiohttp.worker", "aiohttp.pytest_plugin", "aiohttp.test_utils")
+"""Modules of aiohttp that serve; we only call."""
+NEVER = {
+    "aiohttp.client_exceptions.WSMessageTypeError": "WebSockets are not used",
+    "aiohttp._websocket.models.WebSocketError": "WebSockets are not used",
+    "aiohttp._websocket.models.WSHandshakeError": "WebSockets are not used",
+    "aiohttp.streams.EofStream": "an end that aiohttp catches itself",
+    "aiohttp.payload.LookupError": "a body of a kind that we never give",
+    "httpx.CookieConflict": "no cookies are kept",
+    "httpx.StreamError": "a wrong use of the client: a fault of our own",
+    "httpx.StreamConsumed": "a wrong use of the client: a fault of our own",
+    "httpx.StreamClosed": "a wrong use of the client: a fault of our own",
+    "httpx.ResponseNotRead": "a wrong use of the client: a fault of our own",
+    "httpx.RequestNotRead": "a wrong use of the client: a fault of our own",
+}
+"""Exceptions of the libraries that no provider can cause, and why."""
+ADDRESS_REFUSED = (
+    "No request can be written for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
+)
+
+
+def modules_of(package: ModuleType) -> Iterator[ModuleType]:
+    yield package
+    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not found.name.startswith(SERVER_SIDE):
+            yield import_module(found.name)
+
+
+def raised_by(package: ModuleType) -> list[type[BaseException]]:
+    """Every exception a package defines, warnings aside."""
+    kinds = {
+        kind
+        for module in modules_of(package)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, Warning)
+        if kind.__module__.split(".")[0] == package.__name__ and not kind.__module__.startswith(SERVER_SIDE)
+    }
+    return sorted(kinds, key=name_of)
+
+
+def name_of(kind: type[BaseException]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+KINDS = [*raised_by(aiohttp), *raised_by(httpx)]
+
+
+def bare(kind: type[BaseException]) -> BaseException:
+    """An exception of a kind that is new under that one, whatever its constructor would like to be told."""
+    made: BaseException = type("New", (kind,), {"__init__": lambda self: None, "__str__": lambda self: "new"})()
+    return made
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[BaseException]) -> None:
+    """A kind that a new version adds is covered by its base, or stands out here until somebody has looked at it."""
+    if name_of(kind) in NEVER:
+        assert not issubclass(kind, CLIENT_ERRORS)
+        return
+    assert issubclass(kind, CLIENT_ERRORS), "it would pass the net and be a 500"
+    assert SENTENCES[fault_of(bare(kind))]
+
+
+def test_the_list_of_what_never_comes_names_only_what_there_is() -> None:
+    """An exception that a library gives up leaves the list; and both libraries were really walked."""
+    assert set(NEVER) <= {name_of(kind) for kind in KINDS}
+    assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine, httpx.RemoteProtocolError} <= set(KINDS)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.__module__.startswith("aiohttp.")], ids=name_of)
+def test_the_transport_between_changes_no_fault(kind: type[Exception]) -> None:
+    """httpx-aiohttp files most failures as timeouts; the cause decides."""
+    if name_of(kind) in NEVER:
+        return
+    with pytest.raises(CLIENT_ERRORS) as caught, httpx_aiohttp.transport.map_aiohttp_exceptions():
+        raise bare(kind)
+    assert fault_of(caught.value) is fault_of(bare(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        (http_exceptions.BadStatusLine, Fault.BAD_HTTP),
+        (http_exceptions.InvalidHeader, Fault.BAD_HTTP),
+        (http_exceptions.LineTooLong, Fault.TOO_LARGE),
+        (aiohttp.ClientResponseError, Fault.BAD_HTTP),
+        (httpx.RemoteProtocolError, Fault.BAD_HTTP),
+        (aiohttp.ClientPayloadError, Fault.TRUNCATED_BODY),
+        (aiohttp.ServerDisconnectedError, Fault.RESET_BEFORE_HEADERS),
+        (aiohttp.ClientConnectionResetError, Fault.RESET_BEFORE_HEADERS),
+        (aiohttp.ClientConnectionError, Fault.RESET_BEFORE_HEADERS),
+        (aiohttp.ConnectionTimeoutError, Fault.CONNECT_TIMEOUT),
+        (aiohttp.SocketTimeoutError, Fault.READ_TIMEOUT),
+        (aiohttp.ClientProxyConnectionError, Fault.CONNECT_REFUSED),
+        (aiohttp.ClientHttpProxyError, Fault.CONNECT_REFUSED),
+        (aiohttp.ServerFingerprintMismatch, Fault.TLS_CERT_ERROR),
+        (aiohttp.InvalidURL, Fault.ORIGIN_REFUSED),
+        (ForbiddenAddressError, Fault.ORIGIN_REFUSED),
+        (ssl.SSLCertVerificationError, Fault.TLS_CERT_ERROR),
+        (ssl.SSLZeroReturnError, Fault.TLS_ERROR),
+        (ssl.SSLEOFError, Fault.TLS_ERROR),
+        (socket.gaierror, Fault.DNS_ERROR),
+        (ConnectionRefusedError, Fault.CONNECT_REFUSED),
+        (ConnectionAbortedError, Fault.RESET_BEFORE_HEADERS),
+        (BrokenPipeError, Fault.RESET_BEFORE_HEADERS),
+        (asyncio.TimeoutError, Fault.READ_TIMEOUT),
+        (OSError, Fault.RESET_BEFORE_HEADERS),
+        (UnicodeEncodeError, Fault.ORIGIN_REFUSED),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else value,
+)
+def test_the_nearest_word_names_the_fault(kind: type[BaseException], fault: Fault) -> None:
+    """The exact kind is found before its bases, in whatever order it inherits them."""
+    assert fault_of(bare(kind)) is fault
+
+
+def test_what_is_caught_is_what_the_map_knows() -> None:
+    """No kind is caught that has no row, and none has two."""
+    kinds = [kind for _fault, row in ORDER for kind in row]
+    assert tuple(kinds) == CLIENT_ERRORS
+    assert len(set(kinds)) == len(kinds)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(TypeError, KeyError, AttributeError, IndexError, ZeroDivisionError, AssertionError, RuntimeError),
+        *(MemoryError, asyncio.CancelledError, asyncio.InvalidStateError, KeyboardInterrupt, StopAsyncIteration),
+    ],
+)
+def test_a_fault_of_our_own_is_no_fault_of_a_provider(kind: type[BaseException]) -> None:
+    """It passes the net, and the map hands it back as what it is; so does a task that is cancelled."""
+    assert not issubclass(kind, CLIENT_ERRORS)
+    with pytest.raises(kind):
+        fault_of(kind())
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A protocol of ours with a mistake in it."""
+
+    name: str = "wrong"
+
+    def decode(self, status: int, headers: object, body: bytes) -> Failure:
+        return status + body  # type: ignore[operator,return-value]
+
+    def decoder(self) -> StreamDecoder:
+        return self  # type: ignore[return-value]
+
+    def feed(self, block: bytes) -> list[StreamEvent]:
+        raise TypeError("a mistake")
+
+    due = False
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+async def test_a_mistake_in_our_own_code_comes_out_of_a_call_as_it_is(stream: bool) -> None:
+    """It is not told as the provider's fault, so nobody looks for it there."""
+    upstream = Upstream(OriginPolicy(everything=True))
+    with Lab() as lab:
+        request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=stream)
+        ask = upstream.open if stream else upstream.call
+        with pytest.raises(TypeError):
+            await ask(request, Wrong(), QUICK)  # type: ignore[arg-type]
+        await upstream.close()
+
+
+async def test_a_mistake_while_a_file_is_read_comes_out_of_a_call_as_it_is() -> None:
+    """Also from within the client, which wraps it as a connection that broke."""
+
+    def blocks() -> Iterator[bytes]:
+        yield b"abc"
+        raise TypeError("a mistake")
+
+    upstream = Upstream(OriginPolicy(everything=True))
+    chat = ChatRequest((Message(Role.USER, (NativePart(Kind.IMAGE, "image/png", Blob(300, blocks)),)),))
+    with Lab() as lab:
+        request = protocol("openai").encode(chat, Target("lab", lab.url(), "m"), stream=False)
+        with pytest.raises(TypeError, match="a mistake"):
+            await upstream.call(request, protocol("openai"), QUICK)
+        await upstream.close()
+
+
+async def test_reading_on_after_the_connection_closed_is_said_in_the_words_that_are_known() -> None:
+    """aiohttp raises a bare RuntimeError there, so that only its words tell it from a mistake of ours."""
+    loop = asyncio.get_running_loop()
+    content = aiohttp.StreamReader(aiohttp.base_protocol.BaseProtocol(loop), 1024, loop=loop)
+    with pytest.raises(RuntimeError) as caught:
+        await content.read(1)
+    assert str(caught.value) == READ_AFTER_END
+
+
+@pytest.mark.parametrize("url", ["http://xn--a/", "http://127.0.0.1:1/" + "x" * 70_000, "http://1.2.3/"])
+async def test_an_address_that_cannot_be_written_is_refused_and_not_an_error_of_ours(url: str) -> None:
+    """What the client's own reading of an address finds is told like any other refused address."""
+    upstream = Upstream(OriginPolicy(everything=True))
+    request = protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=False)
+    outcome = await upstream.call(request, protocol("openai"), QUICK)
+    await upstream.close()
+    assert isinstance(outcome, Failure)
+    assert (outcome.fault, outcome.message) == (Fault.ORIGIN_REFUSED, ADDRESS_REFUSED)

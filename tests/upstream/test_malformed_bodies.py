@@ -1,0 +1,176 @@
+"""Bodies that break the rules of HTTP after a head that was in order, told as soon as they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http_exceptions import HttpProcessingError
+
+from capabilities.core.providers.origins import OriginPolicy
+from capabilities.core.wire import Answer, Delta, Failure, Fault, StreamEvent, Target, UpstreamRequest
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.upstream import Stream, Upstream
+from routing_admin.upstream.exchange import Head, read_body, send
+from routing_admin.upstream.transports import Transports, end_with
+from tests.fallback.network_runs import HELLO, protocol
+from tests.lab.malformed import CHUNKS
+from tests.lab.scenarios import dump
+from tests.lab.shapes import VENDORS, ReplyText
+from tests.lab.wire import read_request
+
+PATIENT = Timeouts(connect=10, first_content=600, between=600, total=600)
+"""Nothing here is ended by a clock: a body that is waited for would be waited for to the end of the test run."""
+CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+@asynccontextmanager
+async def saying(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> AsyncIterator[str]:
+    """A provider that says the first part, and the others when it may; then holds the line, or closes it."""
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(parts[0])
+        await go_on.wait()
+        writer.write(b"".join(parts[1:]))
+        if close:
+            writer.close()
+
+    server = await asyncio.start_server(converse, "127.0.0.1", 0)
+    yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    server.close()
+
+
+@pytest.fixture
+async def transports() -> AsyncIterator[Transports]:
+    made = Transports(OriginPolicy(everything=True))
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[Upstream]:
+    made = Upstream(OriginPolicy(everything=True))
+    yield made
+    await made.close()
+
+
+def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:
+    return protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=stream)
+
+
+@pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
+async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(transports: Transports, broken: bytes) -> None:
+    """The head is here and half of the answer; what comes then is no chunk, and nobody waits for more."""
+    go_on = asyncio.Event()
+    first = CHUNKED % b"application/json" + chunk(b'{"choices"')
+    async with saying(first, broken, go_on=go_on) as url:
+        head = await send(request_to(url), transports, "", PATIENT)
+        assert isinstance(head, Head)
+        go_on.set()
+        body = await read_body(head, PATIENT)
+    assert isinstance(body, Failure)
+    assert (body.fault, body.status) == (Fault.BAD_HTTP, 200)
+
+
+@pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
+async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
+    upstream: Upstream, broken: bytes
+) -> None:
+    """What came was given out; then the stream is broken, in the caller's terms, and the log's code says how."""
+    go_on, events = asyncio.Event(), list[StreamEvent]()
+    said = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
+    first = CHUNKED % b"text/event-stream" + b"".join(map(chunk, [*said.head, *said.content]))
+    async with saying(first, broken, go_on=go_on) as url:
+        opened = await upstream.open(request_to(url, stream=True), protocol("openai"), PATIENT)
+        assert isinstance(opened, Stream)
+        async for event in opened:
+            events.append(event)
+            go_on.set()
+    assert "".join(event.text for event in events if isinstance(event, Delta))
+    assert isinstance(events[-1], Failure)
+    assert (events[-1].fault, events[-1].code) == (Fault.STREAM_BROKEN, Fault.BAD_HTTP.value)
+
+
+@pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
+async def test_a_body_whose_connection_closes_early_broke_off(transports: Transports, rest: bytes) -> None:
+    """Its framing was in order as far as it came."""
+    go_on = asyncio.Event()
+    async with saying(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
+        head = await send(request_to(url), transports, "", PATIENT)
+        assert isinstance(head, Head)
+        go_on.set()
+        body = await read_body(head, PATIENT)
+    assert isinstance(body, Failure)
+    assert body.fault is Fault.TRUNCATED_BODY
+
+
+async def test_an_error_s_body_that_breaks_its_framing_is_still_the_error(upstream: Upstream) -> None:
+    """The status says enough: what came of the words is kept."""
+    go_on = asyncio.Event()
+    go_on.set()
+    first = (CHUNKED % b"application/json").replace(b"200 OK", b"503 Busy")
+    async with saying(first, chunk(b"too busy"), go_on=go_on, close=True) as url:
+        outcome = await upstream.call(request_to(url), protocol("openai"), PATIENT)
+    assert isinstance(outcome, Failure)
+    assert (outcome.fault, outcome.status) == (Fault.HTTP_503, 503)
+
+
+class CountedEnd(asyncio.Future[None]):
+    """The end of a connection, which knows who waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watchers: list[object] = []
+
+    def add_done_callback(self, fn, /, *, context=None):
+        self.watchers.append(fn)
+        super().add_done_callback(fn, context=context)
+
+    def remove_done_callback(self, fn, /):
+        self.watchers = [each for each in self.watchers if each != fn]
+        return super().remove_done_callback(fn)
+
+
+async def test_a_connection_carries_one_watch_however_many_answers() -> None:
+    """What waits for its end is let go with each answer, and how it ends concerns only a body that still waits."""
+    loop = asyncio.get_running_loop()
+    closed = CountedEnd()
+    read = [aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop) for _ in range(5)]
+    for content in read:
+        end_with(closed, content)
+        content.feed_eof()
+    assert len(closed.watchers) == 1
+    waiting = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
+    end_with(closed, waiting)
+    closed.set_exception(ConnectionResetError())
+    await asyncio.sleep(0)
+    assert [type(content.exception()) for content in (*read, waiting)] == [*[type(None)] * 5, HttpProcessingError]
+
+
+async def test_a_connection_that_is_closed_already_leaves_no_body_to_wait_for() -> None:
+    """Its end came before anybody watched."""
+    loop = asyncio.get_running_loop()
+    content = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
+    end_with(None, content)
+    with pytest.raises(HttpProcessingError):
+        await content.read(1)
+
+
+@pytest.mark.parametrize("reason", [b"\xd5\xfd\xb3\xa3", b"\xff", b""], ids=["GBK", "no text", "none"])
+async def test_the_words_beside_a_status_may_be_anything(upstream: Upstream, reason: bytes) -> None:
+    """Nobody reads them: a Chinese gateway's "OK" in GBK is no reason to lose its answer."""
+    go_on = asyncio.Event()
+    go_on.set()
+    body = dump(VENDORS["openai"].plain(ReplyText(text="hi"), "m"))
+    head = b"HTTP/1.1 200 %s\r\ncontent-length: %d\r\n\r\n" % (reason, len(body))
+    async with saying(head, body, go_on=go_on) as url:
+        assert isinstance(await upstream.call(request_to(url), protocol("openai"), PATIENT), Answer)

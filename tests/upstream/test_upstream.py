@@ -1,0 +1,390 @@
+"""The way out: what goes over the wire, what is refused, and what is let go of."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+import ssl
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from aiohttp.abc import AbstractResolver
+
+from capabilities.core.delivery.receiver import Prepared, receiver
+from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role, TextPart, UnreadableError, blob_of
+from capabilities.core.providers.origins import OriginPolicy, policy_of
+from capabilities.core.vocabulary import TEXT_ONLY, Kind
+from capabilities.core.wire import Answer, Failure, Fault, Finish, Target, UpstreamRequest
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate, RunResult, Timeouts
+from routing_admin.core.fallback.drivers import drive_async
+from routing_admin.core.fallback.run import FallbackRun
+from routing_admin.dispatch.dial import ModelList
+from routing_admin.dispatch.transport import NetworkTransport
+from routing_admin.upstream import Stream, Upstream
+from routing_admin.upstream.bodies import media_blocks
+from routing_admin.upstream.exchange import clean
+from routing_admin.upstream.faults import fault_of
+from routing_admin.upstream.transports import resolve
+from tests.fallback.network_runs import HELLO, QUICK, Journey, protocol
+from tests.fallback.scripted_runs import Stage
+from tests.lab import Lab
+from tests.lab.certificate import self_signed
+
+ANY = OriginPolicy(everything=True)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[Upstream]:
+    made = Upstream(ANY)
+    yield made
+    await made.close()
+
+
+def request_to(
+    lab: Lab, model: str = "lab-model", *, stream: bool = False, chat: ChatRequest = HELLO
+) -> UpstreamRequest:
+    target = Target("lab", lab.url("openai", "up"), model, "sk-secret-key-1234567890")
+    return protocol("openai").encode(chat, target, stream=stream)
+
+
+async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Timeouts = QUICK) -> list[object]:
+    """The events of a stream that began, read to its end."""
+    opened = await upstream.open(request, protocol("openai"), timeouts)
+    assert isinstance(opened, Stream)
+    return [event async for event in opened]
+
+
+async def test_a_request_says_that_it_reads_no_compression_and_how_long_it_is(lab, upstream):
+    """`Accept-Encoding: identity` and an exact Content-Length; nothing of the environment, no cookies."""
+    lab.requests.clear()
+    assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
+    headers = lab.requests[-1].headers
+    assert headers["accept-encoding"] == "identity"
+    assert int(headers["content-length"]) == len(lab.requests[-1].body)
+    assert "cookie" not in headers
+
+
+async def test_a_file_is_sent_in_blocks_with_its_exact_length_and_flat_memory(lab, upstream):
+    """Twelve megabytes of a file arrive whole; what is held at once is a small part of them."""
+    size, block = 12 * 1024 * 1024, bytes(range(256)) * 1001
+    blocks = [block[: min(len(block), size - at)] for at in range(0, size, len(block))]
+    blob = Blob(size, lambda: iter(blocks))
+    part = NativePart(Kind.IMAGE, "image/png", blob)
+    request = request_to(lab, chat=ChatRequest((Message(Role.USER, (part,)),)))
+    lab.requests.clear()
+    tracemalloc.start()
+    body = sum(len(piece) for piece in media_blocks(blob))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert body == 4 * (size // 3)
+    assert peak < 4 * 1024 * 1024
+    assert isinstance(await upstream.call(request, protocol("openai"), replace(QUICK, first_content=5)), Answer)
+    assert int(lab.requests[-1].headers["content-length"]) == request.content_length == len(lab.requests[-1].body)
+    assert lab.requests[-1].heard.media[0].data == b"".join(blocks)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 5, 7), (0, 4), (3,), (), (196608, 1), (196609, 196607)])
+def test_base64_in_blocks_is_the_base64_of_the_whole(sizes):
+    """Whatever the sizes of the blocks, no padding stands between them."""
+    blocks = [bytes([at % 256]) * size for at, size in enumerate(sizes)]
+    whole = b"".join(blocks)
+    assert b"".join(media_blocks(Blob(len(whole), lambda: iter(blocks)))) == base64.b64encode(whole)
+
+
+async def test_a_file_that_cannot_be_read_is_told_as_such_and_not_as_the_provider_s_fault(lab, upstream):
+    """What reading raised comes out as it was raised."""
+
+    def blocks() -> Iterator[bytes]:
+        yield b"abc"
+        raise UnreadableError("artifact_corrupt")
+
+    part = NativePart(Kind.IMAGE, "image/png", Blob(300, blocks))
+    request = request_to(lab, chat=ChatRequest((Message(Role.USER, (part,)),)))
+    with pytest.raises(UnreadableError):
+        await upstream.call(request, protocol("openai"), QUICK)
+
+
+async def test_a_redirect_is_never_followed(lab, upstream):
+    """Not even to a place that would answer."""
+    lab.requests.clear()
+    place = lab.url("openai", "elsewhere") + "/chat/completions"
+    failed = await upstream.call(request_to(lab, f"fault:redirect:location={place}"), protocol("openai"), QUICK)
+    assert isinstance(failed, Failure)
+    assert failed.fault is Fault.REDIRECT
+    assert lab.played == ["redirect"]
+
+
+async def test_connections_are_kept_and_used_again(lab, upstream):
+    """A second call takes less than a new connection's trouble: both come over the same socket."""
+    for _ in range(2):
+        assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
+    first, second = lab.requests[-2:]
+    assert first.connection == second.connection
+
+
+async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab):
+    """The sentence names the setting; nothing reaches the provider."""
+    closed = Upstream(OriginPolicy())
+    lab.requests.clear()
+    failed = await closed.call(request_to(lab), protocol("openai"), QUICK)
+    await closed.close()
+    assert isinstance(failed, Failure)
+    assert failed.fault is Fault.ORIGIN_REFUSED
+    assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in failed.message
+    assert lab.requests == []
+
+
+async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_connection_is_made(lab):
+    """The URL looks public; what it resolves to is looked at again at every connection (DNS rebinding)."""
+    from routing_admin.upstream.faults import ForbiddenAddressError
+    from routing_admin.upstream.transports import CheckedResolver
+
+    resolver = CheckedResolver(OriginPolicy())
+    with pytest.raises(ForbiddenAddressError, match="ROUTING_ADMIN_ALLOWED_ORIGINS"):
+        await resolver.resolve("localhost", lab.port)
+    listed = CheckedResolver(policy_of(f"http://localhost:{lab.port}"))
+    assert [found["host"] for found in await listed.resolve("localhost", lab.port)] == ["127.0.0.1"]
+
+
+async def test_a_listed_name_on_loopback_can_be_called(lab):
+    """Ollama on this machine is a legitimate provider once it is listed."""
+    upstream = Upstream(policy_of(f"http://localhost:{lab.port}"))
+    url = lab.url("openai", "up").replace("127.0.0.1", "localhost")
+    request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=False)
+    assert isinstance(await upstream.call(request, protocol("openai"), QUICK), Answer)
+    await upstream.close()
+
+
+async def test_a_proxy_is_used_where_one_is_set_and_none_means_none(lab):
+    """The provider's `proxy`: the default one, none, or a URL."""
+    seen: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readuntil(b"\r\n"))
+        writer.write(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    upstream = Upstream(ANY, proxy=url)
+    through = await upstream.call(request_to(lab), protocol("openai"), QUICK)
+    direct = await upstream.call(request_to(lab), protocol("openai"), QUICK, proxy="none")
+    own = await Upstream(ANY).call(request_to(lab), protocol("openai"), QUICK, proxy=url)
+    server.close()
+    assert [through.fault, own.fault] == [Fault.HTTP_503, Fault.HTTP_503]
+    assert isinstance(direct, Answer)
+    assert [line.split(b" ")[1] for line in seen] == [request_to(lab).url.encode()] * 2
+    await upstream.close()
+
+
+@asynccontextmanager
+async def rude_server() -> AsyncIterator[str]:
+    """Hangs up on whoever begins to encrypt."""
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.transport.abort()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    server.close()
+
+
+async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
+    """Not a refused connection and not a reset answer."""
+    async with rude_server() as url:
+        request = protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=False)
+        failed = await upstream.call(request, protocol("openai"), QUICK)
+    assert isinstance(failed, Failure)
+    assert failed.fault is Fault.TLS_ERROR
+
+
+@pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+async def test_when_the_caller_goes_the_provider_s_socket_is_closed_within_a_second(lab, upstream, scenario, stream):
+    """Cancelling the task is enough, before the head, before the first content, and in mid-stream."""
+    if not stream and scenario != "silent":
+        scenario = "drip:seconds=0.05"
+    lab.requests.clear()
+
+    async def read() -> None:
+        request = request_to(lab, f"fault:{scenario}", stream=stream)
+        long = Timeouts(first_content=30, between=30, total=60)
+        if stream:
+            await events_of(upstream, request, long)
+        else:
+            await upstream.call(request, protocol("openai"), long)
+
+    task = asyncio.create_task(read())
+    await asyncio.to_thread(lab.wait_until, lambda: bool(lab.requests))
+    if scenario != "silent":
+        await asyncio.to_thread(lab.wait_until, lambda: lab.requests[0].started)
+    went = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(lab.wait_until, lambda: lab.requests[-1].done)
+    assert (lab.requests[-1].closed_at or lab.requests[-1].ended_at) - went < 1
+
+
+async def test_a_cancelled_walk_records_who_was_being_asked(lab, upstream):
+    """The attempt of the candidate that was called says that the caller went away."""
+    lab.requests.clear()
+    stage = Stage()
+    run: FallbackRun[object] = FallbackRun(Plan((PlannedCandidate(0, "up", "fault:silent"),)), stage.run_context)
+
+    async def ask(call):
+        return await upstream.call(request_to(lab, call.candidate.model), protocol("openai"), Timeouts())
+
+    task = asyncio.create_task(drive_async(run, ask, asyncio.sleep))
+    assert await asyncio.to_thread(lab.wait_until, lambda: bool(lab.requests))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [attempt.outcome for attempt in run.attempts] == ["client_cancelled"]
+
+
+async def test_a_whole_answer_does_not_wait_for_a_goodbye_that_never_comes(lab, upstream):
+    """Once the reason to stop has come, an open line is given a few seconds for the count, not the time of a stall."""
+    patient = Timeouts(first_content=30, between=30, total=60)
+    request = request_to(lab, "fault:held_open:text=all of it", stream=True)
+    began = time.monotonic()
+    events = await events_of(upstream, request, patient)
+    assert isinstance(events[-1], Finish)
+    assert time.monotonic() - began < 5
+
+
+async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, upstream):
+    """Reasoning and comments are held back; then all comes in order, and a Finish ends it."""
+    opened = await upstream.open(request_to(lab, "fault:reasoning", stream=True), protocol("openai"), QUICK)
+    assert isinstance(opened, Stream)
+    events = [event async for event in opened]
+    kinds = [
+        "reasoning" if getattr(event, "reasoning", "") else "text" for event in events[:-1] if event != type(event)()
+    ]
+    assert kinds == sorted(kinds), "reasoning first, then words"
+    assert isinstance(events[-1], Finish)
+
+
+async def test_keep_alive_comments_hold_a_stream_open_before_content_only(lab):
+    """Twenty comments over a second outlive a first-content limit of half that; after content they do not."""
+    before = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
+    end = await before.run(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
+    assert isinstance(end, RunResult)
+    assert isinstance(before.events[-1], Finish)
+    after = Journey({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
+    await after.run(PlannedCandidate(0, "up", "fault:comments_after"), timeouts=replace(QUICK, first_content=10))
+    assert after.events[-1].fault is Fault.STREAM_STALL
+
+
+def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
+    """The connection test of a page is such a call."""
+    upstream = Upstream(ANY)
+    assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
+    failed = upstream.call_sync(request_to(lab, "fault:http_401"), protocol("openai"), QUICK)
+    assert isinstance(failed, Failure)
+    assert failed.fault is Fault.HTTP_401
+
+
+def test_a_failure_s_sentence_holds_no_key_and_no_line_break(lab):
+    """Whatever a provider echoes: this request's key, other keys, control characters, endless text."""
+    said = "bad key sk-secret-key-1234567890\r\n\x1b[31m" + "x" * 9000
+    cleaned = clean(Failure(Fault.HTTP_401, said, 401), request_to(lab))
+    assert "secret" not in cleaned.message
+    assert cleaned.message.isprintable()
+    assert len(cleaned.message) <= 2048
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+async def test_from_failure_to_the_next_dispatch_no_time_is_lost(lab, stream):
+    """A fault that is not retried is followed by the next request without any wait (`make bench` times it)."""
+    lab.requests.clear()
+    urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
+    journey = Journey(urls, protocol("openai"), stream)
+    end = await journey.run(PlannedCandidate(0, "bad", "fault:http_529"), PlannedCandidate(1, "good", "lab-model"))
+    assert isinstance(end, RunResult)
+    assert [len(attempt.tries) for attempt in end.attempts] == [1, 1]
+    assert [attempt.waits for attempt in end.attempts] == [(), ()]
+    assert len(lab.requests) == 2
+
+
+def test_blobs_in_memory_can_be_read_more_than_once():
+    """Each try of a candidate starts a fresh pass."""
+    blob = blob_of(b"abcd")
+    assert list(media_blocks(blob)) == list(media_blocks(blob))
+
+
+def test_text_parts_are_what_the_lab_hears(lab):
+    """The fake is not deaf: what was sent is what it heard."""
+    lab.requests.clear()
+    chat = ChatRequest((Message(Role.USER, (TextPart("can you hear me"),)),))
+    Upstream(ANY).call_sync(request_to(lab, chat=chat), protocol("openai"), QUICK)
+    assert lab.requests[-1].heard.question == "can you hear me"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+async def test_the_embedded_provider_answers_without_a_network(stream):
+    """`echo://local` describes what it received; `echo-503` fails, so that a fallback can be seen."""
+    transport = NetworkTransport()
+
+    async def ask(model: str) -> Answer | Stream | Failure:
+        to = receiver("echo", Target("echo", "echo://local", model), TEXT_ONLY)
+        prepared = Prepared(to.protocol.encode(HELLO, to.target, stream=stream), HELLO, ())
+        return await (transport.open if stream else transport.call)(prepared, to, QUICK, "default")
+
+    outcome, failed = await ask("echo-text"), await ask("echo-503")
+    if isinstance(outcome, Stream):
+        events = [event async for event in outcome]
+        assert "hello" in "".join(event.text for event in events[:-1])
+        assert isinstance(events[-1], Finish)
+    else:
+        assert "hello" in outcome.text
+    assert failed.fault is Fault.HTTP_503
+
+
+async def test_a_list_of_models_can_be_fetched_within_the_same_bounds(lab, upstream):
+    """It is a call like any other; so an origin that may not be called is refused."""
+    request = UpstreamRequest(lab.url("openai", "up") + "/models", {"authorization": "Bearer sk-1"}, method="GET")
+    found = await upstream.call(request, ModelList(), QUICK)
+    assert "lab-model" in json.loads(found.text)
+    refused = await Upstream(OriginPolicy()).call(request, ModelList(), QUICK)
+    assert refused.fault is Fault.ORIGIN_REFUSED
+
+
+async def test_a_name_server_that_is_silent_is_a_name_that_does_not_resolve():
+    """Resolving has a time of its own, so that it cannot take that of the first content."""
+
+    class Silent(AbstractResolver):
+        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET):
+            await asyncio.Event().wait()
+
+        async def close(self) -> None:
+            return
+
+    with pytest.raises(OSError, match="no answer about") as caught:
+        await resolve(Silent(), "api.example", seconds=0.05)
+    assert fault_of(caught.value) is Fault.DNS_ERROR
+
+
+async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
+    """The same lab over TLS: trusted it answers, untrusted it is a certificate error."""
+    context = ssl.create_default_context(cafile=self_signed()[0])
+    context.check_hostname = False  # the lab's certificate names no address
+    url = lab.broken_url("tls_cert_error")
+    request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=True)
+    trusting = Upstream(ANY, verify=context)
+    events = await events_of(trusting, request)
+    await trusting.close()
+    assert isinstance(events[-1], Finish)

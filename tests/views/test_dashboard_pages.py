@@ -1,0 +1,188 @@
+"""The dashboard: health and numbers as plain values, the checklist, the demo's removal with Undo."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.db.models import F
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.acts import SYSTEM
+from capabilities.models import Provider
+from capabilities.templatetags.moments import exact
+from routing_admin.actions.people import choose_password
+from routing_admin.configuration import snapshot
+from routing_admin.models import AttemptLog, Installation, RequestLog
+from routing_admin.request_log import health
+from routing_admin.request_log.health import Sample, judged, quantile
+from tests.views.page import Page
+
+NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
+
+
+def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
+    """Newest first, a minute apart."""
+    return [Sample(NOW - timedelta(minutes=at), outcome, ms) for at, outcome in enumerate(outcomes)]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "ms", "status"),
+    [
+        ((), 100, "unknown"),
+        (("ok",), 100, "ok"),
+        (("ok", "http_500", "http_500"), 100, "ok"),
+        (("http_500",), 100, "down"),
+        (("http_500", "http_503", "http_500", "ok"), 100, "down"),
+        (("http_500", "ok", "ok"), 100, "ok"),
+        (("ok", "ok"), 12_000, "slow"),
+    ],
+)
+def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
+    """Down when the last three, or all there were, failed; slow when half the answers take ten seconds."""
+    assert judged(samples(*outcomes, ms=ms), NOW).status == status
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
+def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: list[float], share: float) -> None:
+    """Nearest rank: at least that share of the values is not above it."""
+    found = quantile(sorted(values), share)
+    assert found in values
+    assert sum(value <= found for value in values) >= share * len(values) - 1e-9
+
+
+@given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
+def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
+    """The series sums up to the calls, however old they are within the hour."""
+    assert sum(judged(samples(*outcomes), NOW).series) == len(outcomes)
+
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def logged(key: str, hours: float, outcome: str = "ok", **said: Any) -> RequestLog:
+    row = RequestLog.objects.create(
+        id=key, started_at=timezone.now() - timedelta(hours=hours), surface="chat", outcome=outcome,
+        **{"task_type": "planning", **said},
+    )  # fmt: skip
+    AttemptLog.objects.create(
+        request=row, position=0, provider="echo", outcome=outcome, at=row.started_at, duration_ms=5
+    )
+    return row
+
+
+def test_two_days_are_counted_by_the_hour(db: None) -> None:
+    """The current hour is the last; what is older than a day is the day before; older still is left out."""
+    for number, hours in enumerate((0, 0, 3, 30, 60)):
+        logged(f"r{number}", hours, "http_500" if number == 2 else "ok", fell_back=number == 1)
+    today, yesterday = health.two_days(timezone.now())
+    assert (today.total, yesterday.total) == (3, 1)
+    assert today.requests[-1] + today.requests[-2] == 2
+    assert (sum(today.fell_back), sum(today.failed)) == (1, 1)
+    assert round(today.share(today.failed)) == 33
+
+
+def test_candidates_that_were_never_asked_say_nothing_about_their_provider(db: None) -> None:
+    """Skipped attempts do not count as calls."""
+    logged("r1", 0.1, "skipped_cooling")
+    assert health.provider_health(timezone.now()) == {}
+
+
+def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
+    """With the demo all can, because echo needs no key; with echo disabled the page names those that cannot."""
+    assert "All 6 task routes can answer." in admin.get(reverse("dashboard")).content.decode()
+    Provider.objects.filter(name="echo").update(enabled=False)
+    snapshot.forget()
+    text = admin.get(reverse("dashboard")).content.decode()
+    assert "6 of 6 task routes cannot answer" in text
+    assert "has no key" in text
+
+
+def test_an_empty_installation_is_told_what_is_missing(admin: Client) -> None:
+    """No route, no provider: the sentence and the empty states say so."""
+    text = admin.get(reverse("dashboard")).content.decode()
+    assert "no task route yet" in text
+    assert "No providers yet" in text
+
+
+def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:
+    """Nothing is done at first; an answered request and a password of one's own cross their lines off."""
+    assert "0 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+    logged("r1", 0.1)
+    assert "1 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+    user = get_user_model().objects.get(username="admin")
+    choose_password(SYSTEM, user, "another horse battery staple")
+    admin.force_login(user)
+    assert "2 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+
+
+def test_the_living_part_alone_comes_when_it_asks_for_itself(admin: Client, demo: None) -> None:
+    """The refresh gets the fragment without the frame; a boosted link gets the page."""
+    text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
+    assert text.lstrip().startswith('<div id="live"')
+    assert not Page(text).is_whole
+    boosted = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "main"}).content.decode()
+    assert Page(boosted).is_whole
+
+
+def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
+    """The toast's Undo brings every route back."""
+    text = admin.post(reverse("demo_remove"), follow=True).content.decode()
+    assert snapshot.current().configuration.routes == ()
+    address = next(part.split('"')[0] for part in text.split('action="')[1:] if part.startswith("/undo/"))
+    admin.post(address, {"next": "/"})
+    assert len(snapshot.current().configuration.routes) == 6
+
+
+def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
+    """403, and the button is not there."""
+    assert reverse("demo_remove") not in viewer.get(reverse("dashboard")).content.decode()
+    assert viewer.post(reverse("demo_remove")).status_code == 403
+
+
+def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
+    admin: Client, demo: None, django_assert_num_queries: Any
+) -> None:
+    """A constant number of queries to the log: hours, attempts, the newest trouble, whether any was answered."""
+    for number in range(3):
+        logged(f"a{number}", 0.1, "http_500")
+    admin.get(reverse("dashboard"))
+    with django_assert_num_queries(4, using="logs"):
+        admin.get(reverse("dashboard"))
+    for number in range(27):
+        logged(f"b{number}", 0.1, "http_500")
+    with django_assert_num_queries(4, using="logs"):
+        admin.get(reverse("dashboard"))
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "Since {since} the configuration cannot be read from the database. Calls go on with revision {number};"),
+        ("zh-hans", "自 {since} 起无法从数据库读取配置。调用继续使用版本 {number}，之后的改动尚未生效。"),
+    ],
+)
+def test_the_page_says_since_when_the_configuration_cannot_be_read(
+    admin: Client, demo: None, language: str, sentence: str
+) -> None:
+    """In a plain sentence with the revision that calls go on with; it goes when the database can be read again."""
+    number = snapshot.current().revision
+    Installation.objects.update(version=F("version") + 1)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE routing_admin_alias RENAME TO away")
+        snapshot.look()
+        since = snapshot.unread_since()
+        assert since is not None
+        page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
+        assert sentence.format(since=exact(since), number=number) in page
+        cursor.execute("ALTER TABLE away RENAME TO routing_admin_alias")
+    snapshot.look()
+    page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
+    assert sentence.split("{since}")[1].split("{number}")[0] not in page

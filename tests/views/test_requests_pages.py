@@ -1,0 +1,313 @@
+"""The request log: its search as a value, its pages by keyset, the story of one request."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone, translation
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.delivery.reasons import SENTENCES, ReasonCode, because
+from capabilities.core.wire import Fault
+from capabilities.core.worded import data_of
+from routing_admin.core.fallback.chain import CANCELLED, SkipReason
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log import search
+from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
+from routing_admin.request_log.sentences import render_reason
+from routing_admin.request_log.story import meaning, steps, story, tracks
+from routing_admin.views.requests.pages import content_of
+from tests.fallback.expected_faults import MEANINGS
+from tests.views.page import Page
+
+UNSEEN = because(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
+FITS = because(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
+NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
+VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).map(str.strip).filter(bool)
+
+
+@given(st.dictionaries(st.sampled_from(["task", "provider", "model", "agent"]), VALUES))
+def test_a_search_written_down_is_read_back_as_it_was(said: dict[str, str]) -> None:
+    """parse(written(search)) = search, whatever the values hold."""
+    search = Search(tuple(said.items()))
+    assert parse(search.written(), NOW) == search
+
+
+@given(st.text())
+def test_whatever_is_typed_is_read_without_an_error(typed: str) -> None:
+    """Nonsense becomes problems or text, never an exception; only known keys are kept."""
+    search = parse(typed, NOW)
+    assert {key for key, _ in search.said} <= set(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [("color:red", "color"), ("since:soon", "soon"), ("status:$$", "$$"), ("task:", "task")],
+)
+def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
+    """The problem says which word, and the rest of the search still works."""
+    search = parse(f"{typed} agent:a", NOW)
+    assert problem in search.problems[0]
+    assert search.said == (("agent", "a"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("30m", NOW - timedelta(minutes=30)),
+        ("2d", NOW - timedelta(days=2)),
+        ("2026-11-19T10:00:00+00:00", datetime(2026, 11, 19, 10, tzinfo=UTC)),
+        ("never", None),
+        ("999999w", None),
+    ],
+)
+def test_a_time_is_so_long_ago_or_a_date(text: str, moment: datetime | None) -> None:
+    """`1h` counts back from now; a date stands for itself; nonsense is None."""
+    assert search.moment(text, NOW) == moment
+
+
+def logged(key: str, minutes: float = 1, **said: Any) -> RequestLog:
+    chain = said.pop("chain", [{"name": "echo", "code": "200", "tone": "ok"}])
+    return RequestLog.objects.create(
+        id=key,
+        started_at=timezone.now() - timedelta(minutes=minutes),
+        **{"surface": "chat", "outcome": "ok", "status": 200, "task_type": "planning", "chain": chain, **said},
+    )
+
+
+def attempt(row: RequestLog, position: int, outcome: str, **said: Any) -> AttemptLog:
+    return AttemptLog.objects.create(
+        request=row, position=position, at=row.started_at, outcome=outcome, **{"provider": "openai", **said}
+    )
+
+
+def design() -> RequestLog:
+    """429, then 503, then an answer of a model that was only told of the image."""
+    row = logged(
+        "req_design", task_type="design", provider="deepseek", model="deepseek-chat", fell_back=True,
+        adaptation="image=described", duration_ms=8420, first_content_ms=3800,
+        chain=[{"name": "qwen", "code": "429", "tone": "warn"}, {"name": "openai", "code": "503", "tone": "danger"},
+               {"name": "deepseek", "code": "200", "tone": "ok"}],
+    )  # fmt: skip
+    told = {"kind": "image", "filename": "shot.png", "artifactId": "", "outcome": "described", "shown": "described",
+            "reason": "no_capability", "sentence": data_of(UNSEEN)}  # fmt: skip
+    seen = {**told, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": data_of(FITS)}
+    tries = [{"startedMs": 0, "durationMs": 210, "outcome": "http_429", "status": 429},
+             {"startedMs": 410, "durationMs": 190, "outcome": "http_429", "status": 429}]  # fmt: skip
+    attempt(row, 0, "http_429", provider="qwen", model="qwen-vl", status=429, retry_attempts=1, tries=tries,
+            duration_ms=600, deliveries=[seen])  # fmt: skip
+    attempt(row, 1, "http_503", model="gpt-4o", status=503, started_ms=700, duration_ms=400, deliveries=[seen])
+    attempt(row, 2, "ok", provider="deepseek", model="deepseek-chat", status=200, started_ms=1200, duration_ms=7220,
+            first_content_ms=2600, deliveries=[told], dropped_params=["top_k"])  # fmt: skip
+    return row
+
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def ids(admin: Client, query: str, **place: str) -> list[str]:
+    response = admin.get(reverse("requests"), {"q": query, **place})
+    assert response.status_code == 200
+    return [one["row"].pk for one in response.context["rows"]]
+
+
+def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
+    """Status, task, provider (reached, not only answering), agent, time and the beginning of an id."""
+    design()
+    logged("req_bad", 90, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
+    logged("req_good", 3, provider="echo", model="echo-text")
+    assert ids(admin, "") == ["req_design", "req_good", "req_bad"]
+    assert ids(admin, "status:error") == ["req_bad"]
+    assert ids(admin, "status:fallback") == ["req_design"]
+    assert ids(admin, "status:502") == ["req_bad"]
+    assert ids(admin, "status:upstream_auth") == ["req_bad"]
+    assert ids(admin, "task:planning since:1h") == ["req_good"]
+    assert ids(admin, "until:1h") == ["req_bad"]
+    assert ids(admin, "provider:openai") == ["req_design"]
+    assert ids(admin, "provider:openai model:gpt-4o") == ["req_design"]
+    assert ids(admin, "provider:openai model:qwen-vl") == []
+    assert ids(admin, "agent:vision-agent") == ["req_bad"]
+    assert ids(admin, "req_g") == ["req_good"]
+
+
+def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
+    """Older leads through every row once, also where many began at the same moment; Newer leads back."""
+    moment = timezone.now()
+    RequestLog.objects.bulk_create(
+        RequestLog(
+            id=f"r{number:03}", started_at=moment - timedelta(seconds=number // 40), surface="chat", outcome="ok"
+        )
+        for number in range(120)
+    )
+    everything = list(RequestLog.objects.order_by("-started_at", "-pk").values_list("pk", flat=True))
+    search, seen, before = parse(""), [], ""
+    pages = []
+    while True:
+        found = find(search, before)
+        pages.append(found)
+        seen += [row.pk for row in found.rows]
+        if not found.older:
+            break
+        before = found.older
+    assert seen == everything
+    assert [len(page.rows) for page in pages] == [PAGE, PAGE, 20]
+    back = find(search, after=pages[1].newer)
+    assert [row.pk for row in back.rows] == everything[:PAGE]
+    assert not back.newer
+    assert find(search, before="nonsense").rows == pages[0].rows
+
+
+def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client, django_assert_num_queries: Any) -> None:
+    """A constant number of queries in each database."""
+    for number in range(3):
+        logged(f"a{number}")
+    admin.get(reverse("requests"))
+    with django_assert_num_queries(1, using="logs"):
+        admin.get(reverse("requests"))
+    for number in range(30):
+        logged(f"b{number}")
+    with django_assert_num_queries(1, using="logs"):
+        admin.get(reverse("requests"))
+
+
+PLANS = [
+    ("", "request_newest"),
+    ("status:error", "request_failed"),
+    ("status:fallback", "request_fell_back"),
+    ("task:planning", "request_task"),
+    ("agent:a", "request_agent"),
+    ("req_4", "sqlite_autoindex"),
+]
+
+
+@pytest.mark.parametrize(("typed", "index"), PLANS)
+def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
+    """SQLite's plan names the index, and only a search by id sorts."""
+    rows = search.matching(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
+    plan = rows.explain()
+    assert index in plan
+    if typed != "req_4":
+        assert "TEMP B-TREE FOR ORDER BY" not in plan
+
+
+def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
+    """One sentence, the attempts, the file with its three words and reason, what was left out."""
+    text = admin.get(reverse("request", args=[design().pk])).content.decode()
+    assert "design was answered by deepseek-chat, which did not get the image" in text
+    assert "qwen-vl: The provider limits our rate (429, 2 tries)." in text
+    assert f"shot.png became a description for deepseek-chat: {UNSEEN}" in text
+    assert "Described only" in text
+    assert "top_k" in text
+    assert Page(text).picture("Attempt timeline; the table below has the same numbers")
+
+
+def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
+    """A viewer reads the whole story and not what was written."""
+    row = logged("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
+    address = reverse("request", args=[row.pk])
+    assert "meet me at noon" in admin.get(address).content.decode()
+    assert "meet me at noon" not in viewer.get(address).content.decode()
+
+
+@pytest.mark.parametrize("column", ["sentence", "error"])
+def test_what_a_provider_said_is_text_and_nothing_else(admin: Client, column: str) -> None:
+    """Markup in an error is shown, not obeyed, also where an earlier version wrote it."""
+    row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
+    attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
+    assert "&lt;script&gt;alert" in text
+    assert "<img src=x>" not in text
+
+
+def test_an_unknown_request_is_a_missing_page(admin: Client) -> None:
+    """404, in the frame of the pages."""
+    assert admin.get(reverse("request", args=["req_none"])).status_code == 404
+
+
+def told(row: RequestLog) -> str:
+    return story(row, steps(list(row.attempts.order_by("position")))).headline
+
+
+def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
+    """Answered at once, after others, broken off, refused by one, by all, before anybody, and left by the caller."""
+    once = logged("1", model="gpt-4o")
+    attempt(once, 0, "ok")
+    assert told(once) == "planning was answered by gpt-4o at once"
+    second = logged("2", model="gpt-4o")
+    attempt(second, 0, "http_500", status=500)
+    attempt(second, 1, "ok")
+    assert told(second) == "planning was answered by gpt-4o, after 1 candidate before it could not"
+    lone = logged("3", outcome="upstream_auth", status=502)
+    attempt(lone, 0, "http_401", model="gpt-4o", status=401)
+    assert told(lone) == "gpt-4o could not answer planning, and nobody else was asked"
+    everybody = logged("4", outcome="all_providers_failed", status=502)
+    attempt(everybody, 0, "http_500")
+    attempt(everybody, 1, "http_500")
+    assert told(everybody) == "None of the 2 candidates reached could answer planning"
+    broken = logged("5", outcome="stream_broken", first_content_ms=5)
+    attempt(broken, 0, "stream_broken", model="gpt-4o")
+    assert told(broken) == "The answer of gpt-4o to planning broke off"
+    assert "before any model" in told(logged("6", outcome="model_not_found", status=404, chain=[]))
+    assert "caller went away" in told(logged("7", outcome=CANCELLED))
+
+
+def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
+    """Faults and skip reasons alike; an unknown word has none."""
+    assert all(meaning(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
+    assert meaning("ok") == meaning("none such") == ""
+
+
+def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
+    """A request that met them all: beside each attempt stands what its fault means, as it was written out by hand."""
+    row = logged("req_all", outcome="all_providers_failed", status=502, chain=[])
+    for position, fault in enumerate(MEANINGS):
+        attempt(row, position, fault)
+    page = unescape(admin.get(reverse("request", args=[row.pk])).content.decode())
+    cells = re.findall(r"<td[^>]*>([^<]+)</td>", page)
+    assert [cell for cell in cells if cell in MEANINGS.values()] == list(MEANINGS.values())
+
+
+@pytest.mark.parametrize("code", list(ReasonCode))
+def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -> None:
+    """The log keeps the reason's facts beside its code, and they stand in the translated sentence."""
+    facts = dict.fromkeys(
+        ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
+    )
+    sentence = because(code, **facts).sentence()
+    kept = json.loads(json.dumps(data_of(sentence)))
+    assert render_reason(kept).ours == sentence == SENTENCES[code] % facts
+    with translation.override("zh-hans"):
+        said = render_reason(kept).ours
+    assert said != sentence
+    assert said.count("7") == sentence.count("7")
+
+
+def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
+    """Two failed tries, one failed, and an answer in two parts that ends when the request does."""
+    row = design()
+    drawn = tracks(steps(list(row.attempts.order_by("position"))))
+    assert [len(each.bars) for each in drawn] == [2, 1, 2]
+    assert drawn[2].bars[0].early
+    assert (drawn[2].bars[0].end, drawn[2].bars[1].end) == (3800, 8420)
+
+
+@pytest.mark.parametrize(
+    ("adaptation", "badge", "kind"),
+    [
+        ("", "", ""),
+        ("image=native", "native", "Image"),
+        ("image=native;file=described:2", "described", "Document"),
+        ("file=extracted", "converted", "Document"),
+    ],
+)
+def test_the_worst_that_became_of_a_file_is_what_the_list_shows(adaptation: str, badge: str, kind: str) -> None:
+    """Described before converted before as it is."""
+    assert content_of(adaptation) == {"badge": badge, "kind": kind}

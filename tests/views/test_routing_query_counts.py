@@ -1,0 +1,111 @@
+"""How often each page of routes, requests, history, settings and people asks each database.
+
+Two of `default` are the visitor's: session and user. The reads stand in `routing_admin/queries`, one module for each
+family of pages, and in `request_log`; what pages show of the configuration in use costs nothing, it is in memory.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.models import Provider
+from routing_admin.configuration import exports
+from routing_admin.core.files.importing import FileFormat
+from routing_admin.databases.router import LOGS
+from routing_admin.models import Alias, AttemptLog, AuditEvent, Candidate, Language, RequestLog, Revision, TaskRoute
+from tests.views.visits import queries_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+QUERIES: dict[str, tuple[int, int]] = {
+    "/": (6, 4),
+    "/requests/": (2, 1),
+    "/requests/?q=status:error+provider:echo": (2, 2),
+    "/requests/r0/": (2, 2),
+    "/routes/": (2, 0),
+    "/routes/design/": (8, 0),
+    "/routes/new/": (3, 0),
+    "/simulate/": (3, 0),
+    "/simulate/?request=r0": (3, 2),
+    "/config/": (2, 0),
+    "/history/": (4, 0),
+    "/history/{first}/": (7, 0),
+    "/history/compare/?a=0&b={first}": (4, 0),
+    "/history/audit/": (3, 0),
+    "/settings/": (4, 0),
+    "/users/": (3, 0),
+    "/users/{user}/": (4, 0),
+    "/password/": (3, 0),
+}
+"""The page, what it asks the main database, and what it asks the log."""
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Client:
+    add_requests(1)
+    return admin
+
+
+def add_requests(count: int) -> None:
+    """Failed requests of just now, each with two attempts; `r0` is the first."""
+    now = timezone.now()
+    for number in range(count):
+        values = {"started_at": now, "surface": "v1", "outcome": "http_500", "task_type": "design", "fell_back": True}
+        row, _ = RequestLog.objects.update_or_create(id=f"r{number}", defaults=values)
+        add_attempts(row, 2)
+
+
+def add_attempts(row: RequestLog, count: int) -> None:
+    """That many attempts of a request."""
+    for at in range(count):
+        values = {"provider": "echo", "model": f"m{at}", "outcome": "http_500", "status": 500, "at": row.started_at}
+        AttemptLog.objects.update_or_create(request=row, position=at, defaults=values)
+
+
+def add_everything() -> None:
+    """Thirty more of each thing, all of them around the ones whose pages are looked at."""
+    echo, first = Provider.objects.get(name="echo"), Revision.objects.get(number=first_revision())
+    design = TaskRoute.objects.get(task_type="design")
+    for number in range(30):
+        route = TaskRoute.objects.create(task_type=f"t{number}", position=100 + number)
+        Candidate.objects.create(route=route, position=1, provider=echo)
+        Candidate.objects.create(route=design, position=4 + number, provider=echo, model=f"m{number}")
+        Alias.objects.create(name=f"alias{number}", target="task:design")
+        Language.objects.create(code=f"x-{number}", directive="x")
+        User.objects.create(username=f"user{number}", password="!", is_staff=bool(number % 2))
+        values = {"actor_kind": "person", "actor": "ada", "changes": first.changes, "snapshot": first.snapshot}
+        Revision.objects.create(message=f"change {number}", sha256="x", **values)
+        AuditEvent.objects.create(actor_kind="person", actor="ada", action="user.invite", object_name=f"user{number}")
+    add_requests(30)
+    add_attempts(RequestLog.objects.get(pk="r0"), 30)
+
+
+def first_revision() -> int:
+    """The number of the demo's revision: numbers go on where earlier tests have used some up."""
+    return int(Revision.objects.order_by("number").values_list("number", flat=True)[0])
+
+
+def asked(client: Client, address: str) -> tuple[int, int]:
+    """What a page asks the main database, and what it asks the log."""
+    here = address.format(user=User.objects.get(username="admin").pk, first=first_revision())
+    return queries_of(client, here), queries_of(client, here, using=LOGS)
+
+
+@pytest.mark.parametrize("address", QUERIES)
+def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
+    """The numbers stand in the table, with few rows and with many."""
+    assert asked(admin, address) == QUERIES[address]
+    add_everything()
+    assert asked(admin, address) == QUERIES[address]
+
+
+def test_a_walk_and_a_preview_ask_as_often_however_much_there_is(admin: Client) -> None:
+    """What a button of the page shows without writing: a simulation of a chain, and the difference of an import."""
+    walk = {"act": "simulate", "task": "design", "sim-message": "Hello"}
+    preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
+    few = queries_of(admin, "/simulate/", post=walk), queries_of(admin, "/config/import/", post=preview)
+    add_everything()
+    assert (queries_of(admin, "/simulate/", post=walk), queries_of(admin, "/config/import/", post=preview)) == few
