@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cast import browser_of
+from routing_admin.models import Installation
+from tests.cast import browser_of, load_demo
 
 HERE = Path(__file__).parent
 SHOTS = HERE / "shots"
@@ -100,6 +101,13 @@ def sign_in(admin_account: Any, live_server: Any) -> Callable[[Any], Any]:
 def admin_page(page: Any, sign_in: Callable[[Any], Any]) -> Any:
     """A page with the administrator signed in."""
     return sign_in(page)
+
+
+@pytest.fixture
+def first_start(db: None) -> None:
+    """An installation as after the first start: its own row, which an emptied database lacks, and the demo."""
+    Installation.objects.get_or_create(id=1)
+    load_demo()
 
 
 @pytest.fixture

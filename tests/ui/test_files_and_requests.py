@@ -159,13 +159,14 @@ def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: 
 def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
     """Typing Chinese asks the server once the word is chosen, not for every letter on the way to it."""
     page = admin_page
+    page.clock.install()
     page.goto("/artifacts/")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "?q=" in request.url else None)
     page.locator("#artifact-q").focus()
     session = page.context.new_cdp_session(page)
     session.send("Input.imeSetComposition", {"text": "ni", "selectionStart": 2, "selectionEnd": 2})
-    page.wait_for_timeout(600)
+    page.clock.run_for(600)
     assert asked == []
     session.send("Input.insertText", {"text": "你"})
     page.locator("h3", has_text="No artifact matches").wait_for()

@@ -96,12 +96,13 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
 
 def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> None:
     """Letters of an unfinished word search nothing; the finished word does."""
+    admin_page.clock.install()
     admin_page.goto("/requests/")
     box = admin_page.locator("#q")
     asked: list[str] = []
     admin_page.on("request", lambda request: asked.append(request.url) if "/echo/" in request.url else None)
     box.evaluate(COMPOSE)
-    admin_page.wait_for_timeout(200)
+    admin_page.clock.run_for(200)
     assert asked == []
     box.evaluate(
         """(box) => { box.value = "你"; box.dispatchEvent(new CompositionEvent("compositionend", {bubbles: true})); }"""
@@ -155,7 +156,7 @@ def test_a_candidate_is_dragged_to_any_place(admin_page: Any) -> None:
     admin_page.mouse.down()
     for step in range(1, 21):
         admin_page.mouse.move(start["x"] + 8, start["y"] + 10 + (end["y"] + 2 - start["y"] - 10) * step / 20)
-        admin_page.wait_for_timeout(15)
+        admin_page.evaluate("() => new Promise(requestAnimationFrame)")
     admin_page.mouse.up()
     expect(admin_page.locator("#order")).to_have_text("C,A,B")
     assert admin_page.locator("#chain .pos").all_inner_texts() == ["1", "2", "3"]
@@ -279,7 +280,6 @@ def test_the_narrow_page_reaches_everything_through_the_drawer(
     page.goto("/dashboard/")
     page.get_by_role("button", name="More").click()
     expect(page.locator("#side")).to_be_visible()
-    page.wait_for_timeout(100)
     page.click("#side summary")
     shot(page, "drawer")
     page.click("#nav >> text=Task routes")

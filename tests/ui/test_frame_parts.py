@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from django.contrib import messages
+from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.messages.storage.base import Message
-from django.contrib.messages.storage.fallback import FallbackStorage
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.test import RequestFactory
 from django.utils import translation
@@ -147,10 +147,10 @@ def answered(response: HttpResponse, said: str = "", **headers: str) -> HttpResp
         "/routes/", headers={key.replace("_", "-"): headers[key] for key in headers}
     )
     request.session = {}  # type: ignore[assignment]
-    request._messages = FallbackStorage(request)  # type: ignore[attr-defined]
+    answer: Callable[[HttpRequest], HttpResponse] = lambda _: response  # noqa: E731
+    MessageMiddleware(answer).process_request(request)
     if said:
         messages.success(request, said, extra_tags="undo:41")
-    answer: Callable[[HttpRequest], HttpResponse] = lambda _: response  # noqa: E731
     return HtmxPagesMiddleware(answer)(request)
 
 

@@ -11,10 +11,13 @@ import pytest
 from capabilities.acts import Actor
 from routing_admin import actions
 from routing_admin.core.configuration.specs import CandidateSpec
-from routing_admin.models import Installation, Revision, TaskRoute
-from tests.cast import load_demo
+from routing_admin.models import Revision, TaskRoute
 
-pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"], transaction=True)]
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.django_db(databases=["default", "logs"], transaction=True),
+    pytest.mark.usefixtures("first_start"),
+]
 ADA = Actor("person", "ada")
 DESIGN = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
 NAMES = "#chain [data-item]"
@@ -26,13 +29,6 @@ FILE = json.dumps(
         "routing": {"default": {"provider": "echo"}, "review": {"provider": "echo", "fallback": ["echo"]}},
     }
 )
-
-
-@pytest.fixture(autouse=True)
-def _demo(db: None) -> None:
-    """An installation as after the first start."""
-    Installation.objects.get_or_create(id=1)
-    load_demo()
 
 
 def expect(target: Any) -> Any:
@@ -84,7 +80,7 @@ def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -
     admin_page.mouse.down()
     for step in range(1, 21):
         admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8 + (aim - origin["y"] - 8) * step / 20)
-        admin_page.wait_for_timeout(15)
+        admin_page.evaluate("() => new Promise(requestAnimationFrame)")
     admin_page.mouse.up()
     names.insert(end, names.pop(start))
     expect(admin_page.locator("#savebar")).to_contain_text("moved from")

@@ -11,17 +11,13 @@ from capabilities.core.permissions import UserRole
 from routing_admin.actions import installation, people
 from routing_admin.configuration.installation import Keeping, read_keeping
 from routing_admin.models import Installation, Language
-from tests.cast import load_demo
 
-pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"], transaction=True)]
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.django_db(databases=["default", "logs"], transaction=True),
+    pytest.mark.usefixtures("first_start"),
+]
 NEW = "violet umbrella quarterly sonnet"
-
-
-@pytest.fixture(autouse=True)
-def _demo(db: None) -> None:
-    """An installation as after the first start."""
-    Installation.objects.get_or_create(id=1)
-    load_demo()
 
 
 def expect(target: Any) -> Any:
