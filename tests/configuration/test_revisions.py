@@ -27,7 +27,7 @@ from routing_admin.models import AuditEvent, Candidate, Revision, TaskRoute
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
-EXAMPLES = Path(__file__).parent.parent / "routing" / "examples"
+EXAMPLES = Path(__file__).parent / "examples"
 
 
 def make_provider(name: str = "deepseek", **fields: object) -> Provider:
