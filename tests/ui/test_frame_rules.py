@@ -245,7 +245,7 @@ def test_chinese_sentences_follow_the_style() -> None:
         r"[A-Za-z0-9][\u4e00-\u9fff]",
         "[！!]",
         "你",
-        "登陆|(?<!网络)代理|令牌|功能|禁用|供应商",
+        "登陆|(?<!网络)代理(?!对)|令牌|功能|禁用|供应商",
     ]
     bad = [
         said
