@@ -1,0 +1,119 @@
+"""`python -m tests.bench.bench_journal`: the processor's time that logging a request costs, on the loop and behind it.
+
+Entries go through a recorder into a journal of their own, which writes them into a temporary data directory in batches
+as large as those of a busy process.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.bench.bench_pages import begin
+from tests.bench.table import median, show
+
+if TYPE_CHECKING:
+    from capabilities.core.delivery.receiver import Prepared
+    from routing_admin.core.fallback.chain import Attempt, Plan
+    from routing_admin.request_log.journal import Journal
+
+BATCH, ROUNDS = 50, 60
+MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call tells the log: its plan, its attempts, and what each candidate was sent."""
+
+    name: str
+    plan: Plan
+    attempts: Sequence[Attempt]
+    prepared: Mapping[int, Prepared]
+
+
+def main() -> None:
+    """Prints the table."""
+    with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
+        begin(Path(folder))
+        show(
+            "Logging one request, µs of the processor (medians)",
+            ["call", "on the loop", "in the thread", "both"],
+            [line_of(call) for call in calls()],
+        )
+
+
+def calls() -> list[Call]:
+    """The calls that are measured: the plainest, and one that went through three candidates with files."""
+    from routing_admin.core.fallback.chain import Attempt, Plan, PlannedCandidate, Try
+
+    tries = (Try(1.25, 210.5, "http_503", 503),)
+    failed = [
+        Attempt(name, "model", "http_503", 503, "overloaded, try again", 0, 210.5, 1.25, tries=tries)
+        for name in ("one", "two")
+    ]
+    good = Attempt("three", "model", "ok", None, None, 0, 340.125, 440.5, tries=(Try(440.5, 340.125, "ok", 200),))
+    chain = tuple(PlannedCandidate(at, name, "model") for at, name in enumerate(("one", "two", "three")))
+    return [
+        Call("one attempt", Plan(chain[2:]), (good,), {0: sent(files=0)}),
+        Call("three attempts, two files each", Plan(chain), (*failed, good), {at: sent(files=2) for at in range(3)}),
+    ]
+
+
+def sent(files: int) -> Prepared:
+    """What a candidate without eyes was sent of so many pictures."""
+    from capabilities.core.delivery.adaptation import PartDelivery
+    from capabilities.core.delivery.decision import Delivery, Outcome
+    from capabilities.core.delivery.reasons import ReasonCode, because
+    from capabilities.core.delivery.receiver import Prepared
+    from capabilities.core.message import ChatRequest, FilePart
+    from capabilities.core.vocabulary import Kind
+    from capabilities.core.wire import UpstreamRequest
+
+    file = FilePart(Kind.IMAGE, "image/png", "dot.png", 70, "0123456789abcdef")
+    delivery = Delivery(Outcome.DESCRIBED, because(ReasonCode.NO_CAPABILITY, capability="vision"))
+    request = UpstreamRequest("https://one.example/v1/chat/completions", {})
+    return Prepared(request, ChatRequest(()), (PartDelivery(0, 0, file, delivery, "a picture"),) * files)
+
+
+def line_of(call: Call) -> list[object]:
+    """The measured row of one kind of call."""
+    from routing_admin.request_log.journal import Journal
+
+    journal, loop, thread = Journal(), [], []
+    for _ in range(ROUNDS):
+        ids = [f"req_{secrets.token_hex(12)}" for _ in range(BATCH)]
+        loop.append(cpu(partial(record, journal, call, ids)))
+        thread.append(cpu(journal.flush))
+    if journal.dropped:
+        raise RuntimeError(f"{journal.dropped} entries were not written")
+    return [call.name, median(loop), median(thread), median(loop) + median(thread)]
+
+
+def record(journal: Journal, call: Call, ids: Sequence[str]) -> None:
+    """A batch of requests, each from its beginning to its end, as the gateway tells of them."""
+    from capabilities.core.wire import Usage
+    from routing_admin.request_log.recorder import RequestRecorder
+
+    for each in ids:
+        recorder = RequestRecorder(each, "v1", journal)
+        recorder.add_facts(agent="text-agent", key="abcdef01")
+        recorder.add_facts(asked_model="task:planning", stream=False)
+        recorder.add_plan(call.plan, task_type="planning", stream=False, revision=7, words=None)
+        recorder.end(call.attempts, call.prepared, usage=Usage(12, 34))
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """Microseconds of the processor that one entry of a batch takes in this thread."""
+    began = time.thread_time()
+    work()
+    return (time.thread_time() - began) * MICROSECONDS / BATCH
+
+
+if __name__ == "__main__":
+    main()
