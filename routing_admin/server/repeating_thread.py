@@ -10,12 +10,28 @@ END_SECONDS = 10
 
 
 class RepeatingThread:
-    """Calls `work` every `pause` seconds; `close` is called in the thread when it ends, to let go of what it held."""
+    """Calls `work` every `pause` seconds; `close` is called in the thread when it ends, to let go of what it held.
 
-    def __init__(self, name: str, pause: float, work: Callable[[], object], close: Callable[[], object]) -> None:
-        self._name, self._pause, self._work, self._close = name, pause, work, close
-        self._stop = threading.Event()
+    One that works `on_demand` sleeps until `demand` is called, and then works once, a pause later.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pause: float,
+        work: Callable[[], object],
+        close: Callable[[], object],
+        *,
+        on_demand: bool = False,
+    ) -> None:
+        self._name, self._pause, self._work, self._close, self._on_demand = name, pause, work, close, on_demand
+        self._demanded, self._stop = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
+
+    def demand(self) -> None:
+        """Says that there is something to do; whatever was handed over before is seen by the next `work`."""
+        if not self._demanded.is_set():  # a flag that is read; setting it takes a lock, and wakes the thread
+            self._demanded.set()
 
     def start(self) -> None:
         """Starts the thread; does nothing while it runs."""
@@ -29,9 +45,18 @@ class RepeatingThread:
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stop.set()
+            self._demanded.set()
             thread.join(timeout=END_SECONDS)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._pause):
+        while not self._ends():
             self._work()
         self._close()
+
+    def _ends(self) -> bool:
+        """Waits until the next work is due; whether the thread ends instead."""
+        if self._on_demand:
+            self._demanded.wait()
+        ended = self._stop.wait(self._pause)
+        self._demanded.clear()  # before the work: what is demanded while it is done is work for the next time
+        return ended

@@ -36,3 +36,35 @@ def test_it_can_be_started_again() -> None:
         repeating.start()
         assert worked.wait(timeout=10)
         repeating.stop()
+
+
+def test_on_demand_nothing_is_done_that_nobody_asked_for() -> None:
+    """It sleeps until there is something to do, and ends without having done anything when there never is."""
+    rounds: list[str] = []
+    repeating = RepeatingThread("rounds", 0.001, lambda: rounds.append("round"), lambda: None, on_demand=True)
+    repeating.start()
+    repeating.stop()
+    assert rounds == []
+
+
+def test_what_is_demanded_while_work_is_done_is_done_in_one_round_after_it() -> None:
+    """No demand is lost, and many of them are one round."""
+    begun, go_on, twice, rounds = threading.Event(), threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        rounds.append("round")
+        begun.set()
+        assert go_on.wait(timeout=10)
+        if len(rounds) == 2:
+            twice.set()
+
+    repeating = RepeatingThread("rounds", 0.001, work, lambda: None, on_demand=True)
+    repeating.start()
+    repeating.demand()
+    assert begun.wait(timeout=10)
+    for _ in range(5):
+        repeating.demand()
+    go_on.set()
+    assert twice.wait(timeout=10)
+    repeating.stop()
+    assert rounds == ["round", "round"]
