@@ -2,6 +2,8 @@
 
 Why something failed stands in `sentence`, as `capabilities.core.worded.data_of` keeps it; `error` is the English text
 that earlier versions wrote instead. A caller's words stand in the log only while the installation records bodies.
+
+Each index costs every request; none repeats the beginning of another.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ class RequestLog(models.Model):
     """What became of one request; `chain` is what its list shows, e.g. `429 503 200`."""
 
     id = models.CharField(primary_key=True, max_length=64)
-    started_at = models.DateTimeField(db_index=True)
+    started_at = models.DateTimeField()
     agent = models.CharField(max_length=120, blank=True)
     key = models.CharField(max_length=16, blank=True)
     surface = models.CharField(max_length=20)
@@ -58,7 +60,7 @@ class RequestLog(models.Model):
 class AttemptLog(models.Model):
     """One candidate reached by a request: what it received in which form, and what came back."""
 
-    request = models.ForeignKey(RequestLog, models.CASCADE, related_name="attempts")
+    request = models.ForeignKey(RequestLog, models.CASCADE, related_name="attempts", db_index=False)
     position = models.PositiveIntegerField()
     provider = models.CharField(max_length=120)
     model = models.CharField(max_length=200, blank=True)
