@@ -1,13 +1,14 @@
-"""SIGTERM: what is in flight is finished, what waits is written."""
+"""Ends of a server: SIGTERM finishes what is in flight and writes what waits; SIGKILL takes nothing that is written."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
-from tests.gateway.serving import served
+from tests.gateway.serving import Server, served
 
 
 def test_a_server_that_is_told_to_stop_finishes_its_answers_and_writes_its_journal(tmp_path: Path):
@@ -27,3 +28,39 @@ def test_a_server_that_is_told_to_stop_finishes_its_answers_and_writes_its_journ
     with sqlite3.connect(tmp_path / "logs.sqlite3") as rows:
         query = "select outcome, status from routing_admin_requestlog where id = 'last-one'"
         assert rows.execute(query).fetchall() == [("ok", 200)]
+
+
+def test_a_server_that_is_killed_keeps_what_it_logged_by_itself(tmp_path: Path):
+    """Rows come without anybody asking for them, a batch behind the answers; after kill -9 they are there, whole."""
+    names = [f"call-{at}" for at in range(5)]
+    with served(tmp_path) as server:
+        for name in names:
+            call(server, name)
+        while len(rows_of(tmp_path)) < len(names):
+            assert server.get("/v1/models")  # which neither is logged nor asks for what is
+        server.process.kill()
+        server.process.wait(timeout=30)
+    assert rows_of(tmp_path) == [(name, "ok", "one") for name in names]
+    with closing(sqlite3.connect(tmp_path / "logs.sqlite3")) as rows:
+        assert rows.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def call(server: Server, name: str) -> None:
+    """A call under that id, answered by the lab's first provider."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
+        headers = {"authorization": f"Bearer {server.key}", "x-request-id": name}
+        body = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}
+        connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+        response = connection.getresponse()
+        assert (response.status, bool(response.read())) == (200, True)
+
+
+def rows_of(directory: Path) -> list[tuple[str, str, str]]:
+    """The calls that stand in the log, with the provider that was asked, as another process reads it."""
+    query = (
+        "select request.id, request.outcome, attempt.provider from routing_admin_requestlog request "
+        "join routing_admin_attemptlog attempt on attempt.request_id = request.id "
+        "where request.id like 'call-%' order by request.id"
+    )
+    with closing(sqlite3.connect(directory / "logs.sqlite3")) as rows:
+        return rows.execute(query).fetchall()
