@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
-
-from django.utils import timezone
 
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest
@@ -15,7 +13,8 @@ from capabilities.core.wire import Answer
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Plan
 from routing_admin.databases.away import MESSAGE, UNAVAILABLE, is_away
-from routing_admin.request_log.journal import Journal, RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.journal import journal as this_process
 from routing_admin.request_log.recorded_bodies import body_of
 
@@ -28,16 +27,19 @@ LEFT_STATUS = 499
 class RequestRecorder:
     """One request as it will stand in the log; `end` writes it, once."""
 
+    __slots__ = ("_began", "_ended", "_facts", "_journal", "_words")
+
     def __init__(self, request_id: str, surface: str, journal: Journal = this_process) -> None:
-        self._seen = RequestFacts(request_id, timezone.now(), surface)
+        self._facts = RequestFacts(request_id, datetime.now(UTC), surface)
         self._began = time.monotonic()
         self._journal = journal
         self._ended = False
         self._words: ChatRequest | None = None
 
     def add_facts(self, **facts: Any) -> None:
-        """Further facts, by the names of `RequestFacts`."""
-        self._seen = replace(self._seen, **facts)
+        """Further facts, by the names of `RequestFacts`; nothing after the end."""
+        if not self._ended:
+            self._set(facts)
 
     def add_plan(
         self, plan: Plan, *, task_type: str, stream: bool, revision: int | None, words: ChatRequest | None
@@ -69,8 +71,13 @@ class RequestRecorder:
         self._ended = True
         if self._words is not None:
             facts["body"] = body_of(self._words, answer)
-        self.add_facts(duration_ms=self.elapsed_ms(), **facts)
-        self._journal.record(entry_of(self._seen, attempts, prepared))
+        self._facts.duration_ms = self.elapsed_ms()
+        self._set(facts)
+        self._journal.record(entry_of(self._facts, attempts, prepared))
+
+    def _set(self, facts: Mapping[str, Any]) -> None:
+        for name, value in facts.items():
+            setattr(self._facts, name, value)
 
 
 def facts_of_fault(error: Exception) -> dict[str, Any]:

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import gc
+import weakref
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from routing_admin.core.fallback.chain import Attempt
+from capabilities.core.delivery.adaptation import PartDelivery
+from capabilities.core.delivery.decision import Delivery, Outcome
+from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.message import ChatRequest, FilePart
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import UpstreamRequest, Usage
+from capabilities.core.worded import worded
+from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log.journal import QUEUE, Entry, Journal, RequestFacts, chip_of, entry_of
+from routing_admin.request_log.entries import (
+    Entry,
+    RequestFacts,
+    attempt_columns,
+    chip_of,
+    entry_of,
+    request_columns,
+)
+from routing_admin.request_log.insertion import json_text, write
+from routing_admin.request_log.journal import QUEUE, Journal
+from routing_admin.request_log.recorder import RequestRecorder
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def entry(name: str, *attempts: Attempt, **facts: object) -> Entry:
-    return entry_of(replace(RequestFacts(name, timezone.now(), "v1"), **facts), attempts)  # type: ignore[arg-type]
+def entry(name: str, *attempts: Attempt, **facts: Any) -> Entry:
+    return entry_of(RequestFacts(name, timezone.now(), "v1", **facts), attempts)
 
 
 def test_entries_are_written_in_order_with_their_attempts():
@@ -32,23 +55,25 @@ def test_entries_are_written_in_order_with_their_attempts():
 
 
 def test_an_id_that_is_taken_overwrites_nothing():
-    """A caller may send any request id; the second request is kept under a mark of its own."""
+    """A caller may send any request id; the second request is kept under a mark of its own, its attempts with it."""
     journal = Journal()
     for agent in ("first", "second", "third"):
-        journal.record(entry("same", agent=agent))
+        journal.record(entry("same", Attempt("one", agent, "ok"), agent=agent))
         journal.flush()
-    journal.record(entry("same", agent="fourth"))
-    journal.record(entry("same", agent="fifth"))
+    journal.record(entry("same", Attempt("one", "fourth", "ok"), agent="fourth"))
+    journal.record(entry("same", Attempt("one", "fifth", "ok"), agent="fifth"))
     journal.flush()
     assert RequestLog.objects.get(pk="same").agent == "first"
     assert RequestLog.objects.count() == 5
+    assert all(one.request.agent == one.model for one in AttemptLog.objects.select_related("request"))
+    assert AttemptLog.objects.count() == 5
 
 
 def test_what_cannot_be_written_is_dropped_and_counted_and_the_rest_is_kept():
     """One entry that the database refuses fails nobody: not its request, not its neighbours."""
     journal = Journal()
     journal.record(entry("good"))
-    journal.record(Entry({"id": "bad", "no_such_column": 1}))
+    journal.record(entry("bad", status=-1))
     journal.record(entry("also good"))
     journal.flush()
     assert set(RequestLog.objects.values_list("pk", flat=True)) == {"good", "also good"}
@@ -57,10 +82,130 @@ def test_what_cannot_be_written_is_dropped_and_counted_and_the_rest_is_kept():
 
 def test_the_queue_is_bounded():
     """When nobody writes, memory does not grow without end; what is dropped is counted."""
-    journal = Journal()
+    journal, one = Journal(), entry("a")
     for _ in range(QUEUE + 3):
-        journal.record(Entry({}))
+        journal.record(one)
     assert (len(journal.waiting), journal.dropped) == (QUEUE, 3)
+
+
+def test_a_batch_is_two_statements():
+    """Nothing is looked up before it is written, however many entries there are."""
+    journal = Journal()
+    for name in ("a", "b", "c"):
+        journal.record(entry(name, Attempt("one", "m", "http_503", 503), Attempt("two", "n", "ok")))
+    with CaptureQueriesContext(connections["logs"]) as captured:
+        journal.flush()
+    statements = [each["sql"].split(" (")[0] for each in captured if "SAVEPOINT" not in each["sql"]]
+    assert [each.removeprefix("6 times: ").removeprefix("3 times: ") for each in statements] == [
+        'INSERT INTO "routing_admin_requestlog"',
+        'INSERT INTO "routing_admin_attemptlog"',
+    ]
+
+
+def described(content: Any = None) -> Prepared:
+    """What a model without eyes was sent of a picture."""
+    file = FilePart(Kind.IMAGE, "image/png", "点.png", 70, "0123abcd", content=content)
+    reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
+    delivery = PartDelivery(0, 1, file, Delivery(Outcome.DESCRIBED, reason), "a picture")
+    return Prepared(UpstreamRequest("https://one.example", {}), ChatRequest(()), (delivery,))
+
+
+def all_kinds() -> list[Entry]:
+    """Entries that between them fill every column, and leave empty what can be."""
+    began = datetime(2026, 11, 21, 23, 59, 59, 999_900, UTC)
+    said = worded("%(name)s refused the request: %(said)s", name="一", said="余额不足 \ud83d\ude00 é")
+    tries = (Try(0.1 + 0.2, 1e-7, "http_429", 429), Try(1e16, 2.0, "read_timeout"))
+    failed = Attempt(
+        "一", "m", "http_429", 429, said, 1, 12.345678901234567, 0.25, tries=tries, dropped_params=("top_p",)
+    )
+    full = RequestFacts("full", began, "v1", "agent é", "abcdef01", "task:设计", "design", False, "zh", True, 2**40)
+    full.usage, full.body = Usage(3, 4), {"messages": [{"content": "\ud800 \0 €"}], "n": 2**70}
+    full.first_content_ms, full.duration_ms = 30.5, 99.875
+    broken = RequestFacts("broken", began.replace(microsecond=0), "api", outcome="all_providers_failed", status=None)
+    broken.error = "boom"
+    answered = Attempt("two", "n", "ok", started_ms=13.0, duration_ms=20.0, adaptation="image=described")
+    return [
+        entry_of(full, (failed, answered), {1: described()}),
+        entry_of(broken, (Attempt("three", "", "skipped_missing", error="There is none."),)),
+        entry_of(RequestFacts("bare", began, "v1")),
+    ]
+
+
+def rows_read() -> list[Any]:
+    """Every column of both tables as the ORM reads it, and as it is stored where that is no JSON."""
+    read: list[Any] = [list(RequestLog.objects.order_by("pk").values())]
+    read.append([{**row, "id": None} for row in AttemptLog.objects.order_by("request", "position").values()])
+    for model, order in ((RequestLog, "id"), (AttemptLog, "request_id, position")):
+        plain = [field for field in model._meta.concrete_fields if field.get_internal_type() != "JSONField"]
+        names = ", ".join(f'"{field.column}", typeof("{field.column}")' for field in plain if field.column != "id")
+        with connections["logs"].cursor() as cursor:
+            read.append(cursor.execute(f"SELECT {names} FROM {model._meta.db_table} ORDER BY {order}").fetchall())
+    return read
+
+
+def test_rows_hold_what_the_orm_would_have_written():
+    """Every column: JSON, null, moments, numbers, any alphabet, even half a surrogate."""
+    RequestLog.objects.bulk_create([RequestLog(**request_columns(each)) for each in all_kinds()])
+    AttemptLog.objects.bulk_create([AttemptLog(**attempt) for each in all_kinds() for attempt in attempt_columns(each)])
+    expected = rows_read()
+    RequestLog.objects.all().delete()
+    write(all_kinds())
+    assert rows_read() == expected
+    assert RequestLog.objects.get(pk="full").body == {"messages": [{"content": "\ud800 \0 €"}], "n": 2**70}
+
+
+@pytest.mark.parametrize("value", [[], {"a": "é€\ud83d\ude00"}, "\ud800", 2**70, [1.5, None, True]])
+def test_json_is_valid_in_every_alphabet(value):
+    """What is written is UTF-8 whatever was said to us."""
+    assert json_text(value).encode()
+
+
+class Content:
+    """A file's bytes, which could be megabytes."""
+
+
+def test_nothing_of_a_files_content_waits_to_be_written():
+    """What waits is names and facts: the bytes are let go of when the request is."""
+    content = Content()
+    gone, journal = weakref.ref(content), Journal()
+    recorder = RequestRecorder("a", "v1", journal)
+    recorder.end((Attempt("one", "m", "ok"),), {0: described(content)})
+    del content
+    gc.collect()
+    assert gone() is None
+    journal.flush()
+    (delivery,) = AttemptLog.objects.get().deliveries
+    assert delivery == {
+        "message": 0,
+        "part": 1,
+        "kind": "image",
+        "filename": "点.png",
+        "artifactId": "0123abcd",
+        "mimeType": "image/png",
+        "size": 70,
+        "outcome": "described",
+        "shown": "described",
+        "reason": "no_capability",
+        "sentence": {
+            "code": "The model does not have the capability %(capability)s.",
+            "facts": {"capability": "vision"},
+        },
+    }
+
+
+def test_a_recorder_takes_facts_that_there_are_and_until_the_end():
+    """A name that no fact has is a mistake of ours; what comes after the end is not in the log."""
+    journal = Journal()
+    recorder = RequestRecorder("a", "v1", journal)
+    with pytest.raises(AttributeError):
+        recorder.add_facts(no_such_fact=1)
+    recorder.add_facts(agent="x")
+    recorder.end(outcome="invalid_type", status=400)
+    recorder.add_facts(agent="y")
+    recorder.end(outcome="ok", status=200)
+    journal.flush()
+    row = RequestLog.objects.get()
+    assert (row.agent, row.outcome, row.status) == ("x", "invalid_type", 400)
 
 
 @pytest.mark.parametrize(

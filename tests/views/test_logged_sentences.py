@@ -29,7 +29,8 @@ from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import EXHAUSTED, REFUSED
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.queries.requests import find_logged_request
-from routing_admin.request_log.journal import RequestFacts, entry_of, write
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
 from routing_admin.request_log.sentences import QUOTING, RenderedSentence, logged_text, render_logged, render_sentence
 from tests.test_translated import bare_texts
 from tests.views.page import Page

@@ -1,0 +1,209 @@
+"""What is kept of a request, as values: what is noted while it runs, and the columns that are made of it afterwards.
+
+Entries are values without content (unless recording is on): names, ids, times, outcomes. What is noted costs the
+request next to nothing; columns are made by whoever writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from capabilities.core.delivery.adaptation import PartDelivery
+from capabilities.core.delivery.decision import Delivery
+from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.message import FilePart
+from capabilities.core.providers.redaction import brief
+from capabilities.core.wire import Usage
+from capabilities.core.worded import data_of
+from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
+
+ERROR_BYTES = 2048
+"""The most that is kept of why something failed."""
+
+
+@dataclass(slots=True)
+class RequestFacts:
+    """What is known of a request besides its walk; times in milliseconds, `began` by the wall's clock."""
+
+    id: str
+    began: datetime
+    surface: str
+    agent: str = ""
+    key: str = ""
+    asked_model: str = ""
+    task_type: str = ""
+    matched: bool = True
+    language: str = ""
+    stream: bool = False
+    revision: int | None = None
+    outcome: str = OK
+    status: int | None = 200
+    error: str = ""
+    duration_ms: float = 0.0
+    first_content_ms: float | None = None
+    usage: Usage = field(default_factory=Usage)
+    body: Mapping[str, Any] | None = None
+
+
+class SentFile(NamedTuple):
+    """How one file of a request went to one candidate: what is known of the file, and the decision; no content."""
+
+    message: int
+    part: int
+    kind: str
+    filename: str | None
+    artifact_id: str | None
+    mime_type: str
+    size: int | None
+    delivery: Delivery
+
+
+@dataclass(slots=True)
+class Entry:
+    """One request as it waits to be written; `sent` has the files that each candidate was sent, by its place."""
+
+    facts: RequestFacts
+    attempts: tuple[Attempt, ...] = ()
+    sent: Mapping[int, tuple[SentFile, ...]] = field(default_factory=dict)
+
+
+def entry_of(
+    facts: RequestFacts, attempts: Sequence[Attempt] = (), prepared: Mapping[int, Prepared] | None = None
+) -> Entry:
+    """What waits of a request, without the bytes of its files; `prepared` is what each candidate was sent."""
+    sent = {at: sent_files(each.deliveries) for at, each in prepared.items() if each.deliveries} if prepared else {}
+    return Entry(facts, tuple(attempts), sent)
+
+
+def sent_files(deliveries: Iterable[PartDelivery]) -> tuple[SentFile, ...]:
+    """What the log keeps of deliveries; a file's bytes and its text are left behind."""
+    return tuple(_sent_file(each, each.file) for each in deliveries)
+
+
+def _sent_file(each: PartDelivery, file: FilePart) -> SentFile:
+    return SentFile(
+        each.message,
+        each.part,
+        file.kind.value,
+        file.filename,
+        file.artifact_id,
+        file.mime_type,
+        file.size,
+        each.delivery,
+    )
+
+
+def request_columns(entry: Entry) -> dict[str, Any]:
+    """The columns of a request's row, by the names of its fields."""
+    facts, attempts = entry.facts, entry.attempts
+    answered = _answering(entry)
+    return {
+        "id": facts.id[:64],
+        "started_at": facts.began,
+        "agent": facts.agent[:120],
+        "key": facts.key[:16],
+        "surface": facts.surface,
+        "asked_model": facts.asked_model[:300],
+        "task_type": facts.task_type[:200],
+        "matched": facts.matched,
+        "language": facts.language[:35],
+        "stream": facts.stream,
+        "outcome": facts.outcome[:40],
+        "status": facts.status,
+        "error": "",
+        "sentence": _error_column(facts.error),
+        "provider": answered.provider[:120] if answered else "",
+        "model": answered.model[:200] if answered else "",
+        "chain": [chip_of(attempt) for attempt in attempts],
+        "fell_back": answered is not None and len(attempts) > 1,
+        "duration_ms": facts.duration_ms,
+        "first_content_ms": facts.first_content_ms,
+        "prompt_tokens": facts.usage.prompt_tokens,
+        "completion_tokens": facts.usage.completion_tokens,
+        "adaptation": answered.adaptation[:200] if answered else "",
+        "revision": facts.revision,
+        "body": facts.body,
+    }
+
+
+def _answering(entry: Entry) -> Attempt | None:
+    """The attempt that answered, if only with the beginning of a stream; None where none did."""
+    facts, last = entry.facts, entry.attempts[-1] if entry.attempts else None
+    if last is None or last.outcome == CANCELLED:
+        return None
+    return last if facts.outcome == OK or facts.first_content_ms is not None else None
+
+
+def attempt_columns(entry: Entry) -> list[dict[str, Any]]:
+    """The columns of its attempts' rows, in the order of the chain."""
+    rows = [_attempt(entry, at, attempt) for at, attempt in enumerate(entry.attempts)]
+    first = entry.facts.first_content_ms
+    if first is not None and _answering(entry) is not None:
+        rows[-1]["first_content_ms"] = first - entry.attempts[-1].started_ms
+    return rows
+
+
+def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
+    return {
+        "request_id": entry.facts.id[:64],
+        "position": at,
+        "provider": attempt.provider[:120],
+        "model": attempt.model[:200],
+        "service": "",
+        "outcome": attempt.outcome[:40],
+        "status": 200 if attempt.outcome == OK else attempt.status_code,
+        "error": "",
+        "sentence": _error_column(attempt.error),
+        "retry_attempts": attempt.retry_attempts,
+        "started_ms": attempt.started_ms,
+        "duration_ms": attempt.duration_ms,
+        "first_content_ms": None,
+        "tries": [
+            {
+                "startedMs": one.started_ms,
+                "durationMs": one.duration_ms,
+                "outcome": one.outcome,
+                "status": one.status_code,
+            }
+            for one in attempt.tries
+        ],
+        "deliveries": [_delivery(each) for each in entry.sent.get(at, ())],
+        "dropped_params": list(attempt.dropped_params),
+        "at": entry.facts.began + timedelta(milliseconds=attempt.started_ms),
+    }
+
+
+def _error_column(text: str | None) -> Any:
+    """Why something failed, as its column keeps it; None where it did not."""
+    return data_of(brief(text, limit=ERROR_BYTES)) if text else None
+
+
+def _delivery(file: SentFile) -> dict[str, Any]:
+    """How a file went, as its column keeps it: which file, as what, and why."""
+    delivery = file.delivery
+    return {
+        "message": file.message,
+        "part": file.part,
+        "kind": file.kind,
+        "filename": file.filename,
+        "artifactId": file.artifact_id,
+        "mimeType": file.mime_type,
+        "size": file.size,
+        "outcome": delivery.outcome.value,
+        "shown": delivery.shown.value,
+        "reason": delivery.reason.code.value,
+        "sentence": data_of(delivery.reason.sentence()),
+    }
+
+
+def chip_of(attempt: Attempt) -> dict[str, str]:
+    """An attempt as the chain of a list shows it: the candidate, `429` or a word, and the colour of it."""
+    name = f"{attempt.provider}/{attempt.model}" if attempt.model else attempt.provider
+    if attempt.outcome == OK:
+        return {"name": name, "code": "200", "tone": "ok"}
+    code = str(attempt.status_code) if attempt.status_code and attempt.status_code != 200 else attempt.outcome
+    quiet = attempt.outcome.startswith("skipped_") or attempt.outcome == CANCELLED
+    return {"name": name, "code": code, "tone": "" if quiet else ("warn" if code == "429" else "bad")}
