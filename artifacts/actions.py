@@ -68,9 +68,9 @@ class LabelFields(TypedDict, total=False):
     encoding: str | None
 
 
-def store_upload(actor: Actor, uploaded: ReceivedFile, **said: Unpack[LabelFields]) -> Artifact:
+def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[LabelFields]) -> Artifact:
     """Keeps a file that came in with a request; the name and type it came with stand where nothing else is said."""
-    label = Label(**said)
+    label = Label(**fields)
     check_label(label)
     check_room(uploaded.size or 0, uploaded.upload.sha256)
     named = replace(
@@ -88,11 +88,11 @@ def store_blocks(
     *,
     once: bool = False,
     max_bytes: int | None = None,
-    **said: Unpack[LabelFields],
+    **fields: Unpack[LabelFields],
 ) -> Artifact:
     """Keeps a stream of bytes. With `once`, equal bytes of the same owner stay the one artifact they are already:
     for media inside requests, which come again with every turn. Raises `TooLargeError` over `max_bytes`."""
-    label = Label(**said)
+    label = Label(**fields)
     check_label(label)
     kept = byte_store().put(blocks, max_bytes)
     if once:
@@ -103,12 +103,12 @@ def store_blocks(
     return _write(actor, kept, label)
 
 
-def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **said: Unpack[LabelFields]) -> Artifact:
+def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpack[LabelFields]) -> Artifact:
     """Keeps bytes that are in memory; see `store_blocks`."""
-    return store_blocks(actor, (data,), once=once, **said)
+    return store_blocks(actor, (data,), once=once, **fields)
 
 
-def store_text(actor: Actor, text: str, **said: Unpack[LabelFields]) -> Artifact:
+def store_text(actor: Actor, text: str, **fields: Unpack[LabelFields]) -> Artifact:
     """Keeps words: they are text whatever they look like, and come back as they were (ABR-5.2, ABR-P1).
 
     Raises `InvalidError` for text that no encoding can say or a label that makes no sense, `StorageFullError`.
@@ -118,7 +118,7 @@ def store_text(actor: Actor, text: str, **said: Unpack[LabelFields]) -> Artifact
     except UnicodeEncodeError:
         message = _("The text holds half a surrogate pair, which no encoding can say.")
         raise InvalidError([Problem("text", message, "type")]) from None
-    label = Label(**said)
+    label = Label(**fields)
     check_label(label)
     check_room(len(data), hashlib.sha256(data).hexdigest())
     kept = byte_store().put((data,))
@@ -185,15 +185,15 @@ def _mark(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
     return found
 
 
-def _write(actor: Actor, kept: Stored, label: Label, *, words: bool = False) -> Artifact:
+def _write(actor: Actor, stored: Stored, label: Label, *, words: bool = False) -> Artifact:
     """The row of bytes that are in the store."""
     filename = clean_filename(label.filename)
-    found, facts = _look(kept, filename, label)
+    found, facts = _look(stored, filename, label)
     found = _as_words(found, filename) if words else found
     row = Artifact(
         filename=filename,
-        sha256=kept.sha256,
-        size=kept.size,
+        sha256=stored.sha256,
+        size=stored.size,
         kind=found.kind.value,
         mime_type=found.mime_type[:150],
         declared_mime_type=label.declared.replace("\0", "")[:255],
@@ -210,7 +210,7 @@ def _write(actor: Actor, kept: Stored, label: Label, *, words: bool = False) -> 
         expires_at=_end(label.expires_in),
         **({} if words else facts),
     )
-    act = Act("artifact.store", "artifact", row.pk, {"size": kept.size, "kind": row.kind, "filename": filename})
+    act = Act("artifact.store", "artifact", row.pk, {"size": stored.size, "kind": row.kind, "filename": filename})
     with ports.ledger.audit(actor, act):
         row.save(force_insert=True)
     return row
@@ -223,26 +223,32 @@ def _end(expires_in: float | None) -> Any:
     return timezone.now() + timedelta(days=days) if days is not None else None
 
 
-def _look(kept: Stored, filename: str, label: Label) -> tuple[Detection, dict[str, Any]]:
+def _look(stored: Stored, filename: str, label: Label) -> tuple[Detection, dict[str, Any]]:
     """What the bytes are, and what can be measured of them; pages and seconds in the extraction process."""
     store = byte_store()
-    with store.reader(kept.sha256) as read_at:
+    with store.reader(stored.sha256) as read_at:
         head = read_at(0, HEAD)
-        found = detector().detect(head, kept.size, label.declared, filename, read_at=read_at, encoding=label.encoding)
+        found = detector().detect(head, stored.size, label.declared, filename, read_at=read_at, encoding=label.encoding)
         size = image_size(head, found.mime_type, read_at) if found.kind is Kind.IMAGE else None
     facts: dict[str, Any] = {"width": size[0], "height": size[1]} if size else {}
     if found.mime_type == "application/pdf" or found.kind in (Kind.AUDIO, Kind.VIDEO):
-        with store.local_path(kept.sha256) as path:
+        with store.local_path(stored.sha256) as path:
             measured = extract.facts(path, found.mime_type)
         facts = {"pages": measured.pages, "seconds": measured.seconds}
     return found, facts
 
 
-def _as_words(found: Detection, filename: str) -> Detection:
+def _as_words(detection: Detection, filename: str) -> Detection:
     """The same file as the text it is known to be, in UTF-8 without a mark taken off."""
     named = mime_of_filename(filename)
-    guessed = next((each for each in (found.mime_type, named) if each and is_text_mime(each)), PLAIN_TEXT)
-    evidence = (*found.evidence, Evidence("verdict", guessed, "kept"))
+    guessed = next((each for each in (detection.mime_type, named) if each and is_text_mime(each)), PLAIN_TEXT)
+    evidence = (*detection.evidence, Evidence("verdict", guessed, "kept"))
     return replace(
-        found, mime_type=guessed, kind=Kind.TEXT, is_binary=False, encoding="utf-8", mismatch=False, evidence=evidence
+        detection,
+        mime_type=guessed,
+        kind=Kind.TEXT,
+        is_binary=False,
+        encoding="utf-8",
+        mismatch=False,
+        evidence=evidence,
     )

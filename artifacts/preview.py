@@ -44,7 +44,7 @@ class DeliveryPreview:
     model: str
     wire: str
     outcome: Outcome
-    shown: DeliveryForm
+    form: DeliveryForm
     reason: Reason
     text: str | None
     payload: Any
@@ -62,7 +62,7 @@ class DeliveryPreview:
             "contentType": self.result.content_type,
             "routing": self.result.routing,
             "outcome": self.outcome.value,
-            "shown": self.shown.value,
+            "shown": self.form.value,
             "reason": self.reason.sentence(),
             "reasonCode": self.reason.code.value,
             **content,
@@ -90,7 +90,7 @@ class Preview:
     @property
     def best(self) -> DeliveryPreview | None:
         """The first service that gets the file other than as a description."""
-        return next((each for each in self.deliveries if each.shown is not DeliveryForm.DESCRIBED), None)
+        return next((each for each in self.deliveries if each.form is not DeliveryForm.DESCRIBED), None)
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
@@ -115,29 +115,29 @@ def _delivery(
     words = text_style_for(chat, language, partial(ports.installed.agents_for, but=agent))
     prepared = prepare(chat, receiver, words)
     refused = isinstance(prepared, CannotRead)
-    went = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
+    delivery = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
     result = route_without_data(artifact, receiver.service_id or "", language)
     return DeliveryPreview(
         service_id=receiver.name,
         provider=receiver.target.provider,
         model=receiver.target.model,
         wire=receiver.protocol.name,
-        outcome=went.delivery.outcome,
-        shown=went.delivery.shown,
-        reason=went.delivery.reason,
-        text=went.text,
+        outcome=delivery.delivery.outcome,
+        form=delivery.delivery.form,
+        reason=delivery.delivery.reason,
+        text=delivery.text,
         payload=None if isinstance(prepared, CannotRead) else prepared.request.elided(),
         bytes=0 if isinstance(prepared, CannotRead) else prepared.request.content_length,
-        estimate=None if refused else _estimate(receiver, went),
+        estimate=None if refused else _estimate(receiver, delivery),
         result=result,
         warnings=(*result.warnings, *warnings),
     )
 
 
-def _estimate(receiver: Receiver, went: PartDelivery) -> Estimate | None:
-    if went.text is not None:
-        return text_tokens(went.text)
-    return file_tokens(receiver.target.model, went.file)
+def _estimate(receiver: Receiver, delivery: PartDelivery) -> Estimate | None:
+    if delivery.text is not None:
+        return text_tokens(delivery.text)
+    return file_tokens(receiver.target.model, delivery.file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from artifacts.core.detection.extensions import ODF, OOXML
-from artifacts.extract.kept import Kept
+from artifacts.extract.answer_cache import AnswerCache
 from artifacts.extract.process import Result, run
 from capabilities.core.message import Converted, ConvertTo, Text, blob_of
 
@@ -21,7 +21,7 @@ MAX_CHARS = 2_000_000
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 THUMBNAIL_SIDE = 256
 
-answers = Kept()
+answers = AnswerCache()
 """What was taken out of files whose hash is known."""
 
 READERS = {
@@ -60,29 +60,29 @@ def can_extract(mime_type: str) -> bool:
     return mime_type in READERS
 
 
-def extract_text(path: Path, mime_type: str, max_chars: int = MAX_CHARS, *, kept_as: str = "") -> Text | None:
+def extract_text(path: Path, mime_type: str, max_chars: int = MAX_CHARS, *, cache_key: str = "") -> Text | None:
     """The text of a document with `[page n]`, `[sheet: name]` or `[slide n]` marks; None when there is none to have.
 
     `source` is the reader's name; `note` is a `[truncated: …]` line when the document holds more than was taken. With
-    `kept_as`, the hash of the bytes, the answer is kept and the same question is not put to the process again.
+    `cache_key`, the hash of the bytes, the answer is kept and the same question is not put to the process again.
     """
     reader = READERS.get(mime_type)
     if reader is None:
         return None
     options = {"reader": reader, "max_chars": max_chars}
-    result = _run_or_reuse(kept_as, path, "text", options, 4 * max_chars + 4096)
+    result = _run_or_reuse(cache_key, path, "text", options, 4 * max_chars + 4096)
     words = result.payload.decode("utf-8", "replace")
     return None if result.reason or not words.strip() else Text(words, reader, str(result.header.get("note", "")))
 
 
-def convert_image(path: Path, target: ConvertTo, *, kept_as: str = "") -> Converted | None:
+def convert_image(path: Path, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
     """The image in one of the target's types and within its limits, upright; None when that cannot be had.
 
-    With `kept_as`, the hash of the bytes, the answer is kept as `extract_text` keeps its own.
+    With `cache_key`, the hash of the bytes, the answer is kept as `extract_text` keeps its own.
     """
     limit = min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES)
     options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
-    result = _run_or_reuse(kept_as, path, "image", options, limit + 4096)
+    result = _run_or_reuse(cache_key, path, "image", options, limit + 4096)
     if result.reason:
         return None
     width, height, mime = (result.header.get(name) for name in ("width", "height", "mime_type"))
@@ -91,11 +91,11 @@ def convert_image(path: Path, target: ConvertTo, *, kept_as: str = "") -> Conver
     return Converted(blob_of(result.payload), mime, width, height)
 
 
-def _run_or_reuse(kept_as: str, path: Path, operation: str, options: Mapping[str, object], max_output: int) -> Result:
+def _run_or_reuse(cache_key: str, path: Path, operation: str, options: Mapping[str, object], max_output: int) -> Result:
     """The process's answer; the kept one where the bytes are known by their hash and were asked for before."""
-    if not kept_as:
+    if not cache_key:
         return run(path, operation, options, max_output=max_output)
-    key = (kept_as, operation, json.dumps(dict(options), sort_keys=True))
+    key = (cache_key, operation, json.dumps(dict(options), sort_keys=True))
     return answers.answer(key, lambda: run(path, operation, options, max_output=max_output))
 
 

@@ -24,16 +24,16 @@ class ReadingProgress:
     """How far a reader got, in its own unit."""
 
     def __init__(self) -> None:
-        self.unit, self.done, self.total = "", 0, 0
+        self.unit, self.index, self.total = "", 0, 0
 
-    def at(self, unit: str, done: int, total: int) -> None:
-        """The reader is inside part `done` of `total`."""
-        self.unit, self.done, self.total = unit, done, total
+    def mark(self, unit: str, index: int, total: int) -> None:
+        """The reader is inside part `index` of `total`."""
+        self.unit, self.index, self.total = unit, index, total
 
     def __str__(self) -> str:
         if not self.unit:
             return "the beginning only"
-        return f"{self.unit} 1-{self.done} of {self.total}"
+        return f"{self.unit} 1-{self.index} of {self.total}"
 
 
 def pdf(source: BinaryIO, words: TextCollector, progress: ReadingProgress) -> None:
@@ -48,7 +48,7 @@ def pdf(source: BinaryIO, words: TextCollector, progress: ReadingProgress) -> No
         raise RefusedError("encrypted")
     total, found = len(reader.pages), False
     for number in range(total):
-        progress.at("pages", number + 1, total)
+        progress.mark("pages", number + 1, total)
         try:
             text = reader.pages[number].extract_text()
         except Exception:  # one bad page must not cost the others

@@ -57,16 +57,16 @@ def _has_alpha(image: Image.Image) -> bool:
     return image.mode in ("RGBA", "LA", "PA", "RGBa") or "transparency" in image.info
 
 
-def _order(wanted: list[str], photo: bool, alpha: bool) -> list[str]:
+def _order(mime_types: list[str], photo: bool, alpha: bool) -> list[str]:
     """Photographs as JPEG, drawings and what is transparent as PNG, where the target takes them."""
     first = "image/jpeg" if photo and not alpha else "image/png"
-    return sorted(wanted, key=lambda mime: mime != first)
+    return sorted(mime_types, key=lambda mime: mime != first)
 
 
-def _tries(image: Image.Image, wanted: list[str]) -> Iterator[tuple[str, bytes, tuple[int, int]]]:
+def _tries(image: Image.Image, mime_types: list[str]) -> Iterator[tuple[str, bytes, tuple[int, int]]]:
     """Each wanted type, then the same image smaller and smaller."""
     for _ in range(SHRINKS):
-        for mime in wanted:
+        for mime in mime_types:
             for data in _ENCODERS[mime](image):
                 yield mime, data, image.size
         image = image.resize((max(image.width * 2 // 3, 1), max(image.height * 2 // 3, 1)), Image.Resampling.LANCZOS)

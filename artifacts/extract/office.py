@@ -16,8 +16,8 @@ MAX_COLUMNS = 256
 class Progress(Protocol):
     """Where a reader says how far it is."""
 
-    def at(self, unit: str, done: int, total: int) -> None:
-        """Part `done` of `total`."""
+    def mark(self, unit: str, index: int, total: int) -> None:
+        """Part `index` of `total`."""
 
 
 class Writing:
@@ -70,7 +70,7 @@ def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
         if (found := re.fullmatch(r"ppt/slides/slide(\d{1,6})\.xml", name))
     )
     for number, (_, name) in enumerate(slides, 1):
-        progress.at("slides", number, len(slides))
+        progress.mark("slides", number, len(slides))
         words.add(f"[slide {number}]\n")
         writing = Writing(words)
         read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
@@ -83,7 +83,7 @@ def xlsx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     shared = _shared_strings(package)
     sheets = _sheets(package)
     for number, (title, name) in enumerate(sheets, 1):
-        progress.at("sheets", number, len(sheets))
+        progress.mark("sheets", number, len(sheets))
         words.add(f"[sheet: {title}]\n")
         rows = Rows(words, shared)
         read_xml(entry_blocks(package, name), rows.start, rows.end, rows.text)
@@ -115,7 +115,7 @@ class Rows:
         if name != "c" or not self._value:
             return
         tabs = min(max(self._column - max(self._filled, 1), 0), MAX_COLUMNS)
-        self._words.add("\t" * tabs + self._shown().replace("\n", " "))
+        self._words.add("\t" * tabs + self._read_value().replace("\n", " "))
         self._filled = max(self._column, 1)
 
     def text(self, words: str) -> None:
@@ -123,7 +123,7 @@ class Rows:
         if self._taking:
             self._value += words
 
-    def _shown(self) -> str:
+    def _read_value(self) -> str:
         if self._kind == "b":
             return {"0": "FALSE", "1": "TRUE"}.get(self._value, self._value)
         if self._kind != "s":

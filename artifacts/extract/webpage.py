@@ -72,7 +72,7 @@ def epub(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     package: zipfile.ZipFile = open_zip(source)
     chapters = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
     for number, name in enumerate(chapters, 1):
-        progress.at("chapters", number, len(chapters))
+        progress.mark("chapters", number, len(chapters))
         words.add(f"[chapter {number}]\n")
         page = VisibleTextParser(words)
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):

@@ -29,15 +29,15 @@ class TextCollector:
 
     def __init__(self, max_chars: int) -> None:
         self._parts: list[str] = []
-        self._left = max_chars
+        self._remaining = max_chars
         self._until = time.monotonic() + BUDGET_SECONDS
         self.full = False
 
     def add(self, words: str) -> None:
         """Takes more text; raises `EnoughError` when that was too much or too late."""
-        self._parts.append(words[: self._left])
-        self._left -= len(words)
-        if self._left < 0 or time.monotonic() > self._until:
+        self._parts.append(words[: self._remaining])
+        self._remaining -= len(words)
+        if self._remaining < 0 or time.monotonic() > self._until:
             self.full = True
             raise EnoughError
 

@@ -87,10 +87,10 @@ def list_deleted_at(moment: datetime) -> list[str]:
     return list(Artifact.objects.filter(deleted_at=moment).values_list("pk", flat=True))
 
 
-def list_attachable(chosen: Collection[str]) -> list[Artifact]:
+def list_attachable(ids: Collection[str]) -> list[Artifact]:
     """What a page offers for a message: the newest artifacts, and the chosen ones, gone or not: the message says so."""
     newest = list(Artifact.objects.living()[:OFFERED])
-    return newest + list(Artifact.objects.filter(pk__in=set(chosen) - {row.pk for row in newest}))
+    return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))
 
 
 def _write_cursor(row: Artifact) -> str:

@@ -58,14 +58,14 @@ class StoredContent:
     def converted(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies the target; None when it cannot be had."""
         with self.store.local_path(self.sha256) as path:
-            return extract.convert_image(path, target, kept_as=self.sha256)
+            return extract.convert_image(path, target, cache_key=self.sha256)
 
     def _extracted(self) -> Text | None:
         """The words that the extraction process finds; asked once for equal bytes."""
         if not extract.can_extract(self.mime_type):
             return None
         with self.store.local_path(self.sha256) as path:
-            return extract.extract_text(path, self.mime_type, kept_as=self.sha256)
+            return extract.extract_text(path, self.mime_type, cache_key=self.sha256)
 
 
 def health(sha256: str, store: ByteStore | None = None) -> str | None:

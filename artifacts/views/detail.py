@@ -44,30 +44,34 @@ def artifact(request: HttpRequest, pk: str) -> HttpResponse:
     """The page; `?service=` opens one service, `?routed=1` leaves out models that are in no route."""
     row, may_read = require_found(find_artifact(pk)), may(request.user, PagePart.ARTIFACT_BYTES)
     language = _language(request)
-    shown = preview(row, language=language)
+    artifact_preview = preview(row, language=language)
     opened, routed = request.GET.get("service", ""), request.GET.get("routed") == "1"
     if request.GET.get("fragment") == "card":
-        return _card(request, row, shown, opened, may_read)
-    wanted = receiving.list_routed_services() if routed else None
-    deliveries = [each for each in shown.deliveries if wanted is None or each.service_id in wanted]
+        return _card(request, row, artifact_preview, opened, may_read)
+    service_ids = receiving.list_routed_services() if routed else None
+    deliveries = [each for each in artifact_preview.deliveries if service_ids is None or each.service_id in service_ids]
     context = {
         **_about(row, may_read),
         "counts": receiving.count_forms(deliveries),
-        "groups": receiving.group_cards(shown, deliveries, may_read, opened),
+        "groups": receiving.group_cards(artifact_preview, deliveries, may_read, opened),
         "services": len(deliveries),
-        "all_services": len(shown.deliveries),
-        "readers": shown.readers,
+        "all_services": len(artifact_preview.deliveries),
+        "readers": artifact_preview.readers,
         "routed": routed,
-        "gone": UNREADABLE.get(shown.artifact.unreadable or "", ""),
+        "gone": UNREADABLE.get(artifact_preview.artifact.unreadable or "", ""),
         **_languages(language),
         **_sending(row, may_read),
     }
     return render(request, "artifacts/artifact.html", context)
 
 
-def _card(request: HttpRequest, row: Artifact, shown: Any, service: str, may_read: bool) -> HttpResponse:
-    each = require_found(next((each for each in shown.deliveries if each.service_id == service), None))
-    context = {"row": row, "card": receiving.build_card(shown, each, may_read), **_languages(_language(request))}
+def _card(request: HttpRequest, row: Artifact, artifact_preview: Any, service: str, may_read: bool) -> HttpResponse:
+    each = require_found(next((each for each in artifact_preview.deliveries if each.service_id == service), None))
+    context = {
+        "row": row,
+        "card": receiving.build_card(artifact_preview, each, may_read),
+        **_languages(_language(request)),
+    }
     return render(request, "artifacts/delivery.html#body", {**context, **_sending(row, may_read)})
 
 
@@ -108,8 +112,8 @@ def _words(row: Artifact) -> str:
 
 def _language(request: HttpRequest) -> str:
     """The language of what models read: the one asked for, else the installation's."""
-    asked = request.GET.get("language", "")
-    return asked if asked in dict(MODEL_LANGUAGES) else ports.routes.default_language()
+    code = request.GET.get("language", "")
+    return code if code in dict(MODEL_LANGUAGES) else ports.routes.default_language()
 
 
 def _languages(language: str) -> dict[str, Any]:
@@ -134,7 +138,7 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
     try:
         return download(request, require_found(find_artifact(pk)))
     except (MissingError, CorruptError) as gone:
-        return render(request, "artifacts/gone.html", {"said": UNREADABLE[gone.code]}, status=410)
+        return render(request, "artifacts/gone.html", {"sentence": UNREADABLE[gone.code]}, status=410)
 
 
 @require_GET

@@ -63,9 +63,9 @@ def _page(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _address(asked: dict[str, str], **changes: str | None) -> str:
-    said = {name: value for name, value in {**asked, **changes}.items() if value}
-    return f"?{urlencode(said)}" if said else "?"
+def _address(parameters: dict[str, str], **changes: str | None) -> str:
+    query = {name: value for name, value in {**parameters, **changes}.items() if value}
+    return f"?{urlencode(query)}" if query else "?"
 
 
 def _kinds(request: HttpRequest) -> list[dict[str, Any]]:
@@ -80,15 +80,15 @@ def _kinds(request: HttpRequest) -> list[dict[str, Any]]:
 def artifact_upload(request: HttpRequest) -> HttpResponse:
     """Keeps the files of the form: 201 `{"url"}` or 4xx `{"message"}` for a script, else back to a page."""
     try:
-        made = [
+        stored = [
             actions.store_upload(actor_of(request), file, uploaded_by=request.user.get_username())
             for file in received_files(request)
         ]
     except (ArtifactError, ActionError) as refusal:
         return _answer_refusal(request, refusal)
-    if not made:
+    if not stored:
         return _answer(request, 422, {"message": _("No file came with the form. Choose one.")})
-    return _answer(request, 201, {"url": reverse("artifact", args=[made[0].pk])}, made)
+    return _answer(request, 201, {"url": reverse("artifact", args=[stored[0].pk])}, stored)
 
 
 def _answer_refusal(request: HttpRequest, refusal: ArtifactError | ActionError) -> HttpResponse:
@@ -98,16 +98,16 @@ def _answer_refusal(request: HttpRequest, refusal: ArtifactError | ActionError) 
 
 
 def _answer(
-    request: HttpRequest, status: int, said: dict[str, str], made: list[Artifact] | None = None
+    request: HttpRequest, status: int, body: dict[str, str], stored: list[Artifact] | None = None
 ) -> HttpResponse:
     if request.headers.get("Accept", "").startswith("application/json"):
-        return JsonResponse(said, status=status)
-    if not made:
-        messages.error(request, said["message"])
+        return JsonResponse(body, status=status)
+    if not stored:
+        messages.error(request, body["message"])
         return redirect("artifacts")
-    text = ngettext("%(count)s file stored", "%(count)s files stored", len(made)) % {"count": len(made)}
+    text = ngettext("%(count)s file stored", "%(count)s files stored", len(stored)) % {"count": len(stored)}
     messages.success(request, text)
-    return redirect(said["url"] if len(made) == 1 else reverse("artifacts"))
+    return redirect(body["url"] if len(stored) == 1 else reverse("artifacts"))
 
 
 @require_POST

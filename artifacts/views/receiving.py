@@ -74,19 +74,21 @@ def list_routed_services() -> frozenset[str]:
 
 def count_forms(deliveries: Iterable[DeliveryPreview]) -> dict[str, int]:
     """How many services get the file in which of the three ways."""
-    shown = [each.shown for each in deliveries]
-    return {badge: shown.count(word) for word, badge, _, _ in GROUPS}
+    forms = [each.form for each in deliveries]
+    return {badge: forms.count(word) for word, badge, _, _ in GROUPS}
 
 
-def group_cards(shown: Preview, deliveries: Sequence[DeliveryPreview], may_read: bool, opened: str = "") -> list[Group]:
+def group_cards(
+    preview: Preview, deliveries: Sequence[DeliveryPreview], may_read: bool, opened: str = ""
+) -> list[Group]:
     """The groups that are not empty. `opened` is the service that was asked for; else the first of each is open."""
     found = []
-    for word, badge, tone, hint in GROUPS:
-        here = [each for each in deliveries if each.shown is word]
+    for form, badge, tone, hint in GROUPS:
+        here = [each for each in deliveries if each.form is form]
         first = opened or (here[0].service_id if here else "")
         eager = len(deliveries) <= EAGER
         cards = tuple(
-            build_card(shown, each, may_read, tone, is_open=each.service_id == first, eager=eager) for each in here
+            build_card(preview, each, may_read, tone, is_open=each.service_id == first, eager=eager) for each in here
         )
         if cards:
             found.append(Group(badge, tone, hint, cards))
@@ -94,11 +96,11 @@ def group_cards(shown: Preview, deliveries: Sequence[DeliveryPreview], may_read:
 
 
 def build_card(
-    shown: Preview, each: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True, eager: bool = True
+    preview: Preview, each: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True, eager: bool = True
 ) -> DeliveryCard:
     """One service."""
     gone = is_gone(each.reason)
-    reads_words = each.outcome in WORDS_OF_THE_FILE or shown.artifact.kind is Kind.TEXT
+    reads_words = each.outcome in WORDS_OF_THE_FILE or preview.artifact.kind is Kind.TEXT
     return DeliveryCard(
         id=each.service_id,
         preview=each,
@@ -108,8 +110,8 @@ def build_card(
         is_open=is_open,
         has_body=is_open or eager,
         may_read=may_read or not reads_words,
-        agents=() if each.shown is not DeliveryForm.DESCRIBED or gone else shown.readers,
-        tone=tone or next(tone for word, _, tone, _ in GROUPS if word is each.shown),
+        agents=() if each.form is not DeliveryForm.DESCRIBED or gone else preview.readers,
+        tone=tone or next(tone for word, _, tone, _ in GROUPS if word is each.form),
     )
 
 

@@ -26,9 +26,9 @@ def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
 
 def cells_of(entry: CatalogueEntry) -> dict[Cell, bool]:
     """Every cell that the catalogue has a word on, present or not."""
-    said = entry.capabilities
-    reads = {("input", word): word in said.input for word in ("text", *INPUTS.values())}
-    writes = {("output", word): word in said.output for word in ("text", *OUTPUTS.values())}
+    capabilities = entry.capabilities
+    reads = {("input", word): word in capabilities.input for word in ("text", *INPUTS.values())}
+    writes = {("output", word): word in capabilities.output for word in ("text", *OUTPUTS.values())}
     return reads | writes
 
 
@@ -37,28 +37,30 @@ def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool =
 
     What was declared or probed stays, unless `insist` says that the catalogue is right.
     """
-    wanted = {}
+    cells_by_service = {}
     for row in rows:
         entry = entry_for(row.provider, row.model)
         cells = open_cells(row, cells_of(entry), insist=insist) if entry else {}
         if cells:
-            wanted[row] = cells
-    if not wanted:
+            cells_by_service[row] = cells
+    if not cells_by_service:
         return BulkChange(0)
-    return BulkChange(len(wanted), set_capabilities(actor, wanted, source=Source.CATALOGUE).revision)
+    return BulkChange(
+        len(cells_by_service), set_capabilities(actor, cells_by_service, source=Source.CATALOGUE).revision
+    )
 
 
-def open_cells(row: Service, said: Mapping[Cell, bool], *, insist: bool) -> dict[Cell, bool]:
+def open_cells(row: Service, cells: Mapping[Cell, bool], *, insist: bool) -> dict[Cell, bool]:
     """Of what the catalogue says, the cells that may be filled: those nobody knows, and all of them when insisting."""
     there = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
-    known = row.knows_the_rest
-    found = {}
-    for cell, on in said.items():
+    knows_the_rest = row.knows_the_rest
+    fillable = {}
+    for cell, on in cells.items():
         have = there.get(cell)
-        firm = have.source in FIRMER if have else known
+        firm = have.source in FIRMER if have else knows_the_rest
         if (insist or not firm) and not (have and have.supported == on and have.source == Source.CATALOGUE):
-            found[cell] = on
-    return found
+            fillable[cell] = on
+    return fillable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class NewModel:
 
     model: str
     service_id: str
-    chosen: frozenset[Cell] = field(default_factory=frozenset)
+    cells: frozenset[Cell] = field(default_factory=frozenset)
     alias: str = ""
 
 
@@ -93,14 +95,14 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)
-    said = cells_of(entry) if entry else {("input", "text"): True, ("output", "text"): True}
-    agreed = {cell: on for cell, on in said.items() if entry and on == (cell in new.chosen)}
-    own = {cell: cell in new.chosen for cell in {*said, *new.chosen} if cell not in agreed}
+    stated = cells_of(entry) if entry else {("input", "text"): True, ("output", "text"): True}
+    agreed = {cell: on for cell, on in stated.items() if entry and on == (cell in new.cells)}
+    own = {cell: cell in new.cells for cell in {*stated, *new.cells} if cell not in agreed}
     if entry is None:
-        own = {cell: on for cell, on in own.items() if on != said.get(cell, False)}
-    for source, cells in ((Source.CATALOGUE, agreed), (Source.DECLARED, own)):
-        if cells:
-            set_capabilities(actor, {row: cells}, source=source)
+        own = {cell: on for cell, on in own.items() if on != stated.get(cell, False)}
+    for source, some in ((Source.CATALOGUE, agreed), (Source.DECLARED, own)):
+        if some:
+            set_capabilities(actor, {row: some}, source=source)
     if new.alias:
         ports.routes.lead(actor, new.alias, row.service_id)
     return row

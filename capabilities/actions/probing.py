@@ -24,8 +24,8 @@ class ProbeResult:
     stays as unknown as it was.
     """
 
-    found: Mapping[str, bool] = field(default_factory=dict)
-    kept: tuple[str, ...] = ()
+    answers: Mapping[str, bool] = field(default_factory=dict)
+    contradicted: tuple[str, ...] = ()
     failed: DialAnswer | None = None
     revision: int | None = None
 

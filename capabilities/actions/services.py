@@ -67,12 +67,12 @@ def set_cell(actor: Actor, row: Service, cell: Cell, *, supported: bool, source:
 
 
 def set_capabilities(
-    actor: Actor, wanted: Mapping[Service, Mapping[Cell, bool]], *, source: Source = Source.DECLARED
+    actor: Actor, cells_by_service: Mapping[Service, Mapping[Cell, bool]], *, source: Source = Source.DECLARED
 ) -> Act:
     """Switches several cells, of one service or of many, as one revision."""
-    names = ", ".join(row.service_id for row in wanted)
+    names = ", ".join(row.service_id for row in cells_by_service)
     with ports.ledger.change(actor, Act("service.capabilities", "service", names[:300])) as act:
-        for row, cells in wanted.items():
+        for row, cells in cells_by_service.items():
             write_cells(row, cells, source)
             row.version += 1
             row.save(update_fields=["version", "declares_capabilities"])

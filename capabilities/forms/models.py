@@ -30,65 +30,67 @@ class ModelLine:
     index: int
     model: str
     service_id: str
-    chosen: frozenset[Cell]
+    cells: frozenset[Cell]
     alias: str = ""
     use: bool = False
-    known: bool = False
+    in_catalogue: bool = False
     there: str = ""
     error: str = ""
 
     @property
     def boxes(self) -> list[tuple[Cell, str, bool]]:
         """The check boxes: cell, its form value, and whether it is ticked."""
-        return [(cell, ":".join(cell), cell in self.chosen) for cell in OFFERED]
+        return [(cell, ":".join(cell), cell in self.cells) for cell in OFFERED]
 
 
 def offer_models(provider: Provider, models: Iterable[str], *, use: bool = False) -> list[ModelLine]:
     """The lines for models of a provider, in the given order, each once."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
-    taken = list_service_ids()
+    ids = list_service_ids()
     there = map_models(provider)
-    return [build_offer(provider, index, name, taken, there, use) for index, name in enumerate(names)]
+    return [build_offer(provider, index, name, ids, there, use) for index, name in enumerate(names)]
 
 
 def build_offer(
-    provider: Provider, index: int, model: str, taken: set[str], there: Mapping[str, str], use: bool
+    provider: Provider, index: int, model: str, ids: set[str], there: Mapping[str, str], use: bool
 ) -> ModelLine:
     """One line; an id that is taken gets the provider's name in front."""
     entry = entry_for(provider, model)
     cells = cells_of(entry) if entry else {("input", "text"): True, ("output", "text"): True}
-    own = f"{provider.name}-{model}" if model in taken else model
-    chosen = frozenset(cell for cell, on in cells.items() if on)
-    return ModelLine(index, model, own, chosen, use=use, known=entry is not None, there=there.get(model, ""))
+    own = f"{provider.name}-{model}" if model in ids else model
+    supported = frozenset(cell for cell, on in cells.items() if on)
+    return ModelLine(index, model, own, supported, use=use, in_catalogue=entry is not None, there=there.get(model, ""))
 
 
 def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
     """The lines as they were posted, each with what is wrong with it."""
-    taken = list_service_ids()
+    ids = list_service_ids()
     lines: list[ModelLine] = []
     for index, model in enumerate(data.getlist("model")):
-        line = read_line(provider, data, index, model, taken)
+        line = read_line(provider, data, index, model, ids)
         if line.use:
-            taken.add(line.service_id)
+            ids.add(line.service_id)
         lines.append(line)
     return lines
 
 
-def read_line(provider: Provider, data: QueryDict, index: int, model: str, taken: set[str]) -> ModelLine:
+def read_line(provider: Provider, data: QueryDict, index: int, model: str, ids: set[str]) -> ModelLine:
     """One posted line."""
     cells = [tuple(value.split(":", 1)) for value in data.getlist(f"caps-{index}") if ":" in value]
-    chosen = frozenset((side, name) for side, name in cells if side in SIDES)
+    supported = frozenset((side, name) for side, name in cells if side in SIDES)
     use = f"use-{index}" in data
     own = data.get(f"id-{index}", "").strip()
     error = ""
     if use and not own:
         error = _("An id is needed.")
-    elif use and own in taken:
+    elif use and own in ids:
         error = _("There is a model service with this id already.")
-    known = entry_for(provider, model) is not None
-    return ModelLine(index, model, own, chosen, data.get(f"alias-{index}", "").strip(), use, known, error=error)
+    in_catalogue = entry_for(provider, model) is not None
+    return ModelLine(
+        index, model, own, supported, data.get(f"alias-{index}", "").strip(), use, in_catalogue, error=error
+    )
 
 
 def list_chosen(lines: Iterable[ModelLine]) -> list[NewModel]:
     """What the chosen lines ask for."""
-    return [NewModel(line.model, line.service_id, line.chosen, line.alias) for line in lines if line.use]
+    return [NewModel(line.model, line.service_id, line.cells, line.alias) for line in lines if line.use]

@@ -32,7 +32,7 @@ POLICIES = [
 ]
 
 
-SWITCHES = ("shown", "cell", "custom", "side")
+SWITCHES = ("switch", "cell", "custom", "side")
 """The fields about capabilities; a service that is not there yet has none."""
 
 
@@ -52,7 +52,7 @@ class CellsField(forms.MultipleChoiceField):
 class ServiceForm(ServiceModelForm):
     """A model service; its id is its identity in files and at agents, and stays once it is made.
 
-    `shown` are the switches of the page that was sent, `cell` those of them that are on.
+    `switch` are the switches of the page that was sent, `cell` those of them that are on.
     """
 
     provider = forms.ModelChoiceField(select_providers(), label=gettext_lazy("Provider"))
@@ -66,7 +66,7 @@ class ServiceForm(ServiceModelForm):
         widget=forms.Textarea(attrs={"spellcheck": "false"}),
         help_text=gettext_lazy('What differs from the table, for example {"image": {"maxBytes": 5000000}}'),
     )
-    shown = CellsField(required=False)
+    switch = CellsField(required=False)
     cell = CellsField(required=False)
     custom = forms.CharField(
         label=gettext_lazy("Another capability"),
@@ -125,8 +125,8 @@ class ServiceForm(ServiceModelForm):
         """The row's capabilities as this form has them: as they are stored, or as they were just sent."""
         if not self.is_bound:
             return list(squares)
-        shown, on = set(self["shown"].value() or ()), set(self["cell"].value() or ())
-        return [replace(each, on=each.key in on) if each.key in shown else each for each in squares]
+        switches, on = set(self["switch"].value() or ()), set(self["cell"].value() or ())
+        return [replace(each, on=each.key in on) if each.key in switches else each for each in squares]
 
     def cells(self, squares: Iterable[Square]) -> dict[tuple[str, str], bool]:
         """The capabilities that the form changes, and the one that it adds."""

@@ -66,17 +66,19 @@ class MatrixFilter:
     extra: tuple[Cell, ...] = ()
 
 
-def list_services(wanted: MatrixFilter) -> list[Service]:
+def list_services(matrix_filter: MatrixFilter) -> list[Service]:
     """The services that words and provider leave, with cells and chains: four queries."""
     rows: QuerySet[Service] = Service.objects.select_related("provider").prefetch_related(
         "capabilities", "provider__candidates"
     )
-    if wanted.q:
+    if matrix_filter.q:
         rows = rows.filter(
-            Q(service_id__icontains=wanted.q) | Q(name__icontains=wanted.q) | Q(model__icontains=wanted.q)
+            Q(service_id__icontains=matrix_filter.q)
+            | Q(name__icontains=matrix_filter.q)
+            | Q(model__icontains=matrix_filter.q)
         )
-    if wanted.provider:
-        rows = rows.filter(provider__name=wanted.provider)
+    if matrix_filter.provider:
+        rows = rows.filter(provider__name=matrix_filter.provider)
     return list(rows)
 
 
@@ -86,15 +88,15 @@ def is_routed(service: Service) -> bool:
     return any((each.model or service.provider.default_model) == service.model for each in candidates)
 
 
-def read_matrix(wanted: MatrixFilter) -> Matrix:
+def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
     """The matrix of the services asked for."""
-    services = list_services(wanted)
-    reads, writes = list_columns(services, wanted.extra)
+    services = list_services(matrix_filter)
+    reads, writes = list_columns(services, matrix_filter.extra)
     rows = [build_row(service, reads, writes) for service in services]
     unknown = sum(row.has_unknown for row in rows)
-    if wanted.show == "routed":
+    if matrix_filter.show == "routed":
         rows = [row for row in rows if is_routed(row.service)]
-    elif wanted.show == "unknown":
+    elif matrix_filter.show == "unknown":
         rows = [row for row in rows if row.has_unknown]
     return Matrix(reads, writes, tuple(rows), unknown, len(services))
 
@@ -114,19 +116,19 @@ def list_columns(services: Iterable[Service], extra: Iterable[Cell] = ()) -> tup
 def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> MatrixRow:
     """One service's cells."""
     there = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
-    known = service.knows_the_rest
-    wanted = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
-    return MatrixRow(service, tuple(build_square(there.get(cell), cell, service, known) for cell in wanted))
+    knows_the_rest = service.knows_the_rest
+    columns = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
+    return MatrixRow(service, tuple(build_square(there.get(cell), cell, service, knows_the_rest) for cell in columns))
 
 
-def build_square(cell: ServiceCapability | None, where: Cell, service: Service, known: bool) -> Square:
+def build_square(cell: ServiceCapability | None, where: Cell, service: Service, knows_the_rest: bool) -> Square:
     """One cell; what has no row is declared absent or unknown, and text is what every undeclared service has."""
     side, name = where
     if cell is not None and service.declares_capabilities:
         return Square(side, name, cell.supported, cell.source)
     if not service.declares_capabilities:
         return Square(side, name, name == "text", Source.UNKNOWN.value)
-    return Square(side, name, False, (Source.DECLARED if known else Source.UNKNOWN).value)
+    return Square(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
 
 
 def list_squares(service: Service) -> tuple[Square, ...]:

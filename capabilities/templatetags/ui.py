@@ -23,7 +23,7 @@ from capabilities.sentences import join_words
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
 
 register = template.Library()
-register.filter("listed", join_words)
+register.filter("join_words", join_words)
 
 
 @register.simple_tag

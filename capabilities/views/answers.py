@@ -14,11 +14,11 @@ UNPROCESSABLE = 422
 R = TypeVar("R")
 
 
-def require_found(found: R | None) -> R:
+def require_found(row: R | None) -> R:
     """What was looked for. Raises `Http404` for None."""
-    if found is None:
+    if row is None:
         raise Http404
-    return found
+    return row
 
 
 def wants_fragment(request: HttpRequest) -> bool:

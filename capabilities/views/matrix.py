@@ -41,15 +41,15 @@ def parse_filter(query: QueryDict) -> MatrixFilter:
 
 def matrix_page(request: HttpRequest) -> HttpResponse:
     """The matrix, filtered by words, provider, use and what is unknown."""
-    wanted = parse_filter(request.GET)
-    found = read_matrix(wanted)
+    matrix_filter = parse_filter(request.GET)
+    matrix = read_matrix(matrix_filter)
     context = {
-        "matrix": found,
-        "wanted": wanted,
+        "matrix": matrix,
+        "filter": matrix_filter,
         "providers": list_provider_names(),
-        "filtered": bool(wanted.q or wanted.provider or wanted.show),
+        "filtered": bool(matrix_filter.q or matrix_filter.provider or matrix_filter.show),
         "query": drop_name(request.GET, "show"),
-        "ids": [row.service.pk for row in found.rows],
+        "ids": [row.service.pk for row in matrix.rows],
     }
     template = "capabilities/matrix.html#grid" if wants_fragment(request) else "capabilities/matrix.html"
     return render(request, template, context)

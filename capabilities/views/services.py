@@ -183,10 +183,10 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
     if probed.failed:
         result = dialling.explain_answer(row.provider.name, probed.failed)
         return service_page(request, row, ServiceForm(instance=row), result=result)
-    reads = [str(capability_label(name)) for name, on in probed.found.items() if on]
+    reads = [str(capability_label(name)) for name, on in probed.answers.items() if on]
     said = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": join_words(reads)}
-    if probed.kept:
-        names = join_words(str(capability_label(name)) for name in probed.kept)
+    if probed.contradicted:
+        names = join_words(str(capability_label(name)) for name in probed.contradicted)
         said += " · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
     add_toast(request, said, probed.revision)
     return redirect("service", service_id=service_id)

@@ -59,9 +59,9 @@ def save_language(actor: Actor, code: str, directive: str) -> Act:
     return act
 
 
-def check_can_remove_language(code: str, default: str, kept: dict[str, str]) -> None:
-    """Raises `InUseError` when the default language would mean nothing without this one; `kept` is what stays."""
-    if match_language(default, {**kept, code: ""}) == code and match_language(default, kept) is None:
+def check_can_remove_language(code: str, default: str, others: dict[str, str]) -> None:
+    """Raises `InUseError` when the default language would mean nothing without this one; `others` is what stays."""
+    if match_language(default, {**others, code: ""}) == code and match_language(default, others) is None:
         raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
 
 
@@ -75,7 +75,7 @@ def remove_language(actor: Actor, code: str) -> Act:
     return act
 
 
-def keep(actor: Actor, wanted: Keeping, *, expected: Keeping | None = None) -> None:
+def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> None:
     """Changes retention; `expected` is what the page showed. Raises `ConflictError` when it is no longer so."""
     with ledger.audit(actor, Act("installation.retention", "installation")) as act:
         row = Installation.objects.select_for_update().get_or_create(id=1)[0]
@@ -83,9 +83,9 @@ def keep(actor: Actor, wanted: Keeping, *, expected: Keeping | None = None) -> N
         if expected is not None and now != expected:
             raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
         for name in Keeping.__slots__:
-            if getattr(now, name) != getattr(wanted, name):
-                act.details[name] = [getattr(now, name), getattr(wanted, name)]
-                setattr(row, name, getattr(wanted, name))
+            if getattr(now, name) != getattr(keeping, name):
+                act.details[name] = [getattr(now, name), getattr(keeping, name)]
+                setattr(row, name, getattr(keeping, name))
         row.save(update_fields=list(Keeping.__slots__))
 
 

@@ -89,12 +89,12 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
     if not dryRun:
         applied = import_configuration(agent_actor(request), files, prune=prune, expected=expected)
         return answer(import_json(applied.preview, applied.revision or applied.preview.revision))
-    seen = preview_import(files, prune=prune)
-    if expected is not None and expected != (seen.revision or 0):
+    preview = preview_import(files, prune=prune)
+    if expected is not None and expected != (preview.revision or 0):
         raise ConflictError("The configuration was changed meanwhile. Look at the new difference, then apply.")
-    if not seen.imported.accepted:
-        raise InvalidError(errors(seen.imported.problems))
-    return answer({**import_json(seen, seen.revision), "dryRun": True})
+    if not preview.imported.accepted:
+        raise InvalidError(errors(preview.imported.problems))
+    return answer({**import_json(preview, preview.revision), "dryRun": True})
 
 
 @router.get("/config/{name}", tags=["configuration"])
@@ -150,7 +150,7 @@ def one_of(kind: type[Mode], word: str, field: str) -> Mode:
         raise InvalidError([Problem(field, f"{field} is one of: {', '.join(kind)}.", "enum")]) from None
 
 
-def import_json(seen: ImportPreview, revision: int | None) -> dict[str, Any]:
+def import_json(preview: ImportPreview, revision: int | None) -> dict[str, Any]:
     """What an import did or would do."""
     return {
         "revision": revision,
@@ -162,10 +162,10 @@ def import_json(seen: ImportPreview, revision: int | None) -> dict[str, Any]:
                 "field": change.field,
                 "text": sentence(change),
             }
-            for change in seen.changes
+            for change in preview.changes
         ],
-        "problems": details_of(seen.imported.problems),
-        "keptUnknown": list(seen.imported.kept_unknown),
+        "problems": details_of(preview.imported.problems),
+        "keptUnknown": list(preview.imported.kept_unknown),
     }
 
 

@@ -117,25 +117,25 @@ def planned_request(body: ResolveIn, agent: str) -> PlannedRequest:
     return plan_request(state, taken, chat, matched=matched, language=body.language, agent=agent)
 
 
-def file_part(given: AttachmentIn, rows: RowStore) -> FilePart:
+def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
     """The file an attachment refers to, as its artifact says what it is; one that is gone says so (decision 16).
 
     Raises `CallError` 404 for one that never existed for this agent.
     """
-    found = rows.part(given.artifactRef)
+    found = rows.part(attachment.artifactRef)
     if found is None:
         message = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
-        raise CallError(404, "artifact_not_found", message, ref=given.artifactRef)
+        raise CallError(404, "artifact_not_found", message, ref=attachment.artifactRef)
     return found
 
 
-def answer_json(planned: PlannedRequest, done: RunResult[Answer]) -> dict[str, Any]:
+def answer_json(planned: PlannedRequest, result: RunResult[Answer]) -> dict[str, Any]:
     """The answer of `/llm/send` (CONTRACT §4)."""
-    usage = done.answer.usage
+    usage = result.answer.usage
     return {
-        "content": done.answer.text,
-        "provider": done.candidate.provider,
-        "model": done.candidate.model,
+        "content": result.answer.text,
+        "provider": result.candidate.provider,
+        "model": result.candidate.model,
         "taskType": planned.plan.task_type,
         "language": planned.plan.language,
         "usage": {
@@ -143,14 +143,14 @@ def answer_json(planned: PlannedRequest, done: RunResult[Answer]) -> dict[str, A
             "completionTokens": usage.completion_tokens,
             "totalTokens": usage.total_tokens,
         },
-        "finishReason": done.answer.finish_reason,
-        "attempts": [attempt.as_json() for attempt in done.attempts],
+        "finishReason": result.answer.finish_reason,
+        "attempts": [attempt.as_json() for attempt in result.attempts],
     }
 
 
-def timeline(found: LoggedRequest) -> dict[str, Any]:
+def timeline(logged: LoggedRequest) -> dict[str, Any]:
     """A logged request with its attempts; times in milliseconds from its beginning."""
-    row = found.row
+    row = logged.row
     return {
         "id": row.id,
         "startedAt": row.started_at.isoformat(),
@@ -169,7 +169,7 @@ def timeline(found: LoggedRequest) -> dict[str, Any]:
         "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
         "adaptation": row.adaptation,
         "revision": row.revision,
-        "attempts": [_attempt(each) for each in found.attempts],
+        "attempts": [_attempt(each) for each in logged.attempts],
     }
 
 

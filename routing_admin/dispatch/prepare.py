@@ -30,12 +30,12 @@ def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: Receiver, call: 
     return making(_keep_files(chat, nameless, planned.keep)) if nameless else prepared
 
 
-def _needs_name(went: PartDelivery) -> bool:
+def _needs_name(delivery: PartDelivery) -> bool:
     """Whether words stand for bytes that nobody could fetch."""
-    if went.file.artifact_id or went.file.content is None or went.file.unreadable:
+    if delivery.file.artifact_id or delivery.file.content is None or delivery.file.unreadable:
         return False
-    cut = went.delivery.reason.code is ReasonCode.LONG_TEXT
-    return went.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or cut
+    cut = delivery.delivery.reason.code is ReasonCode.LONG_TEXT
+    return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or cut
 
 
 def _keep_files(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> ChatRequest:

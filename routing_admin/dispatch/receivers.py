@@ -127,8 +127,8 @@ def readers_of(state: Snapshot, file: FilePart, but: str | None = None) -> list[
     """The ids of agents whose model would get this file other than as a description; `but` is who asks."""
     receivers = all_receivers(state)
 
-    def can_read(agent: AgentProfile, wanted: FilePart) -> bool:
+    def can_read(agent: AgentProfile, file: FilePart) -> bool:
         receiver = receivers.get(agent.service_id or "")
-        return receiver is not None and decision.can_read(wanted, receiver.reader)
+        return receiver is not None and decision.can_read(file, receiver.reader)
 
     return state.directory.who_can_read(file, can_read, but=but)

@@ -155,14 +155,14 @@ def _check_script(script: Script) -> Script:
     return script
 
 
-def _from_answer(play: _Play, done: RunResult[Answer]) -> Simulated:
+def _from_answer(play: _Play, result: RunResult[Answer]) -> Simulated:
     took = play.clock.now * 1000
     if play.cut is None:
-        stops = _stops(play, done.attempts)
-        return Simulated(play.planned, stops, 200, OK, done.answer.text, done.candidate, took)
-    attempts = (*done.attempts[:-1], cut_short(done.attempts[-1], play.cut, done.attempts[-1].duration_ms))
+        stops = _stops(play, result.attempts)
+        return Simulated(play.planned, stops, 200, OK, result.answer.text, result.candidate, took)
+    attempts = (*result.attempts[:-1], cut_short(result.attempts[-1], play.cut, result.attempts[-1].duration_ms))
     code = caller_of(play.cut)[1]
-    return Simulated(play.planned, _stops(play, attempts), 200, code, play.cut.message, done.candidate, took)
+    return Simulated(play.planned, _stops(play, attempts), 200, code, play.cut.message, result.candidate, took)
 
 
 def _stops(play: _Play, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:

@@ -24,7 +24,7 @@ class ImportForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class ConfigFile:
     """One file as it was sent: its name, and its text or, where it is no UTF-8, its bytes."""
 
     name: str
@@ -46,10 +46,10 @@ class Sent:
         return self.text.count("\n") + (not self.text.endswith("\n"))
 
 
-def sent_file(file: UploadedFile) -> Sent:  # type: ignore[type-arg]
+def read_upload(file: UploadedFile) -> ConfigFile:  # type: ignore[type-arg]
     """An uploaded file, decoded where it is UTF-8."""
     data = file.read()
     try:
-        return Sent(file.name or "", data.decode())
+        return ConfigFile(file.name or "", data.decode())
     except UnicodeDecodeError:
-        return Sent(file.name or "", data)
+        return ConfigFile(file.name or "", data)

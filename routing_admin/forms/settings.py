@@ -65,22 +65,22 @@ class KeepingForm(forms.Form):
         max_value=1024 * MEBIBYTE,
         widget=forms.TextInput(attrs=PLAIN),
     )
-    seen = forms.CharField(widget=forms.HiddenInput, required=False)
+    expected = forms.CharField(widget=forms.HiddenInput, required=False)
 
     @classmethod
-    def showing(cls, kept: Keeping) -> KeepingForm:
+    def from_keeping(cls, keeping: Keeping) -> KeepingForm:
         """The form with what is kept now."""
-        quota = kept.quota_bytes // MEBIBYTE if kept.quota_bytes else None
+        quota = keeping.quota_bytes // MEBIBYTE if keeping.quota_bytes else None
         return cls(
             initial={
-                "request_days": kept.request_days,
-                "artifact_days": kept.artifact_days,
+                "request_days": keeping.request_days,
+                "artifact_days": keeping.artifact_days,
                 "quota": quota,
-                "seen": write_keeping(kept),
+                "expected": write_keeping(keeping),
             }
         )
 
-    def wanted(self) -> Keeping:
+    def to_keeping(self) -> Keeping:
         """What was asked for, once the form is valid."""
         quota = self.cleaned_data["quota"]
         return Keeping(
@@ -90,6 +90,6 @@ class KeepingForm(forms.Form):
         )
 
 
-def write_keeping(kept: Keeping) -> str:
+def write_keeping(keeping: Keeping) -> str:
     """Retention as the hidden field carries it, to be compared when it comes back."""
-    return f"{kept.request_days} {kept.artifact_days} {kept.quota_bytes}"
+    return f"{keeping.request_days} {keeping.artifact_days} {keeping.quota_bytes}"

@@ -47,13 +47,13 @@ class AuditFilter:
     object: str = ""
 
 
-def list_audit_events(wanted: AuditFilter, place: Place) -> KeysetPage[AuditEvent]:
+def list_audit_events(audit_filter: AuditFilter, place: Place) -> KeysetPage[AuditEvent]:
     """A page of the acts asked for, newest first."""
     rows = AuditEvent.objects.all()
-    if wanted.action:
-        rows = rows.filter(action=wanted.action)
-    if wanted.actor:
-        rows = rows.filter(actor__icontains=wanted.actor)
-    if wanted.object:
-        rows = rows.filter(object_name__icontains=wanted.object)
+    if audit_filter.action:
+        rows = rows.filter(action=audit_filter.action)
+    if audit_filter.actor:
+        rows = rows.filter(actor__icontains=audit_filter.actor)
+    if audit_filter.object:
+        rows = rows.filter(object_name__icontains=audit_filter.object)
     return read_page(rows, "id", place)

@@ -193,7 +193,7 @@ def _delivery(file: SentFile) -> dict[str, Any]:
         "mimeType": file.mime_type,
         "size": file.size,
         "outcome": delivery.outcome.value,
-        "shown": delivery.shown.value,
+        "shown": delivery.form.value,
         "reason": delivery.reason.code.value,
         "sentence": data_of(delivery.reason.sentence()),
     }

@@ -25,15 +25,15 @@ BASE64 = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|[A-Za-z0-9+/_-]{20
 class Space:
     """The bytes that are left for words."""
 
-    left: int = BODY_BYTES
+    remaining: int = BODY_BYTES
     cut: bool = False
 
     def words(self, text: str) -> str:
         """As much of a text as fits, without keys, without base64 and without what no column takes."""
-        data = text[: max(0, self.left)].encode("utf-8", "replace")
-        kept = data[: max(0, self.left)].decode("utf-8", "ignore")
+        data = text[: max(0, self.remaining)].encode("utf-8", "replace")
+        kept = data[: max(0, self.remaining)].decode("utf-8", "ignore")
         self.cut = self.cut or kept != text
-        self.left -= len(data)
+        self.remaining -= len(data)
         return BASE64.sub(lambda found: f"<{len(found[0])} characters>", redact(kept.replace("\0", "")))
 
 
@@ -43,7 +43,7 @@ def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     told = {"answer": {"text": space.words(answer.text), **_calls(answer.tool_calls, space)}} if answer else {}
     kept: list[dict[str, Any]] = []
     for message in reversed(chat.messages):
-        if space.left < MESSAGE_COST:
+        if space.remaining < MESSAGE_COST:
             break
         kept.insert(0, _message(message, space))
     body: dict[str, Any] = {"messages": kept, **_wishes(chat), **told}
@@ -63,7 +63,7 @@ def question_of(body: Any) -> tuple[str, list[str]]:
 
 
 def _message(message: Message, space: Space) -> dict[str, Any]:
-    space.left -= MESSAGE_COST
+    space.remaining -= MESSAGE_COST
     names = {"name": message.name, "toolCallId": message.tool_call_id}
     return {
         "role": message.role.value,
@@ -84,7 +84,7 @@ def _calls(calls: Sequence[ToolCall], space: Space) -> dict[str, Any]:
 def _part(part: Part, space: Space) -> dict[str, Any]:
     if isinstance(part, TextPart):
         return {"type": "text", "text": space.words(part.text)}
-    space.left -= MESSAGE_COST
+    space.remaining -= MESSAGE_COST
     facts: dict[str, Any] = {"type": "file", "kind": part.kind.value, "mimeType": part.mime_type}
     if part.filename:
         facts["filename"] = space.words(part.filename)

@@ -38,23 +38,23 @@ STATUSES = ("ok", "error", "fallback")
 class Search:
     """What was asked for: values by key, `text` as the beginning of an id, and what could not be understood."""
 
-    said: tuple[tuple[str, str], ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
     text: str = ""
     problems: tuple[str, ...] = ()
 
     def get(self, key: str) -> str:
         """The value of a key; empty when it was not given."""
-        return dict(self.said).get(key, "")
+        return dict(self.values).get(key, "")
 
-    def written(self) -> str:
+    def to_text(self) -> str:
         """The search as it is typed."""
-        words = [f"{key}:{quoted(value)}" for key, value in self.said]
+        words = [f"{key}:{quoted(value)}" for key, value in self.values]
         return " ".join([*words, *([self.text] if self.text else [])])
 
     def having(self, key: str, value: str) -> Search:
         """The same search with this key, without it when the value is empty."""
-        rest = tuple((name, old) for name, old in self.said if name != key)
-        return replace(self, said=(*rest, (key, value)) if value else rest)
+        rest = tuple((name, old) for name, old in self.values if name != key)
+        return replace(self, values=(*rest, (key, value)) if value else rest)
 
 
 def quoted(value: str) -> str:

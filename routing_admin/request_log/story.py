@@ -135,13 +135,13 @@ def chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _file(said: Mapping[str, Any]) -> File:
+def _file(delivery: Mapping[str, Any]) -> File:
     return File(
-        name=said.get("filename") or said.get("artifactId") or "",
-        kind=said.get("kind", ""),
-        badge=SHOWN_BADGES.get(said.get("shown", ""), NOT_SENT),
-        reason=render_reason(said.get("sentence", "")),
-        artifact=said.get("artifactId") or "",
+        name=delivery.get("filename") or delivery.get("artifactId") or "",
+        kind=delivery.get("kind", ""),
+        badge=SHOWN_BADGES.get(delivery.get("shown", ""), NOT_SENT),
+        reason=render_reason(delivery.get("sentence", "")),
+        artifact=delivery.get("artifactId") or "",
     )
 
 

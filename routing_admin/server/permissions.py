@@ -59,9 +59,9 @@ def _check_known_call(match: ResolverMatch) -> None:
         raise PermissionDenied
 
 
-def _refused(name: str, wanted: Right) -> HttpResponseNotAllowed:
+def _refused(name: str, right: Right) -> HttpResponseNotAllowed:
     """405 where nobody has that right, since the page has no such method. Raises `PermissionDenied` elsewhere."""
     others = {Right.SEE: ("POST",), WRITING: ("GET", "HEAD")}
-    if is_offered(name, wanted) or not is_offered(name, ~wanted):
+    if is_offered(name, right) or not is_offered(name, ~right):
         raise PermissionDenied
-    return HttpResponseNotAllowed(others[wanted])
+    return HttpResponseNotAllowed(others[right])

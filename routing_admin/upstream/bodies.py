@@ -68,7 +68,7 @@ class Plain:
     """Undoes an answer's content encoding and counts its bytes, so that a small answer cannot unfold into a flood."""
 
     def __init__(self, encoding: str, most: int) -> None:
-        self._left = most
+        self._remaining = most
         self._unpack = _unpacker(encoding)
 
     def feed(self, block: bytes) -> bytes:
@@ -77,11 +77,11 @@ class Plain:
             plain = block
         else:
             try:
-                plain = self._unpack.decompress(block, self._left + 1)
+                plain = self._unpack.decompress(block, self._remaining + 1)
             except zlib.error as error:
                 raise BadEncodingError from error
-        self._left -= len(plain)
-        if self._left < 0:
+        self._remaining -= len(plain)
+        if self._remaining < 0:
             raise AnswerTooLargeError
         return plain
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.decision import (
-    SHOWN,
+    FORMS,
     ContentPolicy,
     DeliveryForm,
     Outcome,
@@ -338,8 +338,8 @@ def test_an_unknown_policy_is_an_error_that_names_it() -> None:
 
 def test_the_tables_are_complete() -> None:
     """Every outcome has its word for people and its writer, every reason its sentence, every kind its capability."""
-    assert set(SHOWN) == set(Outcome) == set(WRITERS)
-    assert set(SHOWN.values()) == set(DeliveryForm)
+    assert set(FORMS) == set(Outcome) == set(WRITERS)
+    assert set(FORMS.values()) == set(DeliveryForm)
     assert set(SENTENCES) == set(ReasonCode)
     assert set(CAPABILITY_OF_KIND) == set(Kind)
 

@@ -39,7 +39,7 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 @given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))
 def test_a_key_that_is_known_is_gone_whatever_it_looks_like(text: str, secret: str) -> None:
     """A provider's own key is taken out by value."""
-    cleaned = redact(f"{text}{secret}{text}", known=[secret])
+    cleaned = redact(f"{text}{secret}{text}", secrets=[secret])
     assert secret not in cleaned or secret in redact("…" + text + "…")
 
 

@@ -14,7 +14,7 @@ from tests.fallback.scripted_runs import Clock
 
 def failing(cooldowns: LocalCooldowns, fault: Fault, model: str = "m", retry_after: float | None = None) -> None:
     failure = Failure(fault, retry_after=retry_after)
-    cooldowns.failed("a", model, failure, Policy().verdict(failure))
+    cooldowns.record_failure("a", model, failure, Policy().verdict(failure))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
     for _ in range(2):
         failing(cooldowns, Fault.HTTP_500)
     assert cooldowns.enter("a", "m") is None
-    cooldowns.succeeded("a", "m")
+    cooldowns.record_success("a", "m")
     for _ in range(2):
         failing(cooldowns, Fault.HTTP_500)
     assert cooldowns.look("a", "m") is None
@@ -48,7 +48,7 @@ def test_cooldowns_grow_up_to_five_minutes_and_an_answer_forgets_them(cooldowns,
         lengths.append(cooldowns.look("a", "m").seconds)
         clock.now += lengths[-1]
     assert lengths == [30.0 * n for n in range(1, 11)] + [300.0, 300.0]
-    cooldowns.succeeded("a", "m")
+    cooldowns.record_success("a", "m")
     failing(cooldowns, Fault.TOO_LARGE)
     assert cooldowns.look("a", "m").seconds == 30
 
@@ -67,9 +67,9 @@ def test_after_a_cooldown_one_request_probes_and_the_others_wait_for_it(cooldown
     clock.now += 30
     assert cooldowns.enter("a", "m") is None
     assert cooldowns.enter("a", "m").probing
-    cooldowns.released("a", "m")
+    cooldowns.release_probe("a", "m")
     assert cooldowns.enter("a", "m") is None
-    cooldowns.succeeded("a", "m")
+    cooldowns.record_success("a", "m")
     assert [cooldowns.enter("a", "m") for _ in range(3)] == [None, None, None]
 
 

@@ -99,7 +99,7 @@ def test_the_candidate_is_left_alone_that_long(line: ExpectedFault) -> None:
     cooldowns, failure = LocalCooldowns(Clock()), failure_of(line)
     seconds: list[float | None] = []
     for _ in range(3):
-        cooldowns.failed("a", "m", failure, Policy().verdict(failure))
+        cooldowns.record_failure("a", "m", failure, Policy().verdict(failure))
         cooling = cooldowns.look("a", "m")
         seconds.append(cooling.seconds if cooling else None)
     assert [seconds[0], seconds[2]] == [line.first_cooldown, line.third_cooldown]

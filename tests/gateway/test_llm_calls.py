@@ -77,7 +77,7 @@ def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
 def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
     """As on the data plane: not by itself, and where all were rate limited after the shortest of the waits."""
     busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
-    process_run_context().cooldowns.failed("echo", "echo-text", busy, Policy().verdict(busy))
+    process_run_context().cooldowns.record_failure("echo", "echo-text", busy, Policy().verdict(busy))
     response = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
     assert response.status_code == 429
     assert response.headers["x-should-retry"] == "false"

@@ -111,7 +111,7 @@ def test_resolve_shows_the_same_chain_without_calling_anyone():
     """Skipped, repeated and cooling candidates with their reasons, the others ready (CONTRACT §4)."""
     stage = Stage()
     failure = Failure(Fault.HTTP_402)
-    stage.run_context.cooldowns.failed("keyed", "keyed-m", failure, Policy().verdict(failure))
+    stage.run_context.cooldowns.record_failure("keyed", "keyed-m", failure, Policy().verdict(failure))
     shown = plan_as_json(make_plan(CONFIGURATION, RoutingQuery("none", "zh-CN")), stage.run_context.cooldowns)
     assert (shown["taskType"], shown["matched"], shown["language"]) == ("default", False, "zh")
     assert [candidate["outcome"] for candidate in shown["candidates"]] == [

@@ -93,7 +93,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
     page = send(admin, text())
     assert page.status_code == 200
     assert [(one.label, one.kind, one.name) for one in page.context["changes"][:1]] == [("New", "provider", "deepseek")]
-    assert page.context["kept"] == [("providers[0].region", 8)]
+    assert page.context["kept_fields"] == [("providers[0].region", 8)]
     assert [(one.problem.field, one.line) for one in page.context["warnings"]] == [("routing.review.fallback[0]", 18)]
     assert page.context["rows"]
     assert newest() == before
@@ -165,7 +165,7 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
     page = admin.post(reverse("config_import"), {"file": files, "mode": "replace"})
     assert page.status_code == 200
     assert page.context["changes"] == []
-    assert [known for _one, known in page.context["sent"]] == [
+    assert [file_format for _file, file_format in page.context["files"]] == [
         "recognised as task routing",
         "recognised as model services",
     ]

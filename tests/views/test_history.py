@@ -67,14 +67,14 @@ def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> Non
     address = ""
     while True:
         page = admin.get(reverse("history") + address)
-        seen += [one.revision.number for one in page.context["listed"]]
+        seen += [one.revision.number for one in page.context["lines"]]
         address = page.context["older"]
         if not address:
             break
     assert seen == sorted(seen, reverse=True)
     assert len(set(seen)) == len(seen) == 2 * PAGE + 5
     back = admin.get(reverse("history") + page.context["newer"])
-    assert [one.revision.number for one in back.context["listed"]] == seen[PAGE : 2 * PAGE]
+    assert [one.revision.number for one in back.context["lines"]] == seen[PAGE : 2 * PAGE]
 
 
 def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
@@ -172,7 +172,7 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
     edit_cells(admin, "vision", "audio", "video")
     alias("gpt-4o")
     page = admin.get(reverse("history"))
-    found = [(one.first, one.revision.number, one.count) for one in page.context["listed"]]
+    found = [(one.first, one.revision.number, one.count) for one in page.context["lines"]]
     assert found[:2] == [(before + 4, before + 4, 1), (before + 1, before + 3, 3)]
     assert f'id="restore-{before + 1}"' in page.content.decode()
 
@@ -184,4 +184,4 @@ def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin: Clien
     Revision.objects.filter(number=newest).update(actor="eve")
     Revision.objects.filter(number=newest - 2).update(created_at=timezone.now() - timedelta(hours=2))
     page = admin.get(reverse("history"))
-    assert [one.count for one in page.context["listed"]][:3] == [1, 1, 1]
+    assert [one.count for one in page.context["lines"]][:3] == [1, 1, 1]

@@ -129,7 +129,7 @@ def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -
     made = worded(
         REFUSED, name="p/mm", said=worded("a web page came: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
-    short = brief(made, known=["p/mm"])
+    short = brief(made, secrets=["p/mm"])
     assert isinstance(short, Worded)
     assert short.template == REFUSED
     assert short.startswith("… refused the request: a web page came: key sk-… éé")

@@ -38,14 +38,14 @@ VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).
 def test_a_search_written_down_is_read_back_as_it_was(said: dict[str, str]) -> None:
     """parse(written(search)) = search, whatever the values hold."""
     search = Search(tuple(said.items()))
-    assert parse(search.written(), NOW) == search
+    assert parse(search.to_text(), NOW) == search
 
 
 @given(st.text())
 def test_whatever_is_typed_is_read_without_an_error(typed: str) -> None:
     """Nonsense becomes problems or text, never an exception; only known keys are kept."""
     search = parse(typed, NOW)
-    assert {key for key, _ in search.said} <= set(KEYS)
+    assert {key for key, _ in search.values} <= set(KEYS)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
     """The problem says which word, and the rest of the search still works."""
     search = parse(f"{typed} agent:a", NOW)
     assert problem in search.problems[0]
-    assert search.said == (("agent", "a"),)
+    assert search.values == (("agent", "a"),)
 
 
 @pytest.mark.parametrize(

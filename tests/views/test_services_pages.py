@@ -46,7 +46,7 @@ def test_a_new_service_begins_as_unknown_and_the_catalogue_helps(admin: Client) 
     assert "This page says the same." in text_of(admin.get("/services/gpt/"))
 
 
-SHOWN = [
+SWITCHES = [
     *(f"input:{name}" for name in ("text", "vision", "audio", "video", "file")),
     *(f"output:{name}" for name in ("text", "structured_output", "tool_calling")),
 ]
@@ -66,7 +66,7 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
     row, before = Service.objects.get(service_id="vision-model"), Revision.objects.count()
     sources = dict(row.capabilities.filter(side="output").values_list("name", "source"))
     kept = ["input:text", "output:text", "output:structured_output", "input:audio"]
-    switches = {"shown": SHOWN, "cell": kept, "custom": "smell", "side": "input"}
+    switches = {"switch": SWITCHES, "cell": kept, "custom": "smell", "side": "input"}
     answer = admin.post("/services/vision-model/", form_of(row, description="Sees no more.", **switches))
     assert answer.status_code == 302
     assert Service.objects.get(pk=row.pk).description == "Sees no more."
@@ -82,7 +82,7 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
 def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
     """An absent check box means "off" only where there was one."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
-    admin.post("/services/vision-model/", form_of(row, name="renamed", shown=["input:audio"], cell=["input:audio"]))
+    admin.post("/services/vision-model/", form_of(row, name="renamed", switch=["input:audio"], cell=["input:audio"]))
     assert on_of("vision-model") == before | {("input", "audio")}
     admin.post("/services/vision-model/", form_of(Service.objects.get(pk=row.pk), name="again"))
     assert on_of("vision-model") == before | {("input", "audio")}
@@ -91,7 +91,7 @@ def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
 def switches_in(page: str) -> set[str]:
     """The switches that are on in a page."""
     boxes = re.findall(r'<input class="cell"[^>]*value="([^"]+)"([^>]*)>', page)
-    assert len(boxes) >= len(SHOWN)
+    assert len(boxes) >= len(SWITCHES)
     return {value for value, rest in boxes if " checked" in rest}
 
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: 
     """422, the same page with the same choices, nothing written; the page has one form to save."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
-    posted = {"shown": SHOWN, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | wrong
+    posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | wrong
     answer = admin.post("/services/vision-model/", form_of(row, **posted))
     assert answer.status_code == 422
     assert switches_in(text_of(answer)) == set(chosen)
@@ -120,12 +120,12 @@ def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(a
     row = Service.objects.get(service_id="vision-model")
     theirs = ["input:text", "input:vision", "input:file", "output:text"]
     mine = ["input:text", "output:text"]
-    admin.post("/services/vision-model/", form_of(row, shown=SHOWN, cell=theirs))
-    answer = admin.post("/services/vision-model/", form_of(row, shown=SHOWN, cell=mine))
+    admin.post("/services/vision-model/", form_of(row, switch=SWITCHES, cell=theirs))
+    answer = admin.post("/services/vision-model/", form_of(row, switch=SWITCHES, cell=mine))
     assert answer.status_code == 409
     assert "Reads (input)" in text_of(answer).split("Both versions")[1].split("</table>")[0]
     assert switches_in(text_of(answer)) == set(mine)
-    again = form_of(Service.objects.get(pk=row.pk), shown=SHOWN, cell=mine)
+    again = form_of(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=mine)
     assert Page(answer).hidden("version") == str(again["version"])
     admin.post("/services/vision-model/", again)
     assert on_of("vision-model") == {("input", "text"), ("output", "text")}

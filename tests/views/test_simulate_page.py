@@ -54,7 +54,7 @@ def test_the_walk_goes_on_where_the_policy_says_so(admin: Client) -> None:
     found = walk(admin, asked(**{"out-1": "503", "out-2": "200"}))
     assert found.sentence == "Candidate 2, echo/echo-vision, answers"
     assert [stop.code for stop in found.stops] == ["503 ×3", "200", "not asked"]
-    assert any("waits" in said for said in found.stops[0].said)
+    assert any("waits" in said for said in found.stops[0].details)
 
 
 def test_an_error_that_is_raised_stops_the_walk(admin: Client) -> None:
@@ -86,11 +86,11 @@ def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
     image = next(one for one in page.context["panel"].artifacts if one.kind == "image")
     found = walk(admin, asked(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"}))
     vision, text = found.stops[1], found.stops[2]
-    assert "an image as it is" in vision.said
-    assert "an image described" in text.said
-    assert text.received.startswith("请使用中文回答。")
-    assert "【收到附件】" in text.received
-    assert f"artifact:{image.pk}" in text.received
+    assert "an image as it is" in vision.details
+    assert "an image described" in text.details
+    assert text.text.startswith("请使用中文回答。")
+    assert "【收到附件】" in text.text
+    assert f"artifact:{image.pk}" in text.text
     assert (vision.described, text.described) == (False, True)
     assert "bytes>" in json.dumps(vision.payload)
 

@@ -117,7 +117,7 @@ SAVES: dict[str, Callable[[Client], Post]] = {
     "provider": form_at("/providers/openai/", display_name="Ours"),
     "provider switch": plain("/switch/providers/", name=["openai"], enabled="0"),
     "service": form_at("/services/text-model/", description="Ours"),
-    "service switches": form_at("/services/text-model/", shown=["input:audio"], cell=["input:audio"]),
+    "service switches": form_at("/services/text-model/", switch=["input:audio"], cell=["input:audio"]),
     "catalogue": plain("/catalogue/gpt/"),
     "matrix switch": cell,
     "matrix column": fill(act="on", side="input", name="vision"),

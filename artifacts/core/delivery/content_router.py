@@ -94,7 +94,7 @@ class ArtifactContentRouter:
 
         `language` is that of the texts about it. Unreadable bytes give the failed text and a warning.
         """
-        known, (capabilities, warnings) = self._known(artifact), self._capabilities(service_id)
+        known, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
         delivery = decide(known.part(), Reader(GET_ARTIFACT_SLOTS, capabilities))
         try:
             result = _ROUTES[delivery.outcome](known, delivery, _Ask(language, offset, limit))
@@ -104,7 +104,7 @@ class ArtifactContentRouter:
 
     def detect_binary_type(self, artifact: StoredArtifact) -> Kind:
         """image, audio, video, document or other: by metadata, else by name, else by content (ABR-1.2 to 1.5)."""
-        kind = self._known(artifact).kind
+        kind = self._complete_type(artifact).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
     def has_capability(self, service_id: str, capability: str) -> bool:
@@ -120,7 +120,7 @@ class ArtifactContentRouter:
         """The words for a model that cannot read the artifact: name, reference, type, size (ABR-4.3, ABR-4.4)."""
         return _cannot_read(artifact, language)
 
-    def _known(self, artifact: StoredArtifact) -> StoredArtifact:
+    def _complete_type(self, artifact: StoredArtifact) -> StoredArtifact:
         """The artifact with a type for its bytes, where its metadata names none."""
         if not artifact.is_binary or artifact.kind not in (Kind.OTHER, Kind.TEXT):
             return artifact

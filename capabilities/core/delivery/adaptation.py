@@ -72,8 +72,8 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
     totals = Counter(part.kind for message in chat.messages for _, part in _files(message))
     if not totals:
         return Adapted(chat)
-    written = _SizeBudget(reader, words, totals, _text_bytes(chat)).written(chat.messages)
-    rewriter = _MessageRewriter(words, written)
+    files = _SizeBudget(reader, words, totals, _text_bytes(chat)).write_all(chat.messages)
+    rewriter = _MessageRewriter(words, files)
     for index, message in enumerate(chat.messages):
         rewriter.take(index, message)
     rewriter.flush()
@@ -116,16 +116,16 @@ class _SizeBudget:
     counts: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)
 
-    def written(self, messages: Sequence[Message]) -> Mapping[tuple[int, int], Written]:
+    def write_all(self, messages: Sequence[Message]) -> Mapping[tuple[int, int], Written]:
         """What became of each file, by the index of its message and its place in it."""
         newest_first = reversed(list(enumerate(messages)))
         return {
-            (index, place): self._written(file, message.role)
+            (index, place): self._write(file, message.role)
             for index, message in newest_first
             for place, file in _files(message)
         }
 
-    def _written(self, file: FilePart, role: Role) -> Written:
+    def _write(self, file: FilePart, role: Role) -> Written:
         position = Position(role, self.counts, self.sizes, self.request_bytes, self.totals[file.kind])
         written = write(file, self.reader, position, self.words)
         if written.native is None:
@@ -143,7 +143,7 @@ class _MessageRewriter:
     """The way through the messages in order, and what waits to be hoisted."""
 
     words: TextStyle
-    written: Mapping[tuple[int, int], Written]
+    files: Mapping[tuple[int, int], Written]
     messages: list[Message] = field(default_factory=list)
     deliveries: list[PartDelivery] = field(default_factory=list)
     waiting: list[Part] = field(default_factory=list)
@@ -165,7 +165,7 @@ class _MessageRewriter:
             self.waiting = []
 
     def _file(self, index: int, place: int, file: FilePart) -> list[Part]:
-        written = self.written[index, place]
+        written = self.files[index, place]
         self.deliveries.append(PartDelivery(index, place, file, written.delivery, written.text, written.native))
         if written.native is None:
             return [TextPart(written.text or "")]

@@ -52,7 +52,7 @@ class DeliveryForm(StrEnum):
     DESCRIBED = "described"
 
 
-SHOWN: Mapping[Outcome, DeliveryForm] = MappingProxyType(
+FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
     {
         Outcome.NATIVE: DeliveryForm.AS_IS,
         Outcome.INLINED: DeliveryForm.AS_IS,
@@ -80,9 +80,9 @@ class Delivery:
     target: ConvertTo | None = None
 
     @property
-    def shown(self) -> DeliveryForm:
+    def form(self) -> DeliveryForm:
         """The word people see."""
-        return SHOWN[self.outcome]
+        return FORMS[self.outcome]
 
 
 ANYWHERE = Position()
@@ -121,7 +121,7 @@ def can_read(file: FilePart, reader: Reader) -> bool:
     For the names in a description: those who can take this very file, its type and size included.
     """
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AtHand()))
-    return decide(at_hand, reader).shown is not DeliveryForm.DESCRIBED
+    return decide(at_hand, reader).form is not DeliveryForm.DESCRIBED
 
 
 @dataclass(frozen=True, slots=True)

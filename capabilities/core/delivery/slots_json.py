@@ -110,8 +110,8 @@ def _check_type(path: str, value: object, check: _Check) -> list[Problem]:
     return [] if holds(value) else [Problem(path, message, "type")]
 
 
-def _unknown(path: str, known: list[str]) -> Problem:
-    message = worded("%(path)s is not known and has no effect; known are %(known)s.", path=path, known=tuple(known))
+def _unknown(path: str, names: list[str]) -> Problem:
+    message = worded("%(path)s is not known and has no effect; known are %(known)s.", path=path, known=tuple(names))
     return Problem(path, message, "enum", "warning")
 
 

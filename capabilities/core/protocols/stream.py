@@ -53,7 +53,7 @@ class EventStream:
         self._whole = whole
         self._parser = SseParser()
         self._raw = bytearray()
-        self._said = False
+        self._reported = False
         self._spoke = False
         self._over = False
 
@@ -104,19 +104,19 @@ class EventStream:
         out: list[StreamEvent] = []
         for item in found:
             if isinstance(item, Failure):
-                return [*out, self._end(self._broken(item) if self._said else item)]
+                return [*out, self._end(self._broken(item) if self._reported else item)]
             self._note(item)
             out.append(item)
         return [*out, self._end(self._ending())] if self._reader.finished else out
 
     def _note(self, delta: Delta) -> None:
-        self._said = self._said or bool(delta.text or delta.refusal or delta.tool_calls)
-        self._spoke = self._spoke or self._said or bool(delta.reasoning)
+        self._reported = self._reported or bool(delta.text or delta.refusal or delta.tool_calls)
+        self._spoke = self._spoke or self._reported or bool(delta.reasoning)
 
     def _ending(self) -> Finish | Failure:
         """How a stream that ends here ends."""
         finish = self._reader.finish
-        if finish is None and self._said:
+        if finish is None and self._reported:
             cut = worded("the stream ended without saying that the answer is whole")
             return Failure(Fault.STREAM_TRUNCATED, cut, 200)
         if finish is None:

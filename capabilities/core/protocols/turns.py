@@ -40,7 +40,7 @@ class Conversation:
     def user(self, blocks: Sequence[Any]) -> None:
         """The user speaks; what waited comes first."""
         if blocks:
-            self._turn(self._user).blocks.extend([*self._taken(), *blocks])
+            self._turn(self._user).blocks.extend([*self._take_waiting(), *blocks])
 
     def result(self, block: Any) -> None:
         """A tool answers, in the user's turn."""
@@ -57,14 +57,14 @@ class Conversation:
             return [Turn(self._user, blocks=[opening]), *self._turns]
         return self._turns
 
-    def _taken(self) -> list[Any]:
+    def _take_waiting(self) -> list[Any]:
         waiting, self._waiting = self._waiting, []
         return waiting
 
     def _release(self) -> None:
         """What still waits gets a turn of its own."""
         if self._waiting:
-            self._turn(self._user).blocks.extend(self._taken())
+            self._turn(self._user).blocks.extend(self._take_waiting())
 
     def _turn(self, speaker: str) -> Turn:
         if not self._turns or self._turns[-1].speaker != speaker:

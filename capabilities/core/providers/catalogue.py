@@ -196,8 +196,8 @@ def _choices(rows: Iterable[CatalogueRow], provider: str | None) -> Iterator[tup
     yield "hosts", found
 
 
-def _is(listed: str, provider: str) -> bool:
-    return listed == provider or listed.startswith((f"{provider}_", f"{provider}-"))
+def _is(name: str, provider: str) -> bool:
+    return name == provider or name.startswith((f"{provider}_", f"{provider}-"))
 
 
 def _words(letters: Mapping[str, str], shared: set[str]) -> tuple[str, ...]:

@@ -64,12 +64,12 @@ NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
 class OriginPolicy:
     """The deployment's word: `everything` for `*`, else the listed origins, written `scheme://host:port`."""
 
-    listed: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
     everything: bool = False
 
     def lists(self, origin: str) -> bool:
         """Whether that origin was listed, so that neither scheme nor address is questioned."""
-        return self.everything or origin in self.listed
+        return self.everything or origin in self.origins
 
 
 def policy_of(setting: str) -> OriginPolicy:

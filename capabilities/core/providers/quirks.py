@@ -155,20 +155,20 @@ def _check(here: str, name: str, value: object) -> Problem | None:
     return Problem(here, worded("%(path)s must be %(expected)s.", path=here, expected=_expected(known)), constraint)
 
 
-def _expected(known: Quirk) -> str:
+def _expected(quirk: Quirk) -> str:
     words = {
         "flag": worded("true or false"),
         "list": worded("a list of parameter names"),
         "text": worded("a text that is not empty"),
     }
-    return words.get(known.kind) or worded("one of %(allowed)s", allowed=tuple(known.values))
+    return words.get(quirk.kind) or worded("one of %(allowed)s", allowed=tuple(quirk.values))
 
 
-def _fits(known: Quirk, value: object) -> bool:
-    if known.kind == "flag":
+def _fits(quirk: Quirk, value: object) -> bool:
+    if quirk.kind == "flag":
         return isinstance(value, bool)
-    if known.kind == "list":
+    if quirk.kind == "list":
         return isinstance(value, list | tuple) and all(isinstance(word, str) and word for word in value)
-    if known.kind == "text":
+    if quirk.kind == "text":
         return isinstance(value, str) and value != "" and value.isascii() and value.isprintable()
-    return isinstance(value, str) and value in known.values
+    return isinstance(value, str) and value in quirk.values

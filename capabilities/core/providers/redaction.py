@@ -37,15 +37,15 @@ _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u
 """Terminal colours, control characters, line ends, and marks that turn the reading direction around."""
 
 
-def redact(text: str, known: Collection[str] = ()) -> str:
-    """The text with everything that looks like a key, and every `known` secret, replaced by an ellipsis.
+def redact(text: str, secrets: Collection[str] = ()) -> str:
+    """The text with everything that looks like a key, and every `secrets` secret, replaced by an ellipsis.
 
     The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more. A sentence
     of ours stays one: only its facts can hold a secret.
     """
     if isinstance(text, Worded):
-        return _whole(text.changed(lambda fact: redact(fact, known)))
-    for secret in sorted(known, key=len, reverse=True):
+        return _whole(text.changed(lambda fact: redact(fact, secrets)))
+    for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
             text = text.replace(secret, MASK)
     while (cleaned := _once(text)) != text:
@@ -59,19 +59,19 @@ def _once(text: str) -> str:
     return text
 
 
-def _mask(found: re.Match[str]) -> str:
-    return f"{found[1]}{MASK}"
+def _mask(match: re.Match[str]) -> str:
+    return f"{match[1]}{MASK}"
 
 
-def brief(text: str, known: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
+def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
     """A provider's message as one line of at most `limit` UTF-8 bytes: no secrets, no base64, no control characters.
 
     A sentence of ours stays one, its longest fact cut where it is too long.
     """
     if isinstance(text, Worded):
-        return _fitting(_whole(text.changed(lambda fact: brief(fact, known, limit))), limit)
+        return _fitting(_whole(text.changed(lambda fact: brief(fact, secrets, limit))), limit)
     text = _CONTROL.sub(" ", text[:READ_CHARACTERS])
-    text = _BLOB.sub(lambda found: f"<{len(found[0])} characters>", redact(text, known)).strip()
+    text = _BLOB.sub(lambda found: f"<{len(found[0])} characters>", redact(text, secrets)).strip()
     return _cut(text, limit)
 
 

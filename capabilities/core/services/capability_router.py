@@ -146,8 +146,8 @@ def _part(file: FilePart, loaded: Loaded) -> dict[str, Any]:
     known = [each for each in (loaded.mime_type, file.mime_type) if each and each != "application/octet-stream"]
     mime_type = known[0] if known else UNNAMED_TYPE.get(file.kind, "application/octet-stream")
     if file.kind is Kind.AUDIO and mime_type in AUDIO_FORMATS:
-        heard = {"data": base64_text(loaded.blob), "format": AUDIO_FORMATS[mime_type]}
-        return {"type": "input_audio", "input_audio": heard}
+        audio = {"data": base64_text(loaded.blob), "format": AUDIO_FORMATS[mime_type]}
+        return {"type": "input_audio", "input_audio": audio}
     url = base64_text(loaded.blob, f"data:{mime_type};base64,")
     if file.kind is Kind.IMAGE:
         return {"type": "image_url", "image_url": {"url": url}}
@@ -156,11 +156,11 @@ def _part(file: FilePart, loaded: Loaded) -> dict[str, Any]:
 
 
 def _attachment_json(attachment: AttachmentInfo) -> dict[str, Any]:
-    def known() -> Iterator[tuple[str, Any]]:
+    def fields() -> Iterator[tuple[str, Any]]:
         yield "type", attachment.type
         yield "artifactRef", attachment.artifact_ref
         yield "filename", attachment.filename
         yield "size", attachment.size
         yield "mimeType", attachment.mime_type
 
-    return {key: value for key, value in known() if value is not None}
+    return {key: value for key, value in fields() if value is not None}

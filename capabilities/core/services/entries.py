@@ -134,8 +134,8 @@ def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list
     return service, problems
 
 
-def _wrong_type(path: str, wanted: str, value: object) -> Problem:
-    message = worded("%(path)s must be %(wanted)s, not %(type)s", path=path, wanted=wanted, type=type_name(value))
+def _wrong_type(path: str, expected: str, value: object) -> Problem:
+    message = worded("%(path)s must be %(wanted)s, not %(type)s", path=path, wanted=expected, type=type_name(value))
     return Problem(path, message, "type")
 
 

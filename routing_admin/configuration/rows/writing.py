@@ -69,13 +69,13 @@ def write_agents_away(new: Configuration) -> None:
     Agent.objects.exclude(service__service_id__in=services).filter(service__isnull=False).update(service=None)
 
 
-def sync(model: type[M], key: str, wanted: Mapping[str, dict[str, Any]], *, delete: bool = True) -> dict[str, M]:
+def sync(model: type[M], key: str, values: Mapping[str, dict[str, Any]], *, delete: bool = True) -> dict[str, M]:
     """Rows of a model by key, made, changed or deleted until they are exactly the wanted ones."""
     found = {getattr(row, key): row for row in model._default_manager.all()}
     if delete:
-        model._default_manager.filter(pk__in=[row.pk for name, row in found.items() if name not in wanted]).delete()
+        model._default_manager.filter(pk__in=[row.pk for name, row in found.items() if name not in values]).delete()
     rows: dict[str, M] = {}
-    for name, fields in wanted.items():
+    for name, fields in values.items():
         row = found.get(name)
         if row is None:
             row = model._default_manager.create(**{key: name}, **fields)

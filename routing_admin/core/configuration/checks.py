@@ -37,9 +37,9 @@ def check_names(configuration: Configuration) -> Iterator[Problem]:
             yield Problem(where, words, "range")
 
 
-def check_repeated(path: str, found: Sequence[str]) -> Iterator[Problem]:
+def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
     """A problem per name that is empty or there twice."""
-    for name, count in Counter(found).items():
+    for name, count in Counter(names).items():
         if not name.strip():
             yield Problem(path, worded("A name is empty."), "required")
         elif count > 1:

@@ -27,7 +27,7 @@ def line(problem: Problem) -> str:
     return mark + problem.message
 
 
-def missing(path: str) -> Problem:
+def missing_field(path: str) -> Problem:
     """A required field that is not there or is empty."""
     return Problem(path, worded("%(path)s is missing: it is required and must not be empty.", path=path), "required")
 
@@ -58,7 +58,7 @@ def unknown_provider(path: str, name: str) -> Problem:
     return Problem(path, text, "reference")
 
 
-def taken(path: str, what: str, value: str) -> Problem:
+def duplicate_name(path: str, what: str, value: str) -> Problem:
     """A name or id that an earlier entry has."""
     message = worded(
         "%(path)s: the %(what)s “%(value)s” is used by an earlier entry. Give this one another.",

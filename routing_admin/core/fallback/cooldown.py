@@ -41,13 +41,13 @@ class Cooldowns(Protocol):
     def enter(self, provider: str, model: str) -> Cooling | None:
         """None when the candidate may be called; the one probe after a cooldown is claimed by this."""
 
-    def succeeded(self, provider: str, model: str) -> None:
+    def record_success(self, provider: str, model: str) -> None:
         """An answer came: everything about this candidate and its provider is forgotten."""
 
-    def failed(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
+    def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
         """The candidate was left after this failure."""
 
-    def released(self, provider: str, model: str) -> None:
+    def release_probe(self, provider: str, model: str) -> None:
         """The call ended without telling anything (the caller went away): a claimed probe is free again."""
 
 
@@ -84,13 +84,13 @@ class LocalCooldowns:
                 self._claim(provider, model)
             return cooling
 
-    def succeeded(self, provider: str, model: str) -> None:
+    def record_success(self, provider: str, model: str) -> None:
         """Forget every failure of the candidate and of its provider."""
         with self._lock:
             for key in _keys(provider, model):
                 self._states.pop(key, None)
 
-    def failed(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
+    def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
         """Count the failure and begin a cooldown where its effect says so."""
         with self._lock:
             self._free(provider, model)
@@ -104,7 +104,7 @@ class LocalCooldowns:
             if seconds > 0:
                 state.until = max(state.until, self.clock() + seconds)
 
-    def released(self, provider: str, model: str) -> None:
+    def release_probe(self, provider: str, model: str) -> None:
         """Give back a claimed probe."""
         with self._lock:
             self._free(provider, model)

@@ -30,12 +30,12 @@ class Memory:
     """
 
     clock: Callable[[], float]
-    _known: dict[tuple[str, str], tuple[ParameterRefusal, ...]] = field(default_factory=dict)
+    _refusals: dict[tuple[str, str], tuple[ParameterRefusal, ...]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refusals(self, provider: str, model: str) -> tuple[ParameterRefusal, ...]:
         """What the model is known not to take now, the latest last."""
-        known = self._known.get((provider, model), ())
+        known = self._refusals.get((provider, model), ())
         if not known:
             return known
         now = self.clock()
@@ -46,13 +46,13 @@ class Memory:
         with self._lock:
             kept = [each for each in self.refusals(provider, model) if each.param not in (param, sent_as)]
             learnt = ParameterRefusal(param, sent_as, self.clock() + REMEMBERED_SECONDS)
-            self._known[provider, model] = (*kept, learnt)
+            self._refusals[provider, model] = (*kept, learnt)
 
     def forget(self, provider: str, model: str, *params: str) -> None:
         """Ask for these parameters again as if they had never been refused."""
         with self._lock:
             kept = tuple(each for each in self.refusals(provider, model) if each.param not in params)
-            self._known[provider, model] = kept
+            self._refusals[provider, model] = kept
 
     def copy(self, clock: Callable[[], float]) -> Memory:
         """The same knowledge on another clock; what either learns later the other does not know."""
@@ -60,6 +60,6 @@ class Memory:
         with self._lock:
             known = {
                 place: tuple(replace(each, until=each.until + shift) for each in refusals)
-                for place, refusals in self._known.items()
+                for place, refusals in self._refusals.items()
             }
         return Memory(clock, known)

@@ -86,38 +86,38 @@ class FallbackRun(Generic[T]):
         Return `Done`; raise `UpstreamRefused` for a failure that is raised at once, `AggregateRouterError` when no
         candidate is left or the total time is used up.
         """
-        last_resort = self._last_resort()
-        seen: set[tuple[str, str]] = set()
+        last_resort = self._find_last_resort()
+        places: set[tuple[str, str]] = set()
         for candidate in self.plan.candidates:
-            passed_by = self._passed_by(candidate, seen, last_resort)
-            if passed_by is not None:
-                self._left_behind(passed_by)
+            attempt = self._pass_by(candidate, places, last_resort)
+            if attempt is not None:
+                self._go_on_after(attempt)
                 continue
             if self.attempts and self._time_left() <= 0:
                 raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
             retries = 0 if candidate == last_resort else self.plan.policy.retries
-            done = yield from self._ask(candidate, retries)
-            if done is not None:
-                return done
+            result = yield from self._ask(candidate, retries)
+            if result is not None:
+                return result
         raise AggregateRouterError(self.attempts)
 
-    def _passed_by(
-        self, candidate: PlannedCandidate, seen: set[tuple[str, str]], last_resort: PlannedCandidate | None
+    def _pass_by(
+        self, candidate: PlannedCandidate, places: set[tuple[str, str]], last_resort: PlannedCandidate | None
     ) -> Attempt | None:
         """The attempt of a candidate that is not called, saying why; None when it is to be called."""
         now = self._ms(self._context.clock())
         place = (candidate.provider, candidate.model)
         if candidate.skip is not None:
             return skip_attempt(candidate, candidate.skip, now)
-        if place in seen:
+        if place in places:
             return skip_attempt(candidate, SkipReason.DUPLICATE, now)
-        seen.add(place)
+        places.add(place)
         if candidate == last_resort:
             return None
         cooling = self._context.cooldowns.enter(*place)
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
-    def _last_resort(self) -> PlannedCandidate | None:
+    def _find_last_resort(self) -> PlannedCandidate | None:
         """When all that could be called are cooling: the one that wakes first, unless it only waits for its quota."""
         resting: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
@@ -137,16 +137,16 @@ class FallbackRun(Generic[T]):
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:
-            run_context.cooldowns.released(*place)
+            run_context.cooldowns.release_probe(*place)
             self.attempts.append(self._attempt(trial, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
             raise
         if isinstance(outcome, Failure):
             self._leave(trial, outcome)
             return None
         if self._stream:
-            run_context.cooldowns.released(*place)
+            run_context.cooldowns.release_probe(*place)
         else:
-            run_context.cooldowns.succeeded(*place)
+            run_context.cooldowns.record_success(*place)
         run_context.budget.refund(candidate.provider, trial.retried)
         self.attempts.append(self._attempt(trial, OK))
         return RunResult(outcome, call, tuple(self.attempts))
@@ -157,7 +157,7 @@ class FallbackRun(Generic[T]):
             if call.timeouts.total <= 0:
                 return call, Failure(Fault.DEADLINE, worded("The total time of the request is used up."))
             began = self._context.clock()
-            outcome = self._tried(trial, began, (yield call))
+            outcome = self._record_try(trial, began, (yield call))
             if not isinstance(outcome, Failure):
                 return call, outcome
             failure = refine_wait(self._own_time(outcome), self.plan.policy.preset, self._time_left())
@@ -176,9 +176,9 @@ class FallbackRun(Generic[T]):
         total = min(own.total, self._time_left())
         return trial.call(Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total))
 
-    def _tried(self, trial: Trial, began: float, sent: Any) -> T | Failure:
+    def _record_try(self, trial: Trial, began: float, reply_or_outcome: Any) -> T | Failure:
         """Write down what came of a call."""
-        reply: Reply[T] = sent if isinstance(sent, Reply) else Reply(sent)
+        reply: Reply[T] = reply_or_outcome if isinstance(reply_or_outcome, Reply) else Reply(reply_or_outcome)
         outcome = reply.outcome
         trial.adaptation, trial.dropped = reply.adaptation, reply.dropped_params
         failed = isinstance(outcome, Failure)
@@ -207,7 +207,7 @@ class FallbackRun(Generic[T]):
     def _leave(self, trial: Trial, failure: Failure) -> None:
         """Record the failed attempt and its cooldown; raise when nobody else is to be asked."""
         candidate, verdict = trial.candidate, self.plan.policy.verdict(failure)
-        self._context.cooldowns.failed(candidate.provider, candidate.model, failure, verdict)
+        self._context.cooldowns.record_failure(candidate.provider, candidate.model, failure, verdict)
         attempt = self._attempt(trial, failure.fault.value, failure, alert=verdict.alert)
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
@@ -215,9 +215,9 @@ class FallbackRun(Generic[T]):
         if verdict.action is Action.RAISE:
             self.attempts.append(attempt)
             raise UpstreamRefused(failure, self.attempts)
-        self._left_behind(attempt)
+        self._go_on_after(attempt)
 
-    def _left_behind(self, attempt: Attempt) -> None:
+    def _go_on_after(self, attempt: Attempt) -> None:
         """Record an attempt that the chain goes on from, and log the switch (MMR-E4)."""
         self.attempts.append(attempt)
         following = self.plan.candidates[len(self.attempts) :]
@@ -229,13 +229,13 @@ class FallbackRun(Generic[T]):
 
     def _attempt(self, trial: Trial, outcome: str, failure: Failure | None = None, alert: bool = False) -> Attempt:
         began = trial.tries[0].started_ms if trial.tries else self._ms(trial.began)
-        said = (failure.message or failure.fault.value) if failure is not None else None
+        message = (failure.message or failure.fault.value) if failure is not None else None
         return Attempt(
             trial.candidate.provider,
             trial.candidate.model,
             outcome,
             status_code=failure.status if failure is not None else None,
-            error=said,
+            error=message,
             retry_attempts=max(0, len(trial.tries) - 1),
             duration_ms=self._ms(self._context.clock()) - began,
             started_ms=began,
@@ -256,16 +256,16 @@ class FallbackRun(Generic[T]):
 
 
 def end_stream(
-    done: RunResult[T], failure: Failure | None, duration_ms: float, plan: Plan, run_context: RunContext
+    result: RunResult[T], failure: Failure | None, duration_ms: float, plan: Plan, run_context: RunContext
 ) -> tuple[Attempt, ...]:
     """The attempts of a request whose stream has ended: in order, or by the caller's leaving (None), or by a failure.
 
     The cooldowns learn of it here; `duration_ms` is that of the answering attempt, from its beginning to this end.
     """
-    *before, last = done.attempts
-    place = (done.candidate.provider, done.candidate.model)
+    *before, last = result.attempts
+    place = (result.candidate.provider, result.candidate.model)
     if failure is None:
-        run_context.cooldowns.succeeded(*place)
+        run_context.cooldowns.record_success(*place)
     else:
-        run_context.cooldowns.failed(*place, failure, plan.policy.verdict(failure))
+        run_context.cooldowns.record_failure(*place, failure, plan.policy.verdict(failure))
     return (*before, cut_short(last, failure, duration_ms))

@@ -44,19 +44,19 @@ def same_origin(one: str, other: str) -> bool:
     return _origin(one) == _origin(other)
 
 
-def provider_name(endpoint: str, taken: Collection[str]) -> str:
+def provider_name(endpoint: str, names: Collection[str]) -> str:
     """A new provider's name: its preset's or of its host, words of the path and then numbers added while taken."""
     parts = split(endpoint)
     preset = preset_for_host(parts.hostname or "")
     name = preset.name if preset else _host_name(parts.hostname or "")
-    if name not in taken:
+    if name not in names:
         return name
     for word in WORD.findall(parts.path.lower()):
         name = f"{name}-{word}"
-        if name not in taken:
+        if name not in names:
             return name
     number = 2
-    while f"{name}-{number}" in taken:
+    while f"{name}-{number}" in names:
         number += 1
     return f"{name}-{number}"
 

@@ -16,7 +16,7 @@ from capabilities.core.worded import worded
 from routing_admin.core.documents.json_path import child, storable
 from routing_admin.core.documents.problem_sentences import (
     bad_key,
-    missing,
+    missing_field,
     not_one_of,
     out_of_range,
     unreadable_text,
@@ -48,7 +48,7 @@ def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iter
         where = child(path, rule.key)
         if rule.key not in value:
             if rule.required:
-                yield missing(where)
+                yield missing_field(where)
         elif value[rule.key] is not None or rule.required:
             yield from rule.check(where, value[rule.key])
 
@@ -64,7 +64,7 @@ def text(path: str, value: Any) -> Iterator[Problem]:
 def filled(path: str, value: Any) -> Iterator[Problem]:
     """A text with something in it."""
     if isinstance(value, str) and not value.strip():
-        yield missing(path)
+        yield missing_field(path)
     else:
         yield from text(path, value)
 
@@ -146,16 +146,16 @@ def on_error(path: str, value: Any) -> Iterator[Problem]:
         yield from _error_rule(child(path, word), word, said)
 
 
-def _error_rule(path: str, word: str, said: Any) -> Iterator[Problem]:
+def _error_rule(path: str, word: str, value: Any) -> Iterator[Problem]:
     """One entry of the table: `preset`, `fallbackOn`, or an error and its action. An error nobody knows is harmless."""
     if word == "preset":
-        yield from one_of(PRESETS)(path, said)
+        yield from one_of(PRESETS)(path, value)
     elif word == "fallbackOn":
-        yield from listing(path, said)
-        known = [item for item in said if isinstance(item, str)] if isinstance(said, list) else []
+        yield from listing(path, value)
+        known = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
         yield from (_no_effect(path, sentence) for sentence in map(word_problem, known) if sentence)
     else:
-        yield from one_of(ACTIONS)(path, said)
+        yield from one_of(ACTIONS)(path, value)
         sentence = word_problem(word)
         if sentence:
             yield _no_effect(path, sentence)

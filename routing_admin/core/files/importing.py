@@ -176,14 +176,14 @@ def unknown_fields(value: object) -> Iterator[str]:
             yield from _unknown_in_list(f"{path}.fallback", entry.get("fallback"), CANDIDATE_KEYS)
 
 
-def _unknown(path: str, value: object, known: Collection[str]) -> Iterator[str]:
+def _unknown(path: str, value: object, fields: Collection[str]) -> Iterator[str]:
     keys = value if isinstance(value, Mapping) else ()
-    return (child(path, key) for key in keys if key not in known)
+    return (child(path, key) for key in keys if key not in fields)
 
 
-def _unknown_in_list(path: str, value: object, known: Collection[str]) -> Iterator[str]:
+def _unknown_in_list(path: str, value: object, fields: Collection[str]) -> Iterator[str]:
     for index, entry in enumerate(value if isinstance(value, list) else ()):
-        yield from _unknown(f"{path}[{index}]", entry, known)
+        yield from _unknown(f"{path}[{index}]", entry, fields)
 
 
 def merge_routing(

@@ -11,12 +11,12 @@ from capabilities.core.providers.environment import overrides
 from capabilities.core.worded import worded
 from routing_admin.core.documents.json_path import child, storable
 from routing_admin.core.documents.problem_sentences import (
+    duplicate_name,
     errors,
-    missing,
+    missing_field,
     no_override,
     not_one_of,
     repeated,
-    taken,
     unknown_provider,
     unreadable_text,
     wrong_type,
@@ -91,7 +91,7 @@ def _providers(value: Mapping[str, Any], around: KeyContext) -> Iterator[Problem
         yield from told
         name = entry.get("providerName")
         if isinstance(name, str) and name in places:
-            yield taken(f"{path}.providerName", "name", name)
+            yield duplicate_name(f"{path}.providerName", "name", name)
         elif isinstance(name, str):
             places[name] = f"{path}.providerName"
             env_names[name] = entry.get("envName") if isinstance(entry.get("envName"), str) else None
@@ -116,11 +116,11 @@ def _routing(value: Mapping[str, Any], names: Collection[str]) -> Iterator[Probl
     if not isinstance(routing, Mapping):
         return
     if "default" not in routing:
-        yield missing("routing.default")
+        yield missing_field("routing.default")
     for task_type, entry in routing.items():
         path = child("routing", task_type)
         if not task_type.strip():
-            yield missing(path)
+            yield missing_field(path)
         elif not storable(task_type):
             yield unreadable_text(path)
         if isinstance(entry, Mapping):
@@ -142,7 +142,7 @@ def _route(path: str, entry: Mapping[str, Any], names: Collection[str]) -> Itera
         yield from _fallback(f"{path}.fallback[{index}]", item, names, seen)
 
 
-def _fallback(path: str, item: object, names: Collection[str], seen: set[tuple[str, str | None]]) -> Iterator[Problem]:
+def _fallback(path: str, item: object, names: Collection[str], pairs: set[tuple[str, str | None]]) -> Iterator[Problem]:
     if isinstance(item, Mapping):
         told = list(broken(CANDIDATE_RULES, item, path))
         candidate = (item.get("provider"), item.get("model") or None)
@@ -157,9 +157,9 @@ def _fallback(path: str, item: object, names: Collection[str], seen: set[tuple[s
     known = (candidate[0], candidate[1])
     if known[0] not in names:
         yield unknown_provider(where, known[0])
-    elif known in seen:
+    elif known in pairs:
         yield repeated(path, "/".join(part for part in known if part))
-    seen.add(known)
+    pairs.add(known)
 
 
 def _default_language(value: Mapping[str, Any], languages: Collection[str]) -> Iterator[Problem]:

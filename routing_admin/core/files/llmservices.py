@@ -12,7 +12,7 @@ from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import ServiceSpec
 from routing_admin.core.documents.kept_fields import leftovers, without_absent, write_fields
-from routing_admin.core.documents.problem_sentences import errors, missing, taken, wrong_type
+from routing_admin.core.documents.problem_sentences import duplicate_name, errors, missing_field, wrong_type
 from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Rule, broken
 from routing_admin.core.files.key_checks import NOWHERE, KeyContext, key_warnings
@@ -42,7 +42,7 @@ def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Pr
     if not isinstance(value, Mapping):
         return [Problem("", worded("The file must hold an object with the list services."), "type")]
     if "services" not in value:
-        return [missing("services")]
+        return [missing_field("services")]
     if not isinstance(value["services"], list):
         return [wrong_type("services", worded("a list"))]
     ids: set[str] = set()
@@ -60,7 +60,7 @@ def _problems(raw: object, path: str, ids: set[str], around: KeyContext) -> Iter
     yield from further
     identifier = raw.get("id")
     if isinstance(identifier, str) and identifier in ids:
-        yield taken(f"{path}.id", "id", identifier)
+        yield duplicate_name(f"{path}.id", "id", identifier)
     elif isinstance(identifier, str):
         ids.add(identifier)
     if not errors([*found, *further]):

@@ -124,31 +124,31 @@ def _matches(provider: ProviderSpec, place: KeyedAddress) -> bool:
 
 
 def _with_that_key(
-    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], taken: set[str]
+    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     before = _providers_before(current, entries)
-    found = [item.name for item in current.providers if item.name not in taken and _matches(item, place)]
+    found = [item.name for item in current.providers if item.name not in names and _matches(item, place)]
     return next((name for name in before if name in found), found[0] if found else None)
 
 
 def _same_as_before(
-    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], taken: set[str]
+    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     """The provider that one of these services had at the same base: its key has changed, or is kept."""
     for name in _providers_before(current, entries):
         provider = current.provider(name)
-        if provider and name not in taken and base_of(provider.endpoint) == place.base:
+        if provider and name not in names and base_of(provider.endpoint) == place.base:
             return name
     return None
 
 
 def _with_any_stored_key(
-    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], taken: set[str]
+    current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     """For an entry whose key is only a placeholder: a provider there that has a key already."""
     if place.form is not KeyNotation.PLACEHOLDER:
         return None
-    stored = (item for item in current.providers if item.key.kind is KeyKind.STORED and item.name not in taken)
+    stored = (item for item in current.providers if item.key.kind is KeyKind.STORED and item.name not in names)
     return next((item.name for item in stored if base_of(item.endpoint) == place.base), None)
 
 

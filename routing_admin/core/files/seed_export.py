@@ -122,9 +122,9 @@ def _entries(
     return names
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def _free(name: str, names: Collection[str]) -> str:
     number, free = 2, name
-    while free in taken:
+    while free in names:
         free, number = f"{name}-{number}", number + 1
     return free
 

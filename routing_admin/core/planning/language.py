@@ -16,22 +16,20 @@ LANGUAGE_DIRECTIVES: Mapping[str, str] = MappingProxyType(
 FALLBACK_LANGUAGE = "en"
 
 
-def match_language(wanted: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES) -> str | None:
+def match_language(tag: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES) -> str | None:
     """The supported language a tag means: exactly, else by its primary subtag (`zh-CN` → `zh`); None when neither."""
-    if not wanted:
+    if not tag:
         return None
-    if wanted in directives:
-        return wanted
-    folded = {tag.lower(): tag for tag in directives}
-    tag = wanted.replace("_", "-").lower()
-    return folded.get(tag) or folded.get(tag.split("-", 1)[0])
+    if tag in directives:
+        return tag
+    folded = {supported.lower(): supported for supported in directives}
+    plain = tag.replace("_", "-").lower()
+    return folded.get(plain) or folded.get(plain.split("-", 1)[0])
 
 
-def resolve_language(
-    wanted: str | None, default: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES
-) -> str:
+def resolve_language(tag: str | None, default: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES) -> str:
     """The request's language if supported, else the configuration's default, else `en`."""
-    return match_language(wanted, directives) or match_language(default, directives) or FALLBACK_LANGUAGE
+    return match_language(tag, directives) or match_language(default, directives) or FALLBACK_LANGUAGE
 
 
 def get_language_directive(

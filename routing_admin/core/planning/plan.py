@@ -74,23 +74,23 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
 
 def make_plan(
     configuration: Configuration,
-    asked: RoutingQuery,
+    query: RoutingQuery,
     *,
     unusable: Mapping[str, Unusable] = MappingProxyType({}),
     cannot_read: CannotRead | None = None,
     preset: ErrorPreset = ErrorPreset.SEED,
 ) -> Plan:
     """The plan for a request; nothing is called. `preset` is the level for routes that name none."""
-    route, matched = resolve_route(configuration, asked.task_type)
+    route, matched = resolve_route(configuration, query.task_type)
     return plan_route(
-        configuration, route, asked, matched=matched, unusable=unusable, cannot_read=cannot_read, preset=preset
+        configuration, route, query, matched=matched, unusable=unusable, cannot_read=cannot_read, preset=preset
     )
 
 
 def plan_route(
     configuration: Configuration,
     route: RouteSpec,
-    asked: RoutingQuery,
+    query: RoutingQuery,
     *,
     matched: bool = True,
     unusable: Mapping[str, Unusable] = MappingProxyType({}),
@@ -101,15 +101,15 @@ def plan_route(
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     default = configuration.default_language
     candidates = tuple(
-        _candidate(configuration, route, at, spec, asked, unusable, cannot_read)
+        _candidate(configuration, route, at, spec, query, unusable, cannot_read)
         for at, spec in enumerate(route.candidates)
     )
     return Plan(
         candidates,
         task_type=route.task_type,
         matched=matched,
-        language=resolve_language(asked.language, default, directives),
-        directive=get_language_directive(asked.language, default, directives),
+        language=resolve_language(query.language, default, directives),
+        directive=get_language_directive(query.language, default, directives),
         policy=policy_of(route, preset),
         timeouts=_request_timeouts(route, candidates),
     )
@@ -120,7 +120,7 @@ def _candidate(
     route: RouteSpec,
     index: int,
     spec: CandidateSpec,
-    asked: RoutingQuery,
+    query: RoutingQuery,
     unusable: Mapping[str, Unusable],
     cannot_read: CannotRead | None,
 ) -> PlannedCandidate:
@@ -131,7 +131,7 @@ def _candidate(
         detail = cannot_read(spec.provider, model) or ""
         skip = SkipReason.CANNOT_READ if detail else None
     params = in_effect(
-        asked.params, Params(spec.temperature, spec.max_tokens), Params(route.temperature, route.max_tokens)
+        query.params, Params(spec.temperature, spec.max_tokens), Params(route.temperature, route.max_tokens)
     )
     timeouts = _candidate_timeouts(configuration, route, provider, model) if provider else None
     speaks = provider.protocol if provider else ""

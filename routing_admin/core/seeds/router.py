@@ -33,7 +33,7 @@ class LLMRequest:
     language: str | None = None
 
     @property
-    def asked(self) -> RoutingQuery:
+    def query(self) -> RoutingQuery:
         """What it says about its routing."""
         return RoutingQuery(self.task_type, self.language, Params(self.temperature, self.max_tokens))
 
@@ -69,12 +69,12 @@ class LLMRouter:
         """The answer; raises `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
         plan = self.resolve(request)
         run: FallbackRun[Answer] = FallbackRun(plan, self.run_context)
-        done = drive(run, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
-        return _response(plan, done)
+        result = drive(run, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
+        return _response(plan, result)
 
     def resolve(self, request: LLMRequest) -> Plan:
         """The same decision without calling anyone."""
-        return make_plan(self.configuration, request.asked, unusable=self.unusable)
+        return make_plan(self.configuration, request.query, unusable=self.unusable)
 
     def get_provider_name(self) -> str:
         """The default route's provider (MMR-E5)."""
@@ -99,10 +99,16 @@ def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
     return for_candidate(inject_directive(ChatRequest(messages), plan.directive), call)
 
 
-def _response(plan: Plan, done: RunResult[Answer]) -> LLMResponse:
-    candidate = done.candidate
+def _response(plan: Plan, result: RunResult[Answer]) -> LLMResponse:
+    candidate = result.candidate
     return LLMResponse(
-        done.answer.text, candidate.provider, candidate.model, plan.task_type, plan.language, done.answer, done.attempts
+        result.answer.text,
+        candidate.provider,
+        candidate.model,
+        plan.task_type,
+        plan.language,
+        result.answer,
+        result.attempts,
     )
 
 

@@ -26,7 +26,7 @@ from routing_admin.core.documents.json_path import read_document
 from routing_admin.core.files.exporting import GATEWAY, Mode
 from routing_admin.core.files.importing import FileFormat, format_of
 from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
-from routing_admin.forms.configuration import LARGEST_FILE, MERGE, REPLACE, ImportForm, Sent, sent_file
+from routing_admin.forms.configuration import LARGEST_FILE, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
 from routing_admin.views.history import phrases as words
 
 
@@ -62,7 +62,7 @@ def config(request: HttpRequest) -> HttpResponse:
         "services": len(state.configuration.services),
         "routes": len(state.configuration.routes),
         "publish_dir": settings.PUBLISH_DIR,
-        "sent": [Sent("", "")],
+        "files": [ConfigFile("", "")],
         "form": ImportForm(),
         "limit": LARGEST_FILE,
     }
@@ -91,41 +91,41 @@ def config_import(request: HttpRequest) -> HttpResponse:
         return redirect("config")
     form = ImportForm(request.POST)
     form.is_valid()
-    sent = read_sent(request)
-    if not sent:
+    files = read_files(request)
+    if not files:
         messages.error(request, _("Choose a file, or paste its text."))
         return redirect("config")
-    large = [one.name for one in sent if one.size > LARGEST_FILE]
+    large = [one.name for one in files if one.size > LARGEST_FILE]
     if large:
         messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
         return redirect("config")
     if request.POST.get("act") == "apply":
-        return apply(request, form, sent)
-    return show(request, form, sent)
+        return apply(request, form, files)
+    return show(request, form, files)
 
 
-def read_sent(request: HttpRequest) -> list[Sent]:
+def read_files(request: HttpRequest) -> list[ConfigFile]:
     """Uploaded files first, then texts that are not empty."""
     files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
     names = request.POST.getlist("name")
     pasted = [
-        Sent(names[at] if at < len(names) else "", text.replace("\r\n", "\n"))
+        ConfigFile(names[at] if at < len(names) else "", text.replace("\r\n", "\n"))
         for at, text in enumerate(request.POST.getlist("text"))
         if text.strip()
     ]
     return [*(_read(file) for file in files if file.size), *pasted]
 
 
-def _read(file: UploadedFile) -> Sent:  # type: ignore[type-arg]
+def _read(file: UploadedFile) -> ConfigFile:  # type: ignore[type-arg]
     if (file.size or 0) > LARGEST_FILE:
-        return Sent(file.name or "", b" " * (LARGEST_FILE + 1))
-    return sent_file(file)
+        return ConfigFile(file.name or "", b" " * (LARGEST_FILE + 1))
+    return read_upload(file)
 
 
-def apply(request: HttpRequest, form: ImportForm, sent: list[Sent]) -> HttpResponse:
+def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> HttpResponse:
     """Writes what was looked at; 409 with the new difference when the configuration has changed since."""
     values = form.cleaned_data
-    texts = [one.content for one in sent]
+    texts = [one.content for one in files]
     prune, expected = values.get("mode") == REPLACE, values.get("expected")
     message = values.get("message") or _("Import")
     try:
@@ -133,9 +133,9 @@ def apply(request: HttpRequest, form: ImportForm, sent: list[Sent]) -> HttpRespo
             actor_of(request), texts, prune=prune, expected=expected or 0, message=message
         )
     except ConflictError as refusal:
-        return show(request, form, sent, status=409, note=str(refusal))
+        return show(request, form, files, status=409, note=str(refusal))
     except InvalidError as refusal:
-        return show(request, form, sent, status=422, note=str(refusal))
+        return show(request, form, files, status=422, note=str(refusal))
     count = len(made.preview.changes)
     if made.revision is None:
         messages.info(request, _("Nothing changed: the files say what is configured already."))
@@ -160,21 +160,21 @@ class ProblemLine:
 
 
 def show(
-    request: HttpRequest, form: ImportForm, sent: list[Sent], *, status: int = 200, note: str = ""
+    request: HttpRequest, form: ImportForm, files: list[ConfigFile], *, status: int = 200, note: str = ""
 ) -> HttpResponse:
     """Problems, difference and the way on; a file with an error is 422."""
     mode = form.cleaned_data.get("mode") or MERGE
-    preview = actions.preview_import([one.content for one in sent], prune=mode == REPLACE)
+    preview = actions.preview_import([one.content for one in files], prune=mode == REPLACE)
     good = preview.imported.accepted
     context = {
-        "sent": [(one, name_format(one)) for one in sent],
+        "files": [(one, name_format(one)) for one in files],
         "mode": mode,
         "message": form.cleaned_data.get("message", ""),
         "note": note if good else "",
         "accepted": good,
-        "errors": problem_lines(preview, sent, "error"),
-        "warnings": problem_lines(preview, sent, "warning"),
-        "kept": list_kept(preview, sent),
+        "errors": problem_lines(preview, files, "error"),
+        "warnings": problem_lines(preview, files, "warning"),
+        "kept_fields": list_kept_fields(preview, files),
         "changes": words.change_lines(preview.changes),
         "rows": mask_rows(preview) if good else (),
         "revision": preview.revision or 0,
@@ -183,7 +183,7 @@ def show(
     return render(request, "config/import.html", context, status=status if good or status != 200 else 422)
 
 
-def name_format(one: Sent) -> str:
+def name_format(one: ConfigFile) -> str:
     """Which file a text is, in words; empty where it is neither."""
     document = read_document(one.content)
     found = format_of(document.value) if document.readable else None
@@ -192,30 +192,32 @@ def name_format(one: Sent) -> str:
     return _("recognised as task routing") if found is FileFormat.ROUTING else _("recognised as model services")
 
 
-def _lines(sent: list[Sent]) -> list[tuple[Sent, dict[str, int]]]:
-    return [(one, lines_of(one.text)) for one in sent if read_document(one.content).value is not None]
+def _read_lines(files: list[ConfigFile]) -> list[tuple[ConfigFile, dict[str, int]]]:
+    return [(one, lines_of(one.text)) for one in files if read_document(one.content).value is not None]
 
 
-def problem_lines(preview: ImportPreview, sent: list[Sent], severity: str) -> list[ProblemLine]:
+def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str) -> list[ProblemLine]:
     """The problems of one severity with their places."""
     found = [one for one in preview.imported.problems if one.severity == severity]
-    placed = _lines(sent)
-    return [ProblemLine(problem, *_place(problem.field, placed, sent)) for problem in found]
+    lines_by_file = _read_lines(files)
+    return [ProblemLine(problem, *_place(problem.field, lines_by_file, files)) for problem in found]
 
 
-def list_kept(preview: ImportPreview, sent: list[Sent]) -> list[tuple[str, int | None]]:
+def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, int | None]]:
     """The unknown fields that are kept, with their lines."""
-    placed = _lines(sent)
-    return [(path, _place(path, placed, sent)[1]) for path in preview.imported.kept_unknown]
+    lines_by_file = _read_lines(files)
+    return [(path, _place(path, lines_by_file, files)[1]) for path in preview.imported.kept_unknown]
 
 
-def _place(path: str, placed: list[tuple[Sent, dict[str, int]]], sent: list[Sent]) -> tuple[str, int | None]:
+def _place(
+    path: str, lines_by_file: list[tuple[ConfigFile, dict[str, int]]], files: list[ConfigFile]
+) -> tuple[str, int | None]:
     """File and line of a path: the file that has its beginning."""
     top = path.split(".")[0].split("[")[0]
-    for one, lines in placed:
+    for one, lines in lines_by_file:
         if path and top in lines:
             return one.name, line_of(lines, path)
-    unread = next((one for one in sent if read_document(one.content).value is None), None)
+    unread = next((one for one in files if read_document(one.content).value is None), None)
     return (unread.name if unread and not path else "", None)
 
 

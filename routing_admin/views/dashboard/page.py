@@ -156,7 +156,7 @@ def _is_embedded(state: Snapshot, provider: str) -> bool:
     return spec is not None and is_embedded(spec.endpoint)
 
 
-def tiles_of(state: Snapshot, known: Mapping[str, Health]) -> tuple[Tile, ...]:
+def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
     """Every provider of the configuration, in its order."""
     cooldowns = process_run_context().cooldowns
     tiles = []
@@ -165,7 +165,7 @@ def tiles_of(state: Snapshot, known: Mapping[str, Health]) -> tuple[Tile, ...]:
         seconds = round(cooling.seconds) if cooling else None
         reason = translate_sentence(state.keys[spec.name].reason)
         label = spec.display_name or spec.name
-        tiles.append(Tile(spec.name, label, known.get(spec.name, Health()), reason, seconds, spec.enabled))
+        tiles.append(Tile(spec.name, label, health.get(spec.name, Health()), reason, seconds, spec.enabled))
     return tuple(tiles)
 
 
@@ -214,26 +214,26 @@ def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
 
 def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:
     """What is done and what is left on a new installation, read from the rows; it goes once all is done."""
-    known = find_beginnings(user)
+    beginnings = find_beginnings(user)
     keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
     is_done = {
-        "password": known.chose_password,
+        "password": beginnings.chose_password,
         "key": any(key.source in keyed for key in state.keys.values()),
         "route": any(each.ready and not each.is_echo_only for each in standings),
-        "agent": known.used_key,
-        "file": known.uploaded_file,
-        "request": known.answered_request,
+        "agent": beginnings.used_key,
+        "file": beginnings.uploaded_file,
+        "request": beginnings.answered_request,
     }
     finished = [task for task in TASKS if is_done[task.name]]
-    left = [task for task in TASKS if not is_done[task.name]]
-    demo_gone = known.had_demo and not known.has_demo
-    done, total = len(finished) + demo_gone, len(TASKS) + known.had_demo
+    open_tasks = [task for task in TASKS if not is_done[task.name]]
+    demo_gone = beginnings.had_demo and not beginnings.has_demo
+    finished_count, total = len(finished) + demo_gone, len(TASKS) + beginnings.had_demo
     return {
         "finished": finished,
-        "left": left,
-        "has_demo": known.has_demo,
+        "open_tasks": open_tasks,
+        "has_demo": beginnings.has_demo,
         "demo_gone": demo_gone,
-        "done": done,
+        "finished_count": finished_count,
         "total": total,
-        "is_new": done < total,
+        "is_new": finished_count < total,
     }

@@ -85,7 +85,7 @@ def history(request: HttpRequest) -> HttpResponse:
     """Revisions, newest first, in keyset pages."""
     page = list_revisions(place_in(request))
     context = {
-        "listed": [revision_line(*group) for group in group_edits(page.rows)],
+        "lines": [revision_line(*group) for group in group_edits(page.rows)],
         "newest": newest_number(),
         "older": f"?before={page.rows[-1].number}" if page.has_older else "",
         "newer": f"?after={page.rows[0].number}" if page.has_newer else "",
@@ -190,16 +190,16 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
     """Every act, newest first, in keyset pages; `action`, `actor` and `object` narrow it."""
-    asked = {name: request.GET.get(name, "").strip() for name in ("action", "actor", "object")}
-    page = list_audit_events(AuditFilter(**asked), place_in(request))
-    kept = {name: value for name, value in asked.items() if value}
+    filters = {name: request.GET.get(name, "").strip() for name in ("action", "actor", "object")}
+    page = list_audit_events(AuditFilter(**filters), place_in(request))
+    parameters = {name: value for name, value in filters.items() if value}
     context = {
         "events": [audit_line(event) for event in page.rows],
-        "asked": asked,
-        "filtered": bool(kept),
+        "filter": filters,
+        "filtered": bool(parameters),
         "acts": sorted(words.ACTS.items()),
-        "older": link(kept, before=page.rows[-1].pk) if page.has_older and page.rows else "",
-        "newer": link(kept, after=page.rows[0].pk) if page.has_newer and page.rows else "",
+        "older": link(parameters, before=page.rows[-1].pk) if page.has_older and page.rows else "",
+        "newer": link(parameters, after=page.rows[0].pk) if page.has_newer and page.rows else "",
     }
     return render(request, "history/audit.html", context)
 
@@ -220,6 +220,6 @@ def audit_line(event: AuditEvent) -> AuditLine:
     return AuditLine(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details)
 
 
-def link(kept: Mapping[str, str], **place: int) -> str:
+def link(parameters: Mapping[str, str], **place: int) -> str:
     """The address of another page of the same list."""
-    return f"{reverse('audit')}?{urlencode({**kept, **place})}"
+    return f"{reverse('audit')}?{urlencode({**parameters, **place})}"

@@ -152,16 +152,16 @@ def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def single(
-    request: HttpRequest, found: User, *, form: RoleForm | None = None, status: int = 200, **more: Any
+    request: HttpRequest, user: User, *, form: RoleForm | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
     """The page of one user."""
-    role = role_of(found).value
+    role = role_of(user).value
     shown = {
-        "line": user_row(found),
+        "line": user_row(user),
         "form": form or RoleForm(initial={"role": role, "was": role}),
         "role": role,
-        "stays": find_refusal(people.check_can_step_down, found),
-        "is_self": found.pk == request.user.pk,
+        "stays": find_refusal(people.check_can_step_down, user),
+        "is_self": user.pk == request.user.pk,
         **more,
     }
     return render(request, "users/user.html", shown, status=status)

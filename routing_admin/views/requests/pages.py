@@ -94,7 +94,7 @@ def _sentence(rows: list[RequestLog], typed: str) -> str:
 def _filter(search: Search, key: str, value: str, label: Any, icon: str) -> dict[str, Any]:
     is_on = search.get(key) == value
     wanted = search.having(key, "" if is_on else value)
-    return {"label": label, "icon": icon, "is_on": is_on, "url": _address(wanted.written())}
+    return {"label": label, "icon": icon, "is_on": is_on, "url": _address(wanted.to_text())}
 
 
 def _address(typed: str, **place: str) -> str:

@@ -220,15 +220,15 @@ def context(page: EditorPage) -> dict[str, Any]:
     if page.press.verb != "save" and not draft.form["task_type"].value():
         draft.form.errors.pop("task_type", None)  # nobody has been asked to save yet
     spec = draft.spec(page.base)
-    found = lint(state.configuration, spec, unusable_of(state))
+    findings = lint(state.configuration, spec, unusable_of(state))
     policy = policy_of(spec)
     inherit(draft, spec)
     return {
         "row": page.row,
         "draft": draft,
         "spec": spec,
-        "shown": list(card_views(draft, found.candidates)),
-        "guaranteed": found.guaranteed,
+        "cards": list(card_views(draft, findings.candidates)),
+        "guaranteed": findings.guaranteed,
         "hops": hops(policy),
         "changes": [words.change_text(each) for each in route_changes(page.base if page.row else None, spec)],
         "policy": errors.table(spec),

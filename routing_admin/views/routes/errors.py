@@ -87,7 +87,7 @@ class PolicyRow:
 
     word: str
     label: str | Promise
-    said: str
+    verdict: str
     action: Action
     own: str
     moved: bool
@@ -138,7 +138,7 @@ class PastedError:
     explanation: Explanation
     failure: Failure
     meaning: str | Promise
-    said: str
+    verdict: str
     words: Sequence[str]
 
 

@@ -85,15 +85,15 @@ def _candidate(one: CheckedCandidate) -> ListedCandidate:
 SKIPPING = (Finding.MISSING, Finding.DISABLED, Finding.NO_KEY, Finding.ORIGIN_REFUSED, Finding.UNREACHABLE)
 
 
-def _warnings(found: ChainLint) -> Iterator[tuple[str, str, str]]:
+def _warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     """(tone, icon, sentence) of what a person should know of the whole chain."""
-    if not found.callable:
+    if not lint.callable:
         yield "bad", "stop", _("Nobody can answer: every candidate is skipped")
-    skipped = sum(1 for one in found.candidates if one.skipped)
-    if found.callable and skipped:
+    skipped = sum(1 for one in lint.candidates if one.skipped)
+    if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
-        yield "bad" if skipped + 1 == len(found.candidates) > 2 else "", "right", text % {"count": skipped}
-    for place, one in enumerate(found.candidates, start=1):
+        yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
+    for place, one in enumerate(lint.candidates, start=1):
         if one.loses:
             kinds = words.joined([words.KINDS[word] for word in one.loses])
             text = _("From candidate %(place)s on %(kinds)s become descriptions")

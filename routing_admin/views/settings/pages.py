@@ -86,10 +86,10 @@ def retention(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return section(request, "retention", 422, keeping_form=form)
     now = read_keeping()
-    if form.cleaned_data["seen"] not in ("", write_keeping(now)):
-        return section(request, "retention", 409, keeping_form=form, theirs=now, seen=write_keeping(now))
+    if form.cleaned_data["expected"] not in ("", write_keeping(now)):
+        return section(request, "retention", 409, keeping_form=form, theirs=now, expected=write_keeping(now))
     try:
-        actions.keep(actor_of(request), form.wanted(), expected=now)
+        actions.keep(actor_of(request), form.to_keeping(), expected=now)
     except ActionError as refusal:
         form.add_error(None, str(refusal))
         return section(request, "retention", refusal.status, keeping_form=form, theirs=read_keeping())
@@ -113,9 +113,9 @@ def demo_remove(request: HttpRequest) -> HttpResponse:
     return redirect(back(request))
 
 
-def answer_saved(request: HttpRequest, name: str, said: str, revision: int | None = None) -> HttpResponse:
+def answer_saved(request: HttpRequest, name: str, message: str, revision: int | None = None) -> HttpResponse:
     """The section as it is now, or the page again, with a toast and Undo where a revision was made."""
-    add_toast(request, said, revision)
+    add_toast(request, message, revision)
     return section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
 
 
@@ -128,7 +128,7 @@ def section(request: HttpRequest, name: str, status: int, **more: Any) -> HttpRe
 def context() -> dict[str, Any]:
     """Everything the page shows."""
     row = find_installation()
-    kept = keeping_of(row)
+    keeping = keeping_of(row)
     languages = language_lines(row.default_language)
     codes = [line["code"] for line in languages]
     if row.default_language and row.default_language not in codes:
@@ -139,8 +139,8 @@ def context() -> dict[str, Any]:
         "languages": languages,
         "default_form": DefaultLanguageForm(initial={"default_language": row.default_language}, codes=codes),
         "language_form": LanguageForm(),
-        "keeping_form": KeepingForm.showing(kept),
-        "seen": write_keeping(kept),
+        "keeping_form": KeepingForm.from_keeping(keeping),
+        "expected": write_keeping(keeping),
         "values": environment.values_in_force(),
         **about(),
     }

@@ -32,14 +32,14 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     state = snapshot.current()
     data = request.POST if request.method == "POST" else request.GET
     may_read = may(request.user, PagePart.RECORDED_BODIES)
-    found = find_logged_request(data["request"], body=may_read) if data.get("request") else None
-    logged = found.row if found else None
-    asked = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
-    route = state.configuration.route(asked) or state.configuration.route(DEFAULT_ROUTE)
+    logged_request = find_logged_request(data["request"], body=may_read) if data.get("request") else None
+    logged = logged_request.row if logged_request else None
+    task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
+    route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
     panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
         places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
-        with_outcomes(panel, replay_outcomes(data, found, route), places)
+        with_outcomes(panel, replay_outcomes(data, logged_request, route), places)
         if logged and "sim-message" not in data:
             panel.language = logged.language
             if may_read:
@@ -58,22 +58,22 @@ def ask_again(panel: Panel, logged: RequestLog) -> None:
     if not (question or files):
         return
     panel.artifacts = list_attachable(files)
-    panel.message, panel.chosen = question, [row.pk for row in panel.artifacts if row.pk in files]
+    panel.message, panel.artifact_ids = question, [row.pk for row in panel.artifacts if row.pk in files]
 
 
 def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:
     """The page's data with the outcomes of a logged request, where the page has not chosen others."""
-    found = data.copy()
+    outcomes = data.copy()
     if logged is None:
-        return found
+        return outcomes
     attempts = {(one.provider, one.model): one for one in logged.attempts}
     configuration = snapshot.current().configuration
     for at, spec in enumerate(route.candidates, start=1):
         provider = configuration.provider(spec.provider)
         one = attempts.get((spec.provider, spec.model or (provider.default_model if provider else "")))
-        if one is not None and f"out-{at}" not in found:
-            found[f"out-{at}"] = word_of(one)
-    return found
+        if one is not None and f"out-{at}" not in outcomes:
+            outcomes[f"out-{at}"] = word_of(one)
+    return outcomes
 
 
 def word_of(one: AttemptLog) -> str:

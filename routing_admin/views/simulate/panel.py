@@ -54,7 +54,7 @@ class Panel:
 
     message: str
     language: str
-    chosen: list[str]
+    artifact_ids: list[str]
     stream: bool
     assume_usable: bool
     outcomes: list[tuple[str, str, str]] = field(default_factory=list)
@@ -75,24 +75,24 @@ class Panel:
 
 def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
     """The panel as the page sent it, with its defaults where it was not."""
-    asked = "sim-message" in data
+    is_sent = "sim-message" in data
     panel = Panel(
-        message=str(data.get("sim-message", "")) if asked else _("What is in this file?"),
+        message=str(data.get("sim-message", "")) if is_sent else _("What is in this file?"),
         language=str(data.get("sim-language", "")),
-        chosen=[str(one) for one in data.getlist("sim-artifact") if one],
+        artifact_ids=[str(one) for one in data.getlist("sim-artifact") if one],
         stream="sim-stream" in data,
         assume_usable="sim-usable" in data,
     )
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     panel.languages = [(code, f"{code} · {text}") for code, text in directives.items()]
-    panel.artifacts = list_attachable(panel.chosen) if may_attach else []
+    panel.artifacts = list_attachable(panel.artifact_ids) if may_attach else []
     return panel
 
 
 def with_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]]) -> Panel:
     """The panel with an outcome for each (card, name) of a chain: what was chosen before, else an answer."""
-    chosen = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in places]
-    panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in chosen]
+    outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in places]
+    panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]
     return panel
 
 
@@ -100,7 +100,7 @@ def chat_of(panel: Panel) -> ChatRequest:
     """The request: the message, and the artifacts that are attached. Raises `Http404` for one that never was."""
     rows = {row.pk: row for row in panel.artifacts}
     parts: list[FilePart] = []
-    for pk in panel.chosen:
+    for pk in panel.artifact_ids:
         if pk not in rows:
             raise Http404
         parts.append(part_of(rows[pk]))

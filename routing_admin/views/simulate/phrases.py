@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.adaptation import PartDelivery
-from capabilities.core.delivery.decision import SHOWN, DeliveryForm
+from capabilities.core.delivery.decision import FORMS, DeliveryForm
 from capabilities.core.message import ChatRequest, TextPart
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import join_words
@@ -82,9 +82,9 @@ class StopView:
     tone: str
     icon: str
     code: str
-    said: list[str]
+    details: list[str]
     reason: RenderedSentence
-    received: str
+    text: str
     described: bool
     payload: Any
     wire: str
@@ -111,7 +111,7 @@ def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
 
 def details(outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery]) -> list[str]:
     """The line under a candidate's name: how each file went, what its failure means, how long it waited."""
-    said = [str(WAYS[SHOWN[one.delivery.outcome]]) % {"file": FILES[one.file.kind]} for one in deliveries]
+    said = [str(WAYS[FORMS[one.delivery.outcome]]) % {"file": FILES[one.file.kind]} for one in deliveries]
     if outcome in MEANINGS_BY_CODE:
         said.append(str(MEANINGS_BY_CODE[outcome]))
     if attempt and attempt.waits:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.access import actor_of
 from capabilities.acts import Act
-from capabilities.core.delivery.decision import SHOWN, DeliveryForm
+from capabilities.core.delivery.decision import FORMS, DeliveryForm
 from capabilities.core.message import ChatRequest
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import Snapshot
@@ -48,28 +48,39 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
     panel.run_view = run_view(found)
 
 
-def run_view(found: Simulated) -> RunView:
+def run_view(simulated: Simulated) -> RunView:
     """A simulated run as the page shows it."""
-    last = max((at for at, stop in enumerate(found.stops) if stop.attempt), default=-1)
+    last = max((at for at, stop in enumerate(simulated.stops) if stop.attempt), default=-1)
     stops = [
         stop_view(
-            at, stop.candidate.name, stop.outcome, stop.attempt, stop.deliveries, found.planned.chat, last=at == last
+            at,
+            stop.candidate.name,
+            stop.outcome,
+            stop.attempt,
+            stop.deliveries,
+            simulated.planned.chat,
+            last=at == last,
         )
-        for at, stop in enumerate(found.stops)
+        for at, stop in enumerate(simulated.stops)
     ]
     full = [
         _with_payload(view, stop.payload, stop.wire, stop.bytes, stop.reason)
-        for view, stop in zip(stops, found.stops, strict=True)
+        for view, stop in zip(stops, simulated.stops, strict=True)
     ]
-    return RunView(sentence(found), "ok" if found.ok else "bad", full, False, f"{found.status} {found.code}")
+    return RunView(
+        sentence(simulated), "ok" if simulated.ok else "bad", full, False, f"{simulated.status} {simulated.code}"
+    )
 
 
-def sentence(found: Simulated) -> str:
+def sentence(simulated: Simulated) -> str:
     """Who answers, or what the caller gets instead."""
-    if found.answered_by is None:
-        return _("Nobody answers: the caller gets %(status)s %(code)s") % {"status": found.status, "code": found.code}
-    named = {"place": found.answered_by.index + 1, "name": found.answered_by.name}
-    if not found.ok:
+    if simulated.answered_by is None:
+        return _("Nobody answers: the caller gets %(status)s %(code)s") % {
+            "status": simulated.status,
+            "code": simulated.code,
+        }
+    named = {"place": simulated.answered_by.index + 1, "name": simulated.answered_by.name}
+    if not simulated.ok:
         return _("Candidate %(place)s, %(name)s, is cut off: the caller keeps what came") % named
     return _("Candidate %(place)s, %(name)s, answers") % named
 
@@ -86,16 +97,16 @@ def stop_view(
 ) -> StopView:
     """One candidate without its payload."""
     tone, icon = words.tone_of(outcome, last=last)
-    described = any(SHOWN[one.delivery.outcome] is DeliveryForm.DESCRIBED for one in deliveries)
+    described = any(FORMS[one.delivery.outcome] is DeliveryForm.DESCRIBED for one in deliveries)
     return StopView(
         place=at + 1,
         name=name,
         tone=tone,
         icon=icon,
         code=words.code_of(outcome, attempt),
-        said=words.details(outcome, attempt, deliveries),
+        details=words.details(outcome, attempt, deliveries),
         reason=render_sentence(attempt.error if attempt and outcome != OK else ""),
-        received=words.received_text(chat, deliveries),
+        text=words.received_text(chat, deliveries),
         described=described,
         payload=None,
         wire="",
@@ -132,7 +143,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
 
 
 def _sent_view(
-    request: HttpRequest, said: str, tone: str, attempts: Sequence[Attempt], dispatch: Dispatch, answer: str
+    request: HttpRequest, headline: str, tone: str, attempts: Sequence[Attempt], dispatch: Dispatch, answer: str
 ) -> RunView:
     """What really happened, in the same shape as a simulation."""
     stops = []
@@ -147,4 +158,4 @@ def _sent_view(
             size = prepared.request.content_length
             view = _with_payload(view, prepared.request.elided(), "", size, "")
         stops.append(view)
-    return RunView(said, tone, stops, True, answer=answer, request_id=request_id_of(request))
+    return RunView(headline, tone, stops, True, answer=answer, request_id=request_id_of(request))

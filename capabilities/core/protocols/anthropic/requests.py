@@ -159,23 +159,23 @@ class _Ids:
     """Tool call ids in the letters that are allowed, the same for the call and its result."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._sent: dict[str, str] = {}
 
     def of(self, original: str) -> str:
         """The id to send for this one."""
-        if original not in self._known:
+        if original not in self._sent:
             plain = _BAD_ID.sub("_", original) or "call"
-            taken = set(self._known.values())
+            used = set(self._sent.values())
             number = 2
             name = plain
-            while name in taken:
+            while name in used:
                 name, number = f"{plain}_{number}", number + 1
-            self._known[original] = name
-        return self._known[original]
+            self._sent[original] = name
+        return self._sent[original]
 
     def knows(self, original: str | None) -> bool:
         """Whether a call with that id came before."""
-        return original in self._known
+        return original in self._sent
 
 
 def _add(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any]) -> None:

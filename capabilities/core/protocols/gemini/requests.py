@@ -99,12 +99,12 @@ def _options(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any]
     by_alias = {name for name, (alias, _) in there.items() if alias in refused}
     kept, lost = without(there, refused | by_alias)
     options = dict(kept.values())
-    return {**options, **_shape(chat, ways)}, (*lost, *_unsaid(chat, kept))
+    return {**options, **_shape(chat, ways)}, (*lost, *_list_left_out(chat, kept))
 
 
-def _unsaid(chat: ChatRequest, kept: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, ...]:
     lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
-    if "stop" in kept and len(chat.stop) > MOST_STOPS:
+    if "stop" in fields and len(chat.stop) > MOST_STOPS:
         lost.append("stop")
     unknown = {name: value for name, value in chat.extra.items() if name not in KNOWN_EXTRA and value is not None}
     return (*lost, *(name for name, value in unknown.items() if not (name == "n" and value == 1)))

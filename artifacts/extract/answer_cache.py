@@ -27,14 +27,14 @@ OVERHEAD = 512
 Key = tuple[str, ...]
 
 
-class Kept:
+class AnswerCache:
     """The last used answers, at most `room` bytes; safe for threads. Those who ask for the same share one answer."""
 
     def __init__(self, room: int = ROOM, clock: Callable[[], float] = time.monotonic) -> None:
         self._room, self._clock, self._used = room, clock, 0
-        self._found: OrderedDict[Key, tuple[Result, float]] = OrderedDict()
+        self._results: OrderedDict[Key, tuple[Result, float]] = OrderedDict()
         self._lock = threading.Lock()
-        self._making: dict[Key, threading.Lock] = {}
+        self._locks: dict[Key, threading.Lock] = {}
 
     @property
     def used(self) -> int:
@@ -44,31 +44,31 @@ class Kept:
     def answer(self, key: Key, make: Callable[[], Result]) -> Result:
         """The kept answer, or the one that `make` gives, which is kept where it may be."""
         with self._lock:
-            making = self._making.setdefault(key, threading.Lock())
+            making = self._locks.setdefault(key, threading.Lock())
         with making:
-            known = self._known(key)
-            if known is None:
-                known = make()
-                self._keep(key, known)
+            result = self._find(key)
+            if result is None:
+                result = make()
+                self._keep(key, result)
         with self._lock:
-            self._making.pop(key, None)
-        return known
+            self._locks.pop(key, None)
+        return result
 
     def forget(self) -> None:
         """Empties it."""
         with self._lock:
-            self._found.clear()
+            self._results.clear()
             self._used = 0
 
-    def _known(self, key: Key) -> Result | None:
+    def _find(self, key: Key) -> Result | None:
         with self._lock:
-            if key not in self._found:
+            if key not in self._results:
                 return None
-            result, since = self._found[key]
+            result, since = self._results[key]
             if result.reason and self._clock() - since >= _seconds_kept(result.reason):
                 self._drop(key)
                 return None
-            self._found.move_to_end(key)
+            self._results.move_to_end(key)
             return result
 
     def _keep(self, key: Key, result: Result) -> None:
@@ -76,15 +76,15 @@ class Kept:
         if size > self._room:
             return
         with self._lock:
-            if key in self._found:
+            if key in self._results:
                 self._drop(key)
-            self._found[key] = (result, self._clock())
+            self._results[key] = (result, self._clock())
             self._used += size
             while self._used > self._room:
-                self._drop(next(iter(self._found)))
+                self._drop(next(iter(self._results)))
 
     def _drop(self, key: Key) -> None:
-        result, _ = self._found.pop(key)
+        result, _ = self._results.pop(key)
         self._used -= _size(result)
 
 

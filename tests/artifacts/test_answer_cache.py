@@ -10,7 +10,7 @@ import pytest
 from samples import pdf, picture
 
 from artifacts import extract
-from artifacts.extract.kept import BELIEVED_SECONDS, BUSY_SECONDS, OVERHEAD, Kept
+from artifacts.extract.answer_cache import BELIEVED_SECONDS, BUSY_SECONDS, OVERHEAD, AnswerCache
 from artifacts.extract.process import Result
 from capabilities.core.message import ConvertTo
 
@@ -41,7 +41,7 @@ class Clock:
 
 def test_the_same_question_is_answered_from_memory() -> None:
     """Another hash, operation or option is another question."""
-    kept, process = Kept(), Process()
+    kept, process = AnswerCache(), Process()
     assert [kept.answer(("hash", "text", "{}"), process) for _ in range(3)] == [GOOD] * 3
     assert process.asked == 1
     for key in (("other", "text", "{}"), ("hash", "image", "{}"), ("hash", "text", '{"max_chars": 1}')):
@@ -52,7 +52,7 @@ def test_the_same_question_is_answered_from_memory() -> None:
 def test_never_more_is_kept_than_there_is_room_for() -> None:
     """The answer that was not used for longest goes first; one that fills more than the room is not kept at all."""
     big = Result({}, b"x" * 1000)
-    kept = Kept(room=2 * (1000 + OVERHEAD))
+    kept = AnswerCache(room=2 * (1000 + OVERHEAD))
     for name in ("a", "b", "a", "c"):
         kept.answer((name,), Process([big]))
         assert kept.used <= 2 * (1000 + OVERHEAD)
@@ -68,7 +68,7 @@ def test_never_more_is_kept_than_there_is_room_for() -> None:
 
 def test_many_empty_answers_fill_the_room_too() -> None:
     """A million failures do not take memory without a bound."""
-    kept = Kept(room=10 * OVERHEAD)
+    kept = AnswerCache(room=10 * OVERHEAD)
     for number in range(100):
         kept.answer((str(number),), Process([Result(reason="failed")]))
     assert kept.used == 10 * OVERHEAD
@@ -78,7 +78,7 @@ def test_many_empty_answers_fill_the_room_too() -> None:
 def test_a_failure_is_believed_for_a_while(reason: str, seconds: float) -> None:
     """It may have been the moment's; what came out well needs no second look."""
     clock = Clock()
-    kept, process = Kept(clock=clock), Process([Result(reason=reason), GOOD])
+    kept, process = AnswerCache(clock=clock), Process([Result(reason=reason), GOOD])
     kept.answer(("hash",), process)
     clock.now = seconds - 0.001
     assert kept.answer(("hash",), process).reason == reason
@@ -91,7 +91,7 @@ def test_a_failure_is_believed_for_a_while(reason: str, seconds: float) -> None:
 
 def test_two_who_ask_at_once_get_one_answer() -> None:
     """The second waits for the first instead of starting a process of its own."""
-    kept, process, together = Kept(), Process(), Barrier(4)
+    kept, process, together = AnswerCache(), Process(), Barrier(4)
 
     def ask() -> None:
         together.wait()
@@ -111,15 +111,15 @@ def test_a_file_known_by_its_hash_is_read_once(tmp_path: Path) -> None:
     document.write_bytes(pdf("Only once"))
     image.write_bytes(picture("BMP"))
     to_png = ConvertTo(("image/png",))
-    text = extract.extract_text(document, "application/pdf", kept_as="1" * 64)
-    made = extract.convert_image(image, to_png, kept_as="2" * 64)
+    text = extract.extract_text(document, "application/pdf", cache_key="1" * 64)
+    made = extract.convert_image(image, to_png, cache_key="2" * 64)
     assert text is not None
     assert made is not None
     document.unlink()
     image.unlink()
-    assert extract.extract_text(document, "application/pdf", kept_as="1" * 64) == text
-    again = extract.convert_image(image, to_png, kept_as="2" * 64)
+    assert extract.extract_text(document, "application/pdf", cache_key="1" * 64) == text
+    again = extract.convert_image(image, to_png, cache_key="2" * 64)
     assert again is not None
     assert b"".join(again.blob.blocks()) == b"".join(made.blob.blocks())
-    assert extract.convert_image(image, ConvertTo(("image/jpeg",)), kept_as="2" * 64) is None
+    assert extract.convert_image(image, ConvertTo(("image/jpeg",)), cache_key="2" * 64) is None
     assert extract.extract_text(document, "application/pdf") is None
