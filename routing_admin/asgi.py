@@ -12,17 +12,15 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
-from routing_admin.gateway.chat import completions, fast_path  # noqa: E402
+from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
+from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
 from routing_admin.upstream import configured_upstream, run_sync  # noqa: E402
 
-pages, fast = limit_bodies(cast(App, site)), limit_bodies(fast_path.LeanHandler())
-
-SLOWEST_READER_SECONDS = 60.0
-"""How long a caller may take nothing of an answer that waits for it."""
+pages = limit_bodies(cast(App, site))
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -33,8 +31,10 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
     """Serves a request, or follows the process through its life."""
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
+    elif scope["path"] in DOORS and scope["type"] == "http":
+        await answer_call(scope, receive, send)
     else:
-        await (fast if scope["path"] == completions.PATH else pages)(scope, receive, limit_slow_readers(send))
+        await pages(scope, receive, limit_slow_readers(send))
 
 
 def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
@@ -53,6 +53,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     journal.start()
     upkeep.start()
     draining.listen()
+    memory.settle()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await configured_upstream().close()

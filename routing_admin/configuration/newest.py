@@ -76,6 +76,11 @@ class Newest(Generic[S]):
                 return self._read().value
             return (known if came - known.looked_at <= FRESH_SECONDS else self._look(known)).value
 
+    def fresh(self) -> S | None:
+        """The newest value where that is known without asking the rows; None where they have to be looked at."""
+        known = self._known
+        return known.value if known is not None and self._clock() - known.looked_at <= FRESH_SECONDS else None
+
     def look(self) -> None:
         """Looks now, however fresh the value is, so that nobody has to wait for it; the first use reads it."""
         with self._looking:

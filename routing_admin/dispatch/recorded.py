@@ -52,7 +52,7 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
     """What a run gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
     sent = dispatch.prepared
     try:
-        async with draining.limit():
+        with draining.limit():
             return await work
     except RouterError as error:
         recorder.end(error.attempts, sent, outcome=error.code, status=error.status, error=error.message)

@@ -10,9 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TypeVar
-
-from asgiref.sync import sync_to_async
+from typing import Protocol, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, summary
 from capabilities.core.delivery.receiver import Prepared, Receiver
@@ -22,13 +20,22 @@ from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, T
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
 from routing_admin.core.planning.params import for_candidate, left_out
-from routing_admin.databases.sqlite import in_line
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import mark_unreadable, prepare_for
 from routing_admin.dispatch.transport import NetworkTransport, Transport
 from routing_admin.upstream import Stream
 
 T = TypeVar("T", Answer, Stream)
+R = TypeVar("R")
+
+
+class InThread(Protocol):
+    """Runs in a thread what may read files, or store them."""
+
+    async def __call__(self, work: Callable[[], R], /) -> R:
+        """What `work` gives."""
+
+
 Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
 
 
@@ -46,6 +53,7 @@ class Dispatch:
     transport: Transport = field(default_factory=NetworkTransport)
     run_context: RunContext = field(default_factory=process_run_context)
     prepared: dict[int, Prepared] = field(default_factory=dict)
+    in_thread: InThread = asyncio.to_thread
     run: FallbackRun[Answer] | FallbackRun[Stream] | None = None
 
     @property
@@ -71,7 +79,7 @@ class Dispatch:
             try:
                 return await self._try(call, chat, send)
             except UnreadableError:  # the bytes went away after the plan was made: the model is told so instead
-                return await self._try(call, await asyncio.to_thread(mark_unreadable, chat), send)
+                return await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
 
         return await drive_async(run, ask, asyncio.sleep)
 
@@ -91,7 +99,7 @@ class Dispatch:
         work = partial(prepare_for, self.planned, chat, to, call)
         if not self.planned.has_files:
             return work()
-        return await (sync_to_async(in_line(work))() if self.planned.keep else asyncio.to_thread(work))
+        return await self.in_thread(work)
 
 
 __all__ = ["Dispatch", "process_run_context"]

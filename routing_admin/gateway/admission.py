@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+from typing import cast
 
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from capabilities.access import Principal, refuse_call, refuse_query
+from capabilities.access import Principal, Refusal, refuse_call, refuse_query
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, response_of
-from routing_admin.gateway.key_cache import principal_of_key
+from routing_admin.gateway.key_cache import kept_principal, principal_of_key
 from routing_admin.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
 
 View = Callable[..., HttpResponseBase]
-AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
-def admit_caller(request: HttpRequest, path: str) -> Principal:
+def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal:
     """The agent that makes the call at `path`, as the table of permissions writes it. Queries rows.
 
     Raises `GatewayError` 401 without a good key, 403 without the scope, 400 for a key in the address.
     """
-    found = refuse_query(request.META.get("QUERY_STRING", "")) or principal_of_key(request.headers)
-    if isinstance(found, Principal):
-        refusal = refuse_call(found, request.method or "", path)
-        if refusal is None:
-            return found
-        found = refusal
-    raise GatewayError(found.status, found.code, found.message)
+    return _admit(refuse_query(query) or principal_of_key(headers), method, path)
+
+
+def admit_known_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal | None:
+    """`admit_caller` by what is in memory alone; None where rows have to be read."""
+    refusal = refuse_query(query) if query else None
+    found = refusal or kept_principal(headers)
+    return None if found is None else _admit(found, method, path)
+
+
+def _admit(found: Principal | Refusal, method: str, path: str) -> Principal:
+    refusal = refuse_call(found, method, path) if isinstance(found, Principal) else found
+    if refusal is None:
+        return cast(Principal, found)
+    raise GatewayError(refusal.status, refusal.code, refusal.message)
 
 
 def actor_for(request: HttpRequest, principal: Principal) -> Actor:
@@ -45,11 +52,10 @@ def actor_for(request: HttpRequest, principal: Principal) -> Actor:
     return Actor("agent", principal.agent, request.META.get("REMOTE_ADDR") or "", request_id_of(request))
 
 
-def check_method(request: HttpRequest, *methods: str) -> None:
+def check_method(method: str | None, path: str, methods: Sequence[str]) -> None:
     """Raises `MethodError`, a `GatewayError` with 405, for another method."""
-    if request.method not in methods:
-        message = f"{request.path} takes {' and '.join(methods)}, not {request.method}."
-        raise MethodError(message, methods)
+    if method not in methods:
+        raise MethodError(f"{path} takes {' and '.join(methods)}, not {method}.", methods)
 
 
 def error_of_fault(error: Exception) -> GatewayError:
@@ -75,7 +81,8 @@ def endpoint(path: str) -> Callable[[View], View]:
     def wrap(view: View) -> View:
         @wraps(view)
         def for_the_agent(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-            request.auth = admit_caller(request, path)  # type: ignore[attr-defined]
+            query = request.META.get("QUERY_STRING", "")
+            request.auth = admit_caller(request.method or "", query, request.headers, path)  # type: ignore[attr-defined]
             return view(request, *args, **kwargs)
 
         return open_endpoint(*methods_of_call(path))(for_the_agent)
@@ -91,7 +98,7 @@ def open_endpoint(*methods: str) -> Callable[[View], View]:
         @wraps(view)
         def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             try:
-                check_method(request, *methods)
+                check_method(request.method, request.path, methods)
                 with waiting_at_most(WAIT_SECONDS):
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
@@ -106,27 +113,4 @@ def open_endpoint(*methods: str) -> Callable[[View], View]:
     return wrap
 
 
-def async_endpoint(path: str) -> Callable[[AsyncView], AsyncView]:
-    """`endpoint` for a coroutine, which itself calls `admit_caller` in the thread that reads its rows."""
-
-    def wrap(view: AsyncView) -> AsyncView:
-        @csrf_exempt
-        @wraps(view)
-        async def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-            try:
-                check_method(request, *methods_of_call(path))
-                with waiting_at_most(WAIT_SECONDS):
-                    response = await view(request, *args, **kwargs)
-            except GatewayError as error:
-                return response_of(error, request_id_of(request))
-            except Exception as error:  # as above
-                return response_of(error_of_fault(error), request_id_of(request))
-            response.headers.setdefault("x-request-id", request_id_of(request))
-            return response
-
-        return guarded
-
-    return wrap
-
-
-__all__ = ["actor_for", "admit_caller", "async_endpoint", "endpoint", "open_endpoint"]
+__all__ = ["actor_for", "admit_caller", "admit_known_caller", "check_method", "endpoint", "open_endpoint"]

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import RouterError, retry_headers
+from routing_admin.gateway.http import HttpReply, response_of_reply
 
 TYPES: Mapping[int, str] = {
     401: "authentication_error",
@@ -76,19 +77,28 @@ def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
     return {"error": told}
 
 
-def response_of(error: GatewayError, request_id: str) -> HttpResponse:
-    """The whole response; `x-should-retry` is false where all was tried that can help, or the request is wrong."""
-    response = json_response(body_of(error, request_id), error.status)
-    response.headers["x-request-id"] = request_id
-    for name, value in retry_headers(error).items():
-        response.headers[name] = value
+def reply_of(error: GatewayError, request_id: str) -> HttpReply:
+    """The whole reply; `x-should-retry` is false where all was tried that can help, or the request is wrong."""
+    reply = json_reply(body_of(error, request_id), error.status)
+    reply.headers["x-request-id"] = request_id
+    reply.headers.update(retry_headers(error))
     if error.attempts:
-        response.headers["x-routing-attempts"] = str(len(error.attempts))
+        reply.headers["x-routing-attempts"] = str(len(error.attempts))
     if isinstance(error, MethodError):
-        response.headers["Allow"] = ", ".join(error.allowed)
+        reply.headers["Allow"] = ", ".join(error.allowed)
     if error.status == 401:
-        response.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
-    return response
+        reply.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
+    return reply
+
+
+def response_of(error: GatewayError, request_id: str) -> HttpResponseBase:
+    """`reply_of` for Django."""
+    return response_of_reply(reply_of(error, request_id))
+
+
+def json_reply(value: Any, status: int = 200) -> HttpReply:
+    """A reply in JSON."""
+    return HttpReply(status, {"Content-Type": "application/json"}, orjson.dumps(value))
 
 
 def json_response(value: Any, status: int = 200) -> HttpResponse:

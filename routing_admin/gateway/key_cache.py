@@ -21,6 +21,7 @@ from capabilities.access import Principal, Refusal, authenticate, key_in
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import Newest
 from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.databases.away import is_away
 
 KEPT_SECONDS = 20.0
 """Less than the minute after which a key's last use is noted again."""
@@ -50,23 +51,32 @@ class Door:
         self._newest, self._clock, self._now = newest, clock, now
         self._kept: dict[bytes, _CachedKey] = {}
 
+    def kept(self, headers: Mapping[str, str]) -> Principal | None:
+        """Who comes in by what is known in memory alone; None where a row, or the stamp, has to be looked at."""
+        if self._newest.fresh() is None:
+            return None
+        kept = self._kept.get(_digest_of(headers))
+        if kept is None or kept.stamp != self._newest.stamp() or not self._lives(kept.principal):
+            return None
+        in_time = self._clock() < kept.until or self._holds(unread=self._newest.unread_since())
+        return kept.principal if in_time else None
+
     def known(self, headers: Mapping[str, str]) -> Principal | Refusal:
         """The same answer as `authenticate`; from memory where it was given under the same stamp a moment ago.
 
         Raises what the database raises for a key that it would have to look up and cannot.
         """
         self._newest.current()
-        stamp = self._newest.stamp()
-        digest = hashlib.sha256(f"{key_in(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
+        found = self.kept(headers)
+        if found is not None:
+            return found
+        digest, stamp = _digest_of(headers), self._newest.stamp()
         kept = self._kept.get(digest)
-        if kept is not None and not (kept.stamp == stamp and self._lives(kept.principal)):
-            kept = None
-        if kept is not None and (self._clock() < kept.until or self._holds(unread=self._newest.unread_since())):
-            return kept.principal
         try:
             answer = authenticate(headers)
-        except (DatabaseError, InterfaceError):
-            if kept is not None and self._holds():
+        except (DatabaseError, InterfaceError) as error:
+            same = kept is not None and kept.stamp == stamp and self._lives(kept.principal)
+            if kept is not None and same and is_away(error) and self._holds():
                 return kept.principal
             raise
         self._keep(digest, answer, stamp)
@@ -91,6 +101,10 @@ class Door:
         return principal.ends_at is None or self._now() < principal.ends_at
 
 
+def _digest_of(headers: Mapping[str, str]) -> bytes:
+    return hashlib.sha256(f"{key_in(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
+
+
 door = Door(snapshot.newest)
 """This process's."""
-principal_of_key, forget = door.known, door.forget
+principal_of_key, kept_principal, forget = door.known, door.kept, door.forget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 
@@ -13,10 +13,10 @@ from routing_admin.gateway.errors import GatewayError, json_response, response_o
 from routing_admin.server.request_id import request_id_of
 
 CHAT = "POST /v1/chat/completions"
-Shape = Callable[[HttpRequest, str], HttpResponse]
+Shape = Callable[[HttpRequest, str], HttpResponseBase]
 
 
-def as_openai(request: HttpRequest, message: str) -> HttpResponse:
+def as_openai(request: HttpRequest, message: str) -> HttpResponseBase:
     """OpenAI's shape."""
     return response_of(GatewayError(404, "unknown_url", message), request_id_of(request))
 
@@ -39,11 +39,11 @@ def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     return response
 
 
-def stray(shape: Shape, right: str) -> Callable[..., HttpResponse]:
+def stray(shape: Shape, right: str) -> Callable[..., HttpResponseBase]:
     """A view that says where the call belongs."""
 
     @csrf_exempt
-    def view(request: HttpRequest, **kwargs: object) -> HttpResponse:
+    def view(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         return shape(request, f"{request.method} {request.path[:200]} is not here. Use {right} on this server.")
 
     return view

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from types import FrameType
 from typing import Any
 
@@ -37,27 +35,43 @@ class DrainingError(Exception):
         return {"error": self.code, "message": self.message, "attempts": []}
 
 
+class _Stretch:
+    """A stretch of waiting of one task, known to the draining as long as it lasts."""
+
+    __slots__ = ("_given_up", "_others", "_over", "_task", "_waiting")
+
+    def __init__(self, waiting: dict[_Stretch, asyncio.AbstractEventLoop], *, over: bool) -> None:
+        self._waiting, self._over, self._given_up = waiting, over, False
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+        self._others = self._task.cancelling() if self._task else 0
+        loop = self._waiting[self] = asyncio.get_running_loop()
+        if self._over:
+            loop.call_soon(self.give_up)
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        self._waiting.pop(self, None)
+        if self._given_up and kind is asyncio.CancelledError and self._task and self._task.uncancel() <= self._others:
+            raise DrainingError from None
+
+    def give_up(self) -> None:
+        """The time is over: what is waited for is not waited for any longer."""
+        if self in self._waiting and self._task is not None:
+            self._given_up = True
+            self._task.cancel()
+
+
 class Draining:
     """Everything of one process that waits for a provider."""
 
     def __init__(self) -> None:
         self._over = False
-        self._waiting: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
+        self._waiting: dict[_Stretch, asyncio.AbstractEventLoop] = {}
 
-    @asynccontextmanager
-    async def limit(self) -> AsyncIterator[None]:
+    def limit(self) -> _Stretch:
         """A stretch of waiting that ends with the drain time. Raises `DrainingError` then."""
-        try:
-            async with asyncio.timeout(0 if self._over else None) as one:
-                self._waiting[one] = asyncio.get_running_loop()
-                try:
-                    yield
-                finally:
-                    self._waiting.pop(one, None)
-        except TimeoutError:
-            if not one.expired():
-                raise
-            raise DrainingError from None
+        return _Stretch(self._waiting, over=self._over)
 
     def begin(self) -> None:
         """SIGTERM has come: what waits may go on until shortly before the server's end."""
@@ -71,11 +85,7 @@ class Draining:
     def give_up(self) -> None:
         """The time is over for everything that waits now, in whichever thread's loop it does."""
         for one, loop in tuple(self._waiting.items()):
-            loop.call_soon_threadsafe(self._expire, one)
-
-    def _expire(self, one: asyncio.Timeout) -> None:
-        if one in self._waiting:
-            one.reschedule(asyncio.get_running_loop().time())
+            loop.call_soon_threadsafe(one.give_up)
 
     def listen(self) -> None:
         """Learns of SIGTERM and SIGINT beside the server, whose own handlers stay; in a main thread only."""

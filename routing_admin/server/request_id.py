@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
+
+from routing_admin.server.ids import random_id
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -16,10 +17,14 @@ def request_id_of(request: HttpRequest) -> str:
     known: str | None = getattr(request, "request_id", None)
     if known:
         return known
-    given = request.headers.get("x-request-id", "")
-    made = given if REQUEST_ID.fullmatch(given) else "req_" + secrets.token_hex(12)
+    made = make_request_id(request.headers.get("x-request-id", ""))
     request.request_id = made  # type: ignore[attr-defined]
     return made
+
+
+def make_request_id(given: str) -> str:
+    """The id that a caller gave when it is a plain word, else one of our own."""
+    return given if REQUEST_ID.fullmatch(given) else random_id("req_")
 
 
 class RequestIdMiddleware:

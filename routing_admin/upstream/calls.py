@@ -6,17 +6,19 @@ import asyncio
 import ssl
 import threading
 from collections.abc import Coroutine
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from capabilities.core.providers.origins import EMBEDDED, OriginPolicy, policy_of, refusal
 from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, WireProtocol
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.upstream.exchange import Head, clean, read_body, send
+from routing_admin.upstream.exchange import clean, read_body, send
 from routing_admin.upstream.faults import failure
-from routing_admin.upstream.streams import Stream, begin, events_from, events_of
-from routing_admin.upstream.transports import Transports
+from routing_admin.upstream.head import Head
+from routing_admin.upstream.phase_timer import PhaseTimer
+from routing_admin.upstream.pools import Pools
+from routing_admin.upstream.streams import Stream, begin, event_batches, events_from
 
 T = TypeVar("T")
 
@@ -33,9 +35,9 @@ class Upstream:
     """The way out: what may be called, through which proxy, over which connections."""
 
     def __init__(self, policy: OriginPolicy, proxy: str = "", verify: ssl.SSLContext | None = None) -> None:
-        self._policy = policy
         self._proxy = proxy
-        self._transports = Transports(policy, verify)
+        self._pools = Pools(policy, verify)
+        self._refusal_of = lru_cache(maxsize=1000)(partial(_refusal, policy))
 
     async def call(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
@@ -45,23 +47,24 @@ class Upstream:
         `proxy` is the provider's: `default`, `none` or a URL. Raises `UnreadableError` when a file of the request
         cannot be read.
         """
+        timer = PhaseTimer(timeouts.total)
         try:
-            async with asyncio.timeout(timeouts.total):
-                outcome = await self._call(request, protocol, timeouts, proxy)
-        except TimeoutError:
-            outcome = failure(Fault.DEADLINE)
+            outcome = await self._call(request, protocol, timeouts, proxy, timer)
+        finally:
+            timer.close()
         return clean(outcome, request) if isinstance(outcome, Failure) else outcome
 
     async def open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Stream | Failure:
         """The stream once its first content is there, or the failure before it; the caller closes the stream."""
-        deadline = asyncio.get_running_loop().time() + timeouts.total
+        timer = PhaseTimer(timeouts.total)
+        outcome: Stream | Failure | None = None
         try:
-            async with asyncio.timeout_at(deadline):
-                outcome = await self._open(request, protocol, timeouts, proxy, deadline)
-        except TimeoutError:
-            outcome = failure(Fault.DEADLINE)
+            outcome = await self._open(request, protocol, timeouts, proxy, timer)
+        finally:
+            if not isinstance(outcome, Stream):
+                timer.close()
         return clean(outcome, request) if isinstance(outcome, Failure) else outcome
 
     def call_sync(
@@ -72,42 +75,50 @@ class Upstream:
 
     async def close(self) -> None:
         """Close the running loop's connections."""
-        await self._transports.close()
+        await self._pools.close()
 
     async def _call(
-        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str
+        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, timer: PhaseTimer
     ) -> Answer | Failure:
-        head = await self._head(request, timeouts, proxy)
-        return head if isinstance(head, Failure) else await _whole(head, protocol, timeouts)
+        head = await self._head(request, timeouts, proxy, timer)
+        return head if isinstance(head, Failure) else await _whole(head, protocol, timeouts, timer)
 
     async def _open(
-        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, deadline: float
+        self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str, timer: PhaseTimer
     ) -> Stream | Failure:
-        head = await self._head(request, timeouts, proxy)
+        head = await self._head(request, timeouts, proxy, timer)
         if isinstance(head, Failure):
             return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
         kind = head.headers.get("content-type", "")
         if head.status != 200 or any(word in kind for word in WHOLE_ANSWERS):
-            return await _read_unstreamed(head, protocol, timeouts)
-        events = events_of(head, protocol.decoder(), timeouts, deadline)
-        return await begin(events, lambda failed: clean(failed, request))
+            return await _read_unstreamed(head, protocol, timeouts, timer)
+        batches = event_batches(head, protocol.decoder(), timeouts, timer)
+        return await begin(batches, lambda failed: clean(failed, request))
 
-    async def _head(self, request: UpstreamRequest, timeouts: Timeouts, proxy: str) -> Head | Failure:
-        refused = NO_NETWORK if request.url == EMBEDDED else refusal(request.url, self._policy)
+    async def _head(
+        self, request: UpstreamRequest, timeouts: Timeouts, proxy: str, timer: PhaseTimer
+    ) -> Head | Failure:
+        refused = self._refusal_of(request.url)
         if refused is not None:
             return Failure(Fault.ORIGIN_REFUSED, refused)
         through = {DEFAULT_PROXY: self._proxy, NO_PROXY: ""}.get(proxy, proxy)
-        return await send(request, self._transports, through, timeouts)
+        return await send(request, self._pools.get(through), timeouts, timer)
 
 
-async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Answer | Failure:
-    body = await read_body(head, timeouts)
+def _refusal(policy: OriginPolicy, url: str) -> str | None:
+    return NO_NETWORK if url == EMBEDDED else refusal(url, policy)
+
+
+async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer) -> Answer | Failure:
+    body = await read_body(head, timeouts, timer)
     return body if isinstance(body, Failure) else protocol.decode(head.status, head.headers, body)
 
 
-async def _read_unstreamed(head: Head, protocol: WireProtocol, timeouts: Timeouts) -> Stream | Failure:
+async def _read_unstreamed(
+    head: Head, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer
+) -> Stream | Failure:
     """What came instead of a stream: an error, or a whole answer from a provider that does not stream."""
-    body = await read_body(head, timeouts)
+    body = await read_body(head, timeouts, timer)
     if isinstance(body, Failure):
         return body
     if head.status == 200 and not body:

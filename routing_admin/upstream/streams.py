@@ -1,4 +1,7 @@
-"""A streamed answer: events as they come, committed at its first content, ended in order or by a failure."""
+"""A streamed answer: events as they come, committed at its first content, ended in order or by a failure.
+
+Events come in batches, all that one block of the provider's bytes held, so that they go on together, too.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +14,43 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Stream
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT
 from routing_admin.upstream.bodies import STREAM_BYTES, AnswerTooLargeError, BadEncodingError, Lines, Plain
-from routing_admin.upstream.exchange import BrokenBodyError, Head
 from routing_admin.upstream.faults import failure
+from routing_admin.upstream.head import BrokenBodyError, Head
+from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
 DRAIN_SECONDS = 0.25
 FAREWELL_SECONDS = 2.0
 """How long the count and the goodbye are waited for once the reason to stop has come; both follow it at once."""
 
+Batch = Sequence[StreamEvent]
+"""What came together, never empty; a `Finish` or a `Failure` is the last of the last one."""
+
 
 class Stream:
-    """Events of a stream that has its first content; the last one is a `Finish`, or a `Failure` when it broke."""
+    """The batches of a stream that has its first content; its last event tells how it ended."""
 
     def __init__(
         self,
-        head: Sequence[StreamEvent],
-        rest: AsyncGenerator[StreamEvent, None] | None = None,
+        head: Batch,
+        rest: AsyncGenerator[Batch, None] | None = None,
         tidy: Callable[[Failure], Failure] = lambda failed: failed,
     ) -> None:
         self._head = head
         self._rest = rest
         self._tidy = tidy
 
-    async def __aiter__(self) -> AsyncIterator[StreamEvent]:
+    async def __aiter__(self) -> AsyncIterator[Batch]:
         try:
-            for event in self._head:
-                yield event
+            yield self._tidied(self._head)
             if self._rest is not None:
-                async for event in self._rest:
-                    yield self._tidy(after_content(event)) if isinstance(event, Failure) else event
+                async for batch in self._rest:
+                    yield self._tidied(batch)
         finally:
             await self.aclose()
+
+    def _tidied(self, batch: Batch) -> Batch:
+        last = batch[-1]
+        return [*batch[:-1], self._tidy(after_content(last))] if isinstance(last, Failure) else batch
 
     async def aclose(self) -> None:
         """Close the connection; a stream that was read to its end has nothing left to close."""
@@ -48,7 +58,7 @@ class Stream:
             await self._rest.aclose()
 
 
-async def begin(events: AsyncGenerator[StreamEvent, None], tidy: Callable[[Failure], Failure]) -> Stream | Failure:
+async def begin(batches: AsyncGenerator[Batch, None], tidy: Callable[[Failure], Failure]) -> Stream | Failure:
     """The stream once its first content is there; a Failure when it fails, ends or says nothing before.
 
     Reasoning is kept back until then, so that a start that fails can still go to another candidate. `tidy` is applied
@@ -56,26 +66,28 @@ async def begin(events: AsyncGenerator[StreamEvent, None], tidy: Callable[[Failu
     """
     stream: Stream | None = None
     try:
-        outcome = await _beginning(events)
+        outcome = await _beginning(batches)
         if isinstance(outcome, Failure):
             return outcome
-        stream = Stream(outcome, events, tidy)
+        stream = Stream(outcome, batches, tidy)
         return stream
     finally:
         if stream is None:
-            await events.aclose()
+            await batches.aclose()
 
 
-async def _beginning(events: AsyncGenerator[StreamEvent, None]) -> list[StreamEvent] | Failure:
+async def _beginning(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] | Failure:
     head: list[StreamEvent] = []
-    async for event in events:
-        if isinstance(event, Failure):
-            return before_content(event)
-        head.append(event)
-        if isinstance(event, Finish):
+    async for batch in batches:
+        head += batch
+        last = head[-1]
+        said = any(_is_content(event) for event in batch)
+        if isinstance(last, Failure) and not said:
+            return before_content(last)
+        if isinstance(last, Finish) and not said:
             thought = any(isinstance(one, Delta) and one.reasoning for one in head)
-            return head if thought or event.finish_reason in EXPLAINS_SILENCE else failure(Fault.EMPTY_CONTENT, 200)
-        if _is_content(event):
+            return head if thought or last.finish_reason in EXPLAINS_SILENCE else failure(Fault.EMPTY_CONTENT, 200)
+        if said:
             return head
     return failure(Fault.STREAM_EMPTY, 200)
 
@@ -97,35 +109,35 @@ def after_content(event: Failure) -> Failure:
     return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)
 
 
-async def events_of(
-    head: Head, decoder: StreamDecoder, timeouts: Timeouts, deadline: float
-) -> AsyncGenerator[StreamEvent, None]:
-    """Events of a streamed response; `deadline` in the loop's time. Ends after a `Finish` or a `Failure`.
+async def event_batches(
+    head: Head, decoder: StreamDecoder, timeouts: Timeouts, timer: PhaseTimer
+) -> AsyncGenerator[Batch, None]:
+    """The events of a streamed response, block by block. Ends after a `Finish` or a `Failure`.
 
     Before the first content every whole line is a sign of life, keep-alive comments included; after it only events
     are, so that comments cannot hold a dead stream open. Once the reason to stop has come the answer is whole: the
     count and the goodbye are waited for a little, and a line that breaks then breaks nothing.
     """
     clock = asyncio.get_running_loop().time
-    blocks = _blocks(head)
     content, alive = False, clock()
     try:
+        reader = _BodyBlocks(head)
         while True:
             limit = alive + _patience(timeouts, content=content, due=decoder.due)
-            found = await _in_time(blocks, min(limit, deadline), _lateness(content, over=deadline <= limit))
+            found = await _in_time(reader, timer, limit, content=content)
             events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
             if events or (not content and isinstance(found, bytes) and b"\n" in found):
                 alive = clock()
-            for event in events:
-                content = content or _is_content(event)
-                yield event
-                if not isinstance(event, Delta):
-                    await _drain(blocks, event)
+            if events:
+                content = content or any(map(_is_content, events))
+                yield events
+                if not isinstance(events[-1], Delta):
+                    await _drain(reader, timer, events[-1])
                     return
-            if found is None:
+            if not isinstance(found, bytes):
                 return
     finally:
-        await blocks.aclose()
+        timer.close()
         await head.close()
 
 
@@ -135,20 +147,14 @@ def _patience(timeouts: Timeouts, *, content: bool, due: bool) -> float:
     return min(usual, FAREWELL_SECONDS) if due else usual
 
 
-def _lateness(content: bool, *, over: bool) -> Fault:
-    """What it is when nothing comes in time; `over` when the whole request's time is up."""
-    if over:
-        return Fault.DEADLINE
-    return Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT
-
-
-async def _in_time(blocks: AsyncGenerator[bytes | Failure, None], until: float, late: Fault) -> bytes | Failure | None:
+async def _in_time(reader: _BodyBlocks, timer: PhaseTimer, until: float, *, content: bool) -> bytes | Failure | None:
     """The next block, None at the end of the body; the failure that lateness is when none comes."""
     try:
-        async with asyncio.timeout_at(until):
-            return await anext(blocks, None)
-    except TimeoutError:
-        return failure(late, 200)
+        return await timer.wait_until(reader.block(), until)
+    except WaitTooLongError as late:
+        if late.total:
+            return failure(Fault.DEADLINE, 200)
+        return failure(Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT, 200)
 
 
 def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamEvent]:
@@ -162,32 +168,43 @@ def _is_content(event: StreamEvent) -> bool:
     return isinstance(event, Delta) and bool(event.text or event.tool_calls or event.refusal)
 
 
-async def _blocks(head: Head) -> AsyncGenerator[bytes | Failure, None]:
-    """Plain blocks of the body within its bounds; a Failure as the last one when it breaks."""
-    try:
-        plain, lines = Plain(head.headers.get("content-encoding", ""), STREAM_BYTES), Lines()
-        async for block in head.blocks():
-            text = plain.feed(block)
-            lines.feed(text)
-            yield text
-    except AnswerTooLargeError:
-        yield failure(Fault.TOO_LARGE, head.status)
-    except BadEncodingError:
-        yield failure(Fault.BAD_CONTENT_TYPE, head.status)
-    except BrokenBodyError as broken:
-        fault = Fault.STREAM_BROKEN if broken.fault is Fault.TRUNCATED_BODY else broken.fault
-        yield failure(fault, head.status)
+class _BodyBlocks:
+    """Plain blocks of a body within its bounds."""
+
+    def __init__(self, head: Head) -> None:
+        self._head = head
+        self._plain: Plain | None = None
+        self._lines = Lines()
+
+    async def block(self) -> bytes | Failure | None:
+        """The next block, None at the end; a Failure when the body breaks."""
+        try:
+            if self._plain is None:
+                self._plain = Plain(self._head.headers.get("content-encoding", ""), STREAM_BYTES)
+            block = await self._head.block()
+            if not block:
+                return None
+            text = self._plain.feed(block)
+            self._lines.feed(text)
+        except AnswerTooLargeError:
+            return failure(Fault.TOO_LARGE, self._head.status)
+        except BadEncodingError:
+            return failure(Fault.BAD_CONTENT_TYPE, self._head.status)
+        except BrokenBodyError as broken:
+            fault = Fault.STREAM_BROKEN if broken.fault is Fault.TRUNCATED_BODY else broken.fault
+            return failure(fault, self._head.status)
+        return text
 
 
-async def _drain(blocks: AsyncGenerator[bytes | Failure, None], event: StreamEvent) -> None:
+async def _drain(reader: _BodyBlocks, timer: PhaseTimer, event: StreamEvent) -> None:
     """After a Finish read what little is left, so that the connection can serve the next call."""
     if not isinstance(event, Finish):
         return
+    until = asyncio.get_running_loop().time() + DRAIN_SECONDS
     try:
-        async with asyncio.timeout(DRAIN_SECONDS):
-            async for _ in blocks:
-                pass
-    except TimeoutError:
+        while isinstance(await timer.wait_until(reader.block(), until), bytes):
+            pass
+    except WaitTooLongError:
         return
 
 

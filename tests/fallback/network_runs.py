@@ -60,7 +60,7 @@ class Journey:
         try:
             done = await drive_async(run, self.ask, self._sleep)
             if isinstance(done.answer, Stream):
-                self.events = [event async for event in done.answer]
+                self.events = [event async for batch in done.answer for event in batch]
             return done
         except RouterError as error:
             return error

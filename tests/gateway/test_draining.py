@@ -18,8 +18,8 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.transport import NetworkTransport
-from routing_admin.gateway.chat.completions import ChatStream
 from routing_admin.gateway.chat.rendering import Chunks
+from routing_admin.gateway.chat.streaming import ChatStream
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.draining import Draining, DrainingError, draining
@@ -32,7 +32,7 @@ async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_wait
     draining, begun = Draining(), asyncio.Event()
 
     async def waits() -> None:
-        async with draining.limit():
+        with draining.limit():
             begun.set()
             await asyncio.Event().wait()
 
@@ -48,9 +48,8 @@ async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_wait
 async def test_a_time_limit_of_somebody_elses_stays_what_it_is():
     """A provider's timeout inside is no draining; leaving is no draining either."""
     draining = Draining()
-    with pytest.raises(TimeoutError):
-        async with draining.limit():
-            raise TimeoutError
+    with pytest.raises(TimeoutError), draining.limit():
+        raise TimeoutError
     begun = asyncio.Event()
     task = asyncio.create_task(_forever(draining, begun))
     await begun.wait()
@@ -60,7 +59,7 @@ async def test_a_time_limit_of_somebody_elses_stays_what_it_is():
 
 
 async def _forever(draining: Draining, begun: asyncio.Event) -> None:
-    async with draining.limit():
+    with draining.limit():
         begun.set()
         await asyncio.Event().wait()
 
@@ -99,7 +98,7 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
     silent = asyncio.Event()
     dispatch = Dispatch(planned, Endless(silent))
     done = await record_stream(dispatch, recorder)
-    flow = ChatStream(done, dispatch, recorder, Chunks("echo-text"), "drained-one").events()
+    flow = ChatStream(done, dispatch, recorder, Chunks("echo-text"), "drained-one").blocks()
     assert key
     assert b'"content":"so far"' in await anext(flow)
     waiting = asyncio.ensure_future(anext(flow))

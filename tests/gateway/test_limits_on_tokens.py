@@ -102,7 +102,7 @@ def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
 
     async def words() -> str:
         done = await Dispatch(planned, run_context=plane.stage.run_context).open()
-        return "".join([event.text async for event in done.answer if isinstance(event, Delta)])
+        return "".join([event.text async for batch in done.answer for event in batch if isinstance(event, Delta)])
 
     assert run_sync(words()) == "You said: hello"
     assert plane.limits == [{OLD: 7}, {NEW: 7}]

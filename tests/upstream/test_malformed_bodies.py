@@ -15,8 +15,10 @@ from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Answer, Delta, Failure, Fault, StreamEvent, Target, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, Upstream
-from routing_admin.upstream.exchange import Head, read_body, send
-from routing_admin.upstream.transports import Transports, end_with
+from routing_admin.upstream.exchange import read_body, send
+from routing_admin.upstream.head import Head
+from routing_admin.upstream.phase_timer import PhaseTimer
+from routing_admin.upstream.pools import Pool, Pools, end_with
 from tests.fallback.network_runs import HELLO, protocol
 from tests.lab.malformed import CHUNKS
 from tests.lab.scenarios import dump
@@ -50,9 +52,9 @@ async def saying(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> As
 
 
 @pytest.fixture
-async def transports() -> AsyncIterator[Transports]:
-    made = Transports(OriginPolicy(everything=True))
-    yield made
+async def pool() -> AsyncIterator[Pool]:
+    made = Pools(OriginPolicy(everything=True))
+    yield made.get("")
     await made.close()
 
 
@@ -68,15 +70,15 @@ def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:
 
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
-async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(transports: Transports, broken: bytes) -> None:
+async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(pool: Pool, broken: bytes) -> None:
     """The head is here and half of the answer; what comes then is no chunk, and nobody waits for more."""
     go_on = asyncio.Event()
     first = CHUNKED % b"application/json" + chunk(b'{"choices"')
     async with saying(first, broken, go_on=go_on) as url:
-        head = await send(request_to(url), transports, "", PATIENT)
+        head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
         assert isinstance(head, Head)
         go_on.set()
-        body = await read_body(head, PATIENT)
+        body = await read_body(head, PATIENT, timer)
     assert isinstance(body, Failure)
     assert (body.fault, body.status) == (Fault.BAD_HTTP, 200)
 
@@ -92,8 +94,8 @@ async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
     async with saying(first, broken, go_on=go_on) as url:
         opened = await upstream.open(request_to(url, stream=True), protocol("openai"), PATIENT)
         assert isinstance(opened, Stream)
-        async for event in opened:
-            events.append(event)
+        async for batch in opened:
+            events += batch
             go_on.set()
     assert "".join(event.text for event in events if isinstance(event, Delta))
     assert isinstance(events[-1], Failure)
@@ -101,14 +103,14 @@ async def test_a_stream_that_breaks_its_framing_after_content_is_broken_at_once(
 
 
 @pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
-async def test_a_body_whose_connection_closes_early_broke_off(transports: Transports, rest: bytes) -> None:
+async def test_a_body_whose_connection_closes_early_broke_off(pool: Pool, rest: bytes) -> None:
     """Its framing was in order as far as it came."""
     go_on = asyncio.Event()
     async with saying(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
-        head = await send(request_to(url), transports, "", PATIENT)
+        head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
         assert isinstance(head, Head)
         go_on.set()
-        body = await read_body(head, PATIENT)
+        body = await read_body(head, PATIENT, timer)
     assert isinstance(body, Failure)
     assert body.fault is Fault.TRUNCATED_BODY
 

@@ -30,7 +30,7 @@ from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import clean
 from routing_admin.upstream.faults import fault_of
-from routing_admin.upstream.transports import resolve
+from routing_admin.upstream.pools import resolve
 from tests.fallback.network_runs import HELLO, QUICK, Journey, protocol
 from tests.fallback.scripted_runs import Stage
 from tests.lab import Lab
@@ -63,7 +63,7 @@ async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Time
     """The events of a stream that began, read to its end."""
     opened = await upstream.open(request, protocol("openai"), timeouts)
     assert isinstance(opened, Stream)
-    return [event async for event in opened]
+    return [event async for batch in opened for event in batch]
 
 
 async def test_a_request_says_that_it_reads_no_compression_and_how_long_it_is(lab, upstream):
@@ -149,7 +149,7 @@ async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab)
 async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_connection_is_made(lab):
     """The URL looks public; what it resolves to is looked at again at every connection (DNS rebinding)."""
     from routing_admin.upstream.faults import ForbiddenAddressError
-    from routing_admin.upstream.transports import CheckedResolver
+    from routing_admin.upstream.pools import CheckedResolver
 
     resolver = CheckedResolver(OriginPolicy())
     with pytest.raises(ForbiddenAddressError, match="ROUTING_ADMIN_ALLOWED_ORIGINS"):
@@ -270,7 +270,7 @@ async def test_nothing_of_a_stream_is_given_out_before_its_first_content(lab, up
     """Reasoning and comments are held back; then all comes in order, and a Finish ends it."""
     opened = await upstream.open(request_to(lab, "fault:reasoning", stream=True), protocol("openai"), QUICK)
     assert isinstance(opened, Stream)
-    events = [event async for event in opened]
+    events = [event async for batch in opened for event in batch]
     kinds = [
         "reasoning" if getattr(event, "reasoning", "") else "text" for event in events[:-1] if event != type(event)()
     ]
@@ -346,7 +346,7 @@ async def test_the_embedded_provider_answers_without_a_network(stream):
 
     outcome, failed = await ask("echo-text"), await ask("echo-503")
     if isinstance(outcome, Stream):
-        events = [event async for event in outcome]
+        events = [event async for batch in outcome for event in batch]
         assert "hello" in "".join(event.text for event in events[:-1])
         assert isinstance(events[-1], Finish)
     else:

@@ -36,6 +36,8 @@ OURS = frozenset(
 )
 """Fields that are read here; every other one goes along as it came."""
 CHOICES = ("none", "auto", "required")
+WORDS = ("text", "refusal")
+"""Types of parts that are no files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,21 @@ def parse(body: Object, find: Find) -> ChatCall:
     chat = chat_of(body, find)
     stream = truth_in(body, "stream") or False
     return ChatCall(chat, model or "", task_type, language, stream, truth_in(options, "include_usage") or False)
+
+
+def may_hold_files(body: Object) -> bool:
+    """Whether reading the messages may look into files or ask for rows; what is written wrongly does neither."""
+    messages = body.get("messages")
+    return isinstance(messages, list) and any(_may_hold_file(each) for each in messages if isinstance(each, dict))
+
+
+def _may_hold_file(message: Object) -> bool:
+    content, from_tool = message.get("content"), message.get("role") == "tool"
+    if isinstance(content, str):
+        return from_tool and content.lstrip()[:1] == "{"
+    return isinstance(content, list) and (
+        from_tool or any(isinstance(part, dict) and part.get("type") not in WORDS for part in content)
+    )
 
 
 def chat_of(body: Object, find: Find) -> ChatRequest:

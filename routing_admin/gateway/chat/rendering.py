@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,13 +11,14 @@ import orjson
 
 from capabilities.core.message import ToolCall
 from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta, Usage
+from routing_admin.server.ids import random_id
 
 DONE = b"data: [DONE]\n\n"
 
 
 def completion_id() -> str:
     """An id for one completion."""
-    return "chatcmpl-" + secrets.token_hex(12)
+    return random_id("chatcmpl-")
 
 
 def usage_json(usage: Usage) -> dict[str, Any] | None:

@@ -6,16 +6,23 @@ import asyncio
 import socket
 import ssl
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import aiohttp
 import httpx
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_exceptions import HttpProcessingError
 from httpx_aiohttp import AiohttpTransport
+from yarl import URL
 
 from capabilities.core.providers.origins import OriginPolicy, check_addresses
+from capabilities.core.wire import UpstreamRequest
+from routing_admin.upstream.bodies import RequestBody
 from routing_admin.upstream.faults import ForbiddenAddressError
+from routing_admin.upstream.head import Head, head_of_call, head_of_read
 
 CONNECTIONS = 1000
 KEEP_ALIVE_SECONDS = 60.0
@@ -67,9 +74,6 @@ def note_end(closed: asyncio.Future[None]) -> None:
         closed.exception()
 
 
-Pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, "AiohttpTransport"]]
-
-
 async def resolve(
     resolver: AbstractResolver,
     host: str,
@@ -115,22 +119,81 @@ SCHEMES = ("https", "http")
 """A resolver is not told the scheme; the URL's own check, made before, holds it apart."""
 
 
+class Pool:
+    """Connections of one event loop through one proxy, and the two ways of using them.
+
+    A model is called through the session itself: building a request for httpx and taking its answer apart again costs
+    more than all that is decided about a call (docs/decisions/0009). What is only read goes through httpx.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, context: ssl.SSLContext, proxy: str) -> None:
+        self._session = session
+        parsed = httpx.Proxy(proxy) if proxy else None
+        self._transport = AiohttpTransport(verify=context, client=session, proxy=parsed)
+        self._proxy: dict[str, Any] = {}
+        if parsed is not None:
+            auth = aiohttp.BasicAuth(*parsed.auth) if parsed.auth else None
+            self._proxy = {"proxy": str(parsed.url), "proxy_auth": auth, "proxy_headers": parsed.headers}
+
+    async def send(self, request: UpstreamRequest, content: bytes | RequestBody | None, connect: float) -> Head:
+        """The head of the answer; `connect` is how many seconds connecting may take. Raises `CLIENT_ERRORS`."""
+        headers = {**request.headers, "accept-encoding": "identity"}
+        if isinstance(content, RequestBody):
+            headers["content-length"] = str(content.length)
+        if content is None:
+            return await self._read(request, headers, connect)
+        return head_of_call(
+            await self._session.request(
+                request.method,
+                url_of(request.url),
+                data=content,
+                headers=headers,
+                allow_redirects=False,
+                timeout=_connecting_within(connect),
+                **self._proxy,
+            )
+        )
+
+    async def _read(self, request: UpstreamRequest, headers: Mapping[str, str], connect: float) -> Head:
+        asked = httpx.Request(
+            request.method, request.url, headers=headers, extensions={"timeout": {"connect": connect}}
+        )
+        return head_of_read(await self._transport.handle_async_request(asked))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+
+@lru_cache(maxsize=1000)
+def url_of(text: str) -> URL:
+    """The address as the client takes it. Raises `ValueError` for one that is none."""
+    return URL(str(httpx.URL(text)))
+
+
+@lru_cache(maxsize=100)
+def _connecting_within(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(sock_connect=seconds)
+
+
 @dataclass(slots=True)
-class Transports:
+class Pools:
     """Pools of connections, made when first needed and kept for the life of their event loop."""
 
     policy: OriginPolicy
     verify: ssl.SSLContext | None = None
-    _pools: Pools = field(default_factory=weakref.WeakKeyDictionary)
+    _pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pool]] = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
 
-    def get(self, proxy: str) -> AiohttpTransport:
-        """The running loop's transport for a proxy URL, empty for none."""
+    def get(self, proxy: str) -> Pool:
+        """The running loop's pool for a proxy URL, empty for none."""
         pools = self._pools.setdefault(asyncio.get_running_loop(), {})
         if proxy not in pools:
             pools[proxy] = self._make(proxy)
         return pools[proxy]
 
-    def _make(self, proxy: str) -> AiohttpTransport:
+    def _make(self, proxy: str) -> Pool:
         context = self.verify or httpx.create_ssl_context(trust_env=False)
         connector = aiohttp.TCPConnector(
             limit=CONNECTIONS,
@@ -143,11 +206,12 @@ class Transports:
             connector=connector,
             response_class=WatchedResponse,
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
             trust_env=False,
         )
-        return AiohttpTransport(verify=context, client=session, proxy=httpx.Proxy(proxy) if proxy else None)
+        return Pool(session, context, proxy)
 
     async def close(self) -> None:
         """Close the running loop's connections."""
-        for transport in self._pools.pop(asyncio.get_running_loop(), {}).values():
-            await transport.aclose()
+        for pool in self._pools.pop(asyncio.get_running_loop(), {}).values():
+            await pool.close()

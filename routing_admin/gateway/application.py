@@ -1,0 +1,146 @@
+"""The data plane as an ASGI application of its own: no session, no address table, no thread per request.
+
+Django's handler opens a thread for each request and runs each of the pages' middlewares in it (docs/data-plane.md).
+Here a call goes to its door at once, in the server's own task. Calls that are not in `DOORS` are Django's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest
+
+from capabilities.body_limits import received_limit
+from routing_admin.gateway.chat import completions
+from routing_admin.gateway.errors import GatewayError, reply_of
+from routing_admin.gateway.http import HttpCall, HttpReply, call_of_scope, headers_of_scope
+from routing_admin.server.body_limit import announced_length, refuse
+from routing_admin.server.request_id import make_request_id
+from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
+
+DOORS: Mapping[str, Callable[[HttpCall], Awaitable[HttpReply]]] = MappingProxyType(
+    {completions.PATH: completions.complete}
+)
+SLOWEST_READER_SECONDS = 60.0
+"""How long a caller may take nothing of an answer that waits for it."""
+WATCH_AFTER_SECONDS = 0.02
+"""A call that is answered sooner is not watched: nobody leaves so fast, and a watch is a task more."""
+FOREVER = float(60 * 60 * 24 * 365)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    """One call; when its caller leaves, the work for it is cancelled."""
+    limit = received_limit(scope["path"])
+    body = await _read_body(scope, receive, limit)
+    if body is None:
+        return None
+    if len(body) > limit:
+        return await refuse(scope["path"], limit, send)
+    watch = _Watch(receive)
+    try:
+        await _send_reply(await _reply_to(scope, body), send)
+    except asyncio.CancelledError:
+        if not watch.has_left():
+            raise
+    finally:
+        watch.close()
+
+
+async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> bytes | bytearray | None:
+    """The body, held once; a little more than `limit` where it is too large, None when the caller left."""
+    if announced_length(scope) > limit:
+        return bytes(limit + 1)
+    message = await receive()
+    body: bytes | bytearray = message.get("body", b"")
+    if message.get("more_body"):
+        body = bytearray(body)
+        while message.get("more_body") and len(body) <= limit:
+            message = await receive()
+            body += message.get("body", b"")
+    return None if message["type"] == "http.disconnect" else body
+
+
+async def _reply_to(scope: Mapping[str, Any], body: bytes | bytearray) -> HttpReply:
+    headers = headers_of_scope(scope)
+    request_id = make_request_id(headers.get("x-request-id", ""))
+    if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
+        message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
+        return reply_of(GatewayError(400, "host_not_allowed", message), request_id)
+    return await DOORS[scope["path"]](call_of_scope(scope, request_id, headers, body))
+
+
+@lru_cache(maxsize=100)
+def is_known_host(host: str, allowed: tuple[str, ...]) -> bool:
+    """Whether a `Host` header names this installation, as Django looks at it; `allowed` are the settings' hosts."""
+    request = HttpRequest()
+    request.META["HTTP_HOST"] = host
+    try:
+        request.get_host()
+    except DisallowedHost:
+        return False
+    return True
+
+
+async def _send_reply(reply: HttpReply, send: Send) -> None:
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
+    headers.append((b"x-content-type-options", b"nosniff"))
+    if reply.blocks is None:
+        headers.append((b"content-length", str(len(reply.body)).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        return await send({"type": "http.response.body", "body": reply.body})
+    timer = PhaseTimer(FOREVER)
+    try:
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        async for block in reply.blocks:
+            await timer.wait(
+                send({"type": "http.response.body", "body": block, "more_body": True}), SLOWEST_READER_SECONDS
+            )
+        await send({"type": "http.response.body", "body": b""})
+    except WaitTooLongError:
+        raise TimeoutError("the caller takes nothing of its answer") from None
+    finally:
+        timer.close()
+        await reply.blocks.aclose()
+
+
+class _Watch:
+    """Cancels the running task when its caller leaves, which the server tells by `http.disconnect`."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._task = asyncio.current_task()
+        self._left = False
+        self._listening: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._begin)
+
+    def has_left(self) -> bool:
+        """Whether the task was cancelled since the caller left; it is as if it had not been, then."""
+        if self._left and self._task is not None:
+            self._task.uncancel()
+        return self._left
+
+    def close(self) -> None:
+        """Nobody is watched any more."""
+        self._timer.cancel()
+        if self._listening is not None:
+            self._listening.cancel()
+
+    def _begin(self) -> None:
+        self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._left = True
+        if self._task is not None:
+            self._task.cancel()

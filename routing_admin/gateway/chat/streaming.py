@@ -1,0 +1,101 @@
+"""A streamed answer on its way to the caller; however it ends, the upstream is closed and the log told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+
+from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Usage
+from routing_admin.core.fallback.chain import OK, Attempt, RunResult, cut_short
+from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.run import end_stream
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.gateway.chat.rendering import Chunks, event
+from routing_admin.gateway.errors import GatewayError, body_of
+from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder
+from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
+from routing_admin.upstream import Stream
+
+
+@dataclass(slots=True)
+class ChatStream:
+    """One stream: what came of it so far."""
+
+    done: RunResult[Stream]
+    dispatch: Dispatch
+    recorder: RequestRecorder
+    chunks: Chunks
+    request_id: str
+    usage: Usage = field(default_factory=Usage)
+    failure: Failure | None = None
+    finished: bool = False
+    drained: bool = False
+    words: list[str] = field(default_factory=list)
+
+    async def blocks(self) -> AsyncGenerator[bytes, None]:
+        """Server-sent events, those of one block of the provider's together.
+
+        A break is an error event, and it is the last: no reason to stop, no `[DONE]`.
+        """
+        try:
+            batches = aiter(self.done.answer)
+            while True:
+                with draining.limit():
+                    batch = await anext(batches, None)
+                if batch is None:
+                    return
+                block = b"".join([self._event(each) for each in batch])
+                if block:
+                    yield block
+        except DrainingError as error:
+            self.drained = True
+            yield event(body_of(draining_error(error), self.request_id))
+        finally:
+            await self.done.answer.aclose()
+            self._record_end()
+
+    def _event(self, each: StreamEvent) -> bytes:
+        if isinstance(each, Delta):
+            if self.dispatch.planned.state.record_bodies:
+                self.words.append(each.text)
+            return self.chunks.delta(each)
+        self.finished = True
+        if isinstance(each, Finish):
+            self.usage = each.usage
+            return self.chunks.finish(each)
+        self.failure = each
+        return event(body_of(self._error(each), self.request_id))
+
+    def _error(self, failure: Failure) -> GatewayError:
+        status, code = caller_of(failure)
+        message = f"The answer broke off: {failure.message or failure.fault.value}"
+        return GatewayError(status, code, message, attempts=self._attempts())
+
+    def _attempts(self) -> tuple[Attempt, ...]:
+        took = self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
+        return (*self.done.attempts[:-1], cut_short(self.done.attempts[-1], self.failure, took))
+
+    def _record_end(self) -> None:
+        planned, took = self.dispatch.planned, self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
+        attempts = end_stream(self.done, self.failure, took, planned.plan, self.dispatch.run_context)
+        answer = Answer("".join(self.words))
+        if self.failure is not None:
+            code = caller_of(self.failure)[1]
+            self.recorder.end(
+                attempts, self.dispatch.prepared, answer, outcome=code, status=200, error=self.failure.message
+            )
+        elif self.drained:
+            self.recorder.end(
+                attempts, self.dispatch.prepared, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE
+            )
+        elif self.finished:
+            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=OK, usage=self.usage)
+        else:
+            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=LEFT, status=LEFT_STATUS)
+
+
+def draining_error(error: DrainingError) -> GatewayError:
+    """503 that a client may try again at once: another process takes it."""
+    made = GatewayError(error.status, error.code, error.message)
+    made.should_retry, made.retry_after = error.should_retry, error.retry_after
+    return made

@@ -1,0 +1,103 @@
+"""A call and its reply as the doors of the data plane see them, whoever serves them: our own application, or Django."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http.request import UnreadablePostError
+
+from capabilities.body_limits import body_limit
+from routing_admin.server.request_id import request_id_of
+
+SAFE = " !#$&'()*+,/:;=?@[]~"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall:
+    """A call that has come whole; names of headers are in lower case, `address` is the caller's.
+
+    `broken` says that the body ended early. `in_own_threads` says that what reads rows may run in any thread.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    address: str
+    request_id: str
+    body: bytes | bytearray = field(default=b"", repr=False)
+    broken: bool = False
+    in_own_threads: bool = False
+
+
+@dataclass(slots=True)
+class HttpReply:
+    """What is answered: a whole body, or blocks as they come."""
+
+    status: int
+    headers: MutableMapping[str, str]
+    body: bytes = b""
+    blocks: AsyncGenerator[bytes, None] | None = None
+
+
+def call_of(request: HttpRequest) -> HttpCall:
+    """A call that Django received; of a body only so much is read that one sees that it is too large."""
+    body, broken = b"", False
+    try:
+        body = request.read(body_limit(request.path) + 1)
+    except UnreadablePostError:
+        broken = True
+    return HttpCall(
+        request.method or "",
+        request.path,
+        request.META.get("QUERY_STRING", ""),
+        {name.lower(): value for name, value in request.headers.items()},
+        request.META.get("REMOTE_ADDR") or "",
+        request_id_of(request),
+        body,
+        broken,
+    )
+
+
+def call_of_scope(
+    scope: Mapping[str, Any], request_id: str, headers: Mapping[str, str], body: bytes | bytearray
+) -> HttpCall:
+    """A call that our own application received."""
+    client = scope.get("client")
+    return HttpCall(
+        scope["method"],
+        scope["path"],
+        scope["query_string"].decode("latin-1"),
+        headers,
+        client[0] if client else "",
+        request_id,
+        body,
+        in_own_threads=True,
+    )
+
+
+def headers_of_scope(scope: Mapping[str, Any]) -> dict[str, str]:
+    """The headers by their names in lower case; one that came twice is joined by a comma."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        found[key] = f"{found[key]},{text}" if key in found else text
+    return found
+
+
+def response_of_reply(reply: HttpReply) -> HttpResponseBase:
+    """The reply as Django sends it."""
+    if reply.blocks is not None:
+        return StreamingHttpResponse(reply.blocks, status=reply.status, headers=dict(reply.headers))
+    return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
+
+
+@lru_cache(maxsize=1000)
+def header_value(text: str) -> str:
+    """A text as a header may hold it: what is no plain ASCII is written as in a URL."""
+    return quote(text, safe=SAFE)

@@ -1,0 +1,37 @@
+"""What a call does in a thread: reading rows and looking into files, with a short wait for the database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+
+from routing_admin.databases.away import WAIT_SECONDS, is_away
+from routing_admin.databases.router import renew_connections
+from routing_admin.databases.sqlite import in_line, waiting_at_most
+from routing_admin.gateway.http import HttpCall
+
+T = TypeVar("T")
+
+
+async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
+    """What `work` gives, in any thread where the call allows it, else in the one that Django gave the request."""
+    with waiting_at_most(WAIT_SECONDS):
+        queued = in_line(work)
+        if not call.in_own_threads:
+            return await sync_to_async(queued)()
+        return await asyncio.to_thread(_with_rows, queued)
+
+
+def _with_rows(work: Callable[[], T]) -> T:
+    """`work` in a thread that outlives the call, whose database connections are renewed now and then."""
+    renew_connections()
+    try:
+        return work()
+    except Exception as error:
+        if is_away(error):
+            close_old_connections()
+        raise

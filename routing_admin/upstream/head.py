@@ -1,0 +1,78 @@
+"""An answer whose head is here: its status, its headers, and its body still to be read, whichever client had it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import aiohttp
+import httpx
+
+from capabilities.core.wire import Fault
+from routing_admin.upstream.faults import CLIENT_ERRORS, fault_of
+
+OWN_BODY_FAULTS = frozenset({Fault.BAD_HTTP, Fault.TOO_LARGE})
+"""What is told of a body that broke off, where the reason is known."""
+READ_AFTER_END = "Connection closed."
+"""What the client says, as a bare RuntimeError, to who reads on after the connection was closed within the body."""
+
+
+class BrokenBodyError(Exception):
+    """A body that came to no end of its own; `fault` says whether it broke off, or broke the rules of HTTP."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.value)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of an answer; names of headers are found in any case. `read` gives what has come, `b""` at the end."""
+
+    status: int
+    headers: Mapping[str, str]
+    read: Callable[[], Awaitable[bytes]] = field(repr=False)
+    release: Callable[[], Awaitable[None] | None] = field(repr=False)
+
+    async def block(self) -> bytes:
+        """What has come of the body, still encoded; empty at its end.
+
+        Raises `BrokenBodyError`, and nothing else for what a provider does.
+        """
+        try:
+            return await self.read()
+        except CLIENT_ERRORS as error:
+            fault = fault_of(error)
+            raise BrokenBodyError(fault if fault in OWN_BODY_FAULTS else Fault.TRUNCATED_BODY) from error
+        except RuntimeError as error:
+            if str(error) != READ_AFTER_END:
+                raise
+            raise BrokenBodyError(Fault.BAD_HTTP) from error
+
+    async def close(self) -> None:
+        """Give the connection back, or close it when the body is not read to its end."""
+        try:
+            waiting = self.release()
+            if waiting is not None:
+                await waiting
+        except CLIENT_ERRORS:
+            return
+
+
+def head_of_call(response: aiohttp.ClientResponse) -> Head:
+    """The head of an answer to a call."""
+    return Head(response.status, response.headers, response.content.readany, lambda: _let_go(response))
+
+
+def _let_go(response: aiohttp.ClientResponse) -> None:
+    response.release()
+
+
+def head_of_read(response: httpx.Response) -> Head:
+    """The head of an answer to a GET."""
+    blocks = aiter(response.stream)  # type: ignore[arg-type]  # the transport's streams are async
+
+    async def read() -> bytes:
+        return await anext(blocks, b"")
+
+    return Head(response.status_code, response.headers, read, response.aclose)

@@ -1,0 +1,74 @@
+"""One timer of the event loop for all the waits of an exchange, instead of one for each wait.
+
+A wait only moves the moment. The loop's timer is set again when it would ring too late, or has rung too early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+
+class WaitTooLongError(Exception):
+    """What was waited for did not come within its time; `total` says that it was the whole exchange's."""
+
+    def __init__(self, *, total: bool) -> None:
+        super().__init__("the whole time is over" if total else "the time for this is over")
+        self.total = total
+
+
+class PhaseTimer:
+    """The times of one exchange: `total` seconds for all of it, and for each wait its own; one wait at a time."""
+
+    __slots__ = ("_handle", "_loop", "_rang", "_task", "_until", "deadline")
+
+    def __init__(self, total: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.deadline = self._loop.time() + total
+        self._until = self.deadline
+        self._handle: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._rang = False
+
+    async def wait(self, work: Awaitable[T], seconds: float) -> T:
+        """What `work` gives. Raises `WaitTooLongError` when it takes longer than `seconds`, or than the whole may."""
+        return await self.wait_until(work, self._loop.time() + seconds)
+
+    async def wait_until(self, work: Awaitable[T], until: float) -> T:
+        """What `work` gives. Raises `WaitTooLongError` when the loop's clock shows `until` first."""
+        self._until = until = min(until, self.deadline)
+        self._task = task = cast("asyncio.Task[object]", asyncio.current_task())
+        if self._handle is None or self._handle.when() > until:
+            self._set(until)
+        others = task.cancelling()
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._rang and task.uncancel() <= others:
+                raise WaitTooLongError(total=until >= self.deadline) from None
+            raise
+        finally:
+            self._task, self._rang = None, False
+
+    def close(self) -> None:
+        """Nothing is waited for any more."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def _set(self, until: float) -> None:
+        self.close()
+        self._handle = self._loop.call_at(until, self._ring)
+
+    def _ring(self) -> None:
+        self._handle = None
+        if self._task is None:
+            return
+        if self._until > self._loop.time():
+            self._set(self._until)
+            return
+        self._rang = True
+        self._task.cancel()
