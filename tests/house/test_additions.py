@@ -18,8 +18,10 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import PRESETS
 from capabilities.core.providers.quirks import ALL
 from capabilities.core.texts.friendly import FORMAT_OF
+from routing_admin.core.files.endpoints import CALLS
 from routing_admin.core.files.seed_export import SPOKEN
 from tests.artifacts.samples import SAMPLES
+from tests.lab.received_requests import READERS
 from tests.lab.server import BASES
 from tests.lab.shapes import VENDORS
 
@@ -27,6 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "capabilities" / "core" / "protocols"
 EMBEDDED = {"echo"}
 """Protocols that no vendor speaks: no lab plays them, no export names them."""
+
+CALL_NAMES_THE_MODEL = {"gemini"}
+"""Protocols whose call has no fixed path that an endpoint could end in."""
 
 WITHOUT_SAMPLE = {
     *("application/dicom", "application/vnd.apache.parquet", "application/vnd.debian.binary-package"),
@@ -67,12 +72,14 @@ def test_a_protocol_stands_in_every_table() -> None:
 
 
 def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None:
-    """All but the embedded one: a fault lab that speaks it, common compatibility options, a word in `protocol`."""
+    """All but the embedded one: a lab that speaks and hears it, common options, a word in exports, its path."""
     vendors = set(PROTOCOLS) - EMBEDDED
     assert set(VENDORS) == vendors
     assert set(BASES) == vendors
     assert set(ALL) == vendors
     assert set(SPOKEN) == vendors
+    assert set(READERS) == vendors
+    assert set(CALLS) == vendors - CALL_NAMES_THE_MODEL
 
 
 def test_a_host_name_belongs_to_one_preset() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -67,7 +68,7 @@ def read(path: str, body: bytes) -> ReceivedRequest:
     else:
         heard.names = frozenset(data)
         try:
-            {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}[protocol](data, heard)
+            READERS[protocol](data, heard)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             heard.problem = f"the request is not of this protocol's shape: {error!r}"
     if protocol == "gemini":
@@ -186,3 +187,11 @@ def _gemini_parts(parts: list[dict[str, Any]], heard: ReceivedRequest) -> str:
 def _mime(value: dict[str, Any]) -> str:
     """The type in either spelling that JSON of protocol buffers allows."""
     return str(value["mimeType"] if "mimeType" in value else value["mime_type"])
+
+
+READERS: Mapping[str, Callable[[dict[str, Any], ReceivedRequest], None]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+}
+"""How each protocol's body is read, by its name."""

@@ -13,6 +13,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.errors import by_status, failure_of
 from capabilities.core.providers.redaction import MESSAGE_BYTES
 from capabilities.core.wire import Answer, Failure, Fault
+from tests.lab.shapes import VENDORS
 
 REFUSED = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
@@ -156,7 +157,7 @@ def test_a_redirect_is_never_followed_and_says_whereto() -> None:
     assert failure.message == "redirected to http://10.0.0.1/?key=…"
 
 
-@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("protocol", list(VENDORS))
 @given(
     status=st.integers(100, 999),
     body=st.binary(max_size=200) | st.text(max_size=50).map(str.encode),
@@ -213,7 +214,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("protocol", list(VENDORS))
 @given(value=JSON, status=st.sampled_from([200, 400, 429, 500]))
 def test_any_json_is_an_answer_or_one_failure(protocol: str, value: Any, status: int) -> None:
     """For any JSON made of the protocols' own words, whole and streamed, nothing raises."""

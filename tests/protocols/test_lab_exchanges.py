@@ -10,6 +10,7 @@ from capabilities.core.message import ChatRequest, Message, NativePart, Role, Te
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Usage
 from tests.lab import MALFORMED, SCENARIOS, Lab
+from tests.lab.shapes import VENDORS
 from tests.protocols.exchange import KEY, exchange
 
 NEEDS_A_DRIVER = frozenset(
@@ -45,7 +46,8 @@ BYTES = [
 ]
 CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
 BOTH = pytest.mark.parametrize("stream", [False, True])
-EACH = pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+KEY_HEADERS = {"openai": "authorization", "anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+EACH = pytest.mark.parametrize("protocol", list(VENDORS))
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +90,7 @@ def test_a_tool_call_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
     assert (call.name, call.arguments) == ("get_weather", '{"city": "Zürich", "days": 2}')
     assert call.id
     assert answer.finish_reason == "tool_calls"
-    assert call.signature == {"openai": None, "anthropic": None, "gemini": "c2lnbmVk"}[protocol]
+    assert call.signature == {"gemini": "c2lnbmVk"}.get(protocol)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +167,7 @@ def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) ->
     received = lab.requests[-1]
     assert KEY not in received.path
     assert KEY.encode() not in received.body
-    assert [name for name, value in received.headers.items() if KEY in value] == [
-        {"openai": "authorization", "anthropic": "x-api-key", "gemini": "x-goog-api-key"}[protocol]
-    ]
+    assert [name for name, value in received.headers.items() if KEY in value] == [KEY_HEADERS[protocol]]
 
 
 def test_usage_is_unknown_rather_than_zero_when_nobody_counted() -> None:

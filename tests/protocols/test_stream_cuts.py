@@ -15,7 +15,7 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Stream
 from tests.lab.shapes import VENDORS, ReplyText
 from tests.protocols.exchange import gathered
 
-EACH = pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+EACH = pytest.mark.parametrize("protocol", list(VENDORS))
 SAID = [
     ReplyText("Grüße 你好 from the lab.", reasoning="思考 first"),
     ReplyText("", tool=("get_weather", {"city": "Zürich"}), finish="tool_calls"),
