@@ -287,7 +287,7 @@ class StreamDecoder(Protocol):
 
 
 class WireProtocol(Protocol):
-    """One vendor's bytes; `openai`, `anthropic`, `gemini` and `echo` are the four there are."""
+    """One vendor's bytes; those there are stand in `protocols/__init__.py`."""
 
     @property
     def name(self) -> str:

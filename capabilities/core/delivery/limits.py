@@ -113,7 +113,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
         ),
     }
 )
-"""The slots of the four protocols; a provider's own ways stand in `TEMPLATES`."""
+"""The slots of each protocol; a provider's own ways stand in `TEMPLATES`."""
 
 VIDEO_URL: Limits = _dated(
     "the video_url part that several compatible servers take",

@@ -14,4 +14,4 @@ from capabilities.core.wire import WireProtocol
 PROTOCOLS: Mapping[str, WireProtocol] = MappingProxyType(
     {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini(), "echo": Echo()}
 )
-"""The four protocols there are, by name."""
+"""The protocols there are, by name."""
