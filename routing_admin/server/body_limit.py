@@ -7,11 +7,11 @@ outside, in the ASGI application; inside, each address then applies its own and 
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from capabilities.body_limits import received_limit
+from routing_admin.server.ids import new_id
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -67,7 +67,7 @@ def announced_length(scope: Any) -> int:
 
 async def refuse(path: str, limit: int, send: Send) -> None:
     """413 in the error shape of the address, and the end of the connection."""
-    request_id = f"req_{secrets.token_hex(12)}"
+    request_id = new_id("req_")
     body = json.dumps(refusal_json(path, limit, request_id)).encode()
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),

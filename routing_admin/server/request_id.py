@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
-from routing_admin.server.ids import random_id
+from routing_admin.server.ids import new_id
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -24,7 +24,7 @@ def request_id_of(request: HttpRequest) -> str:
 
 def make_request_id(given: str) -> str:
     """The id that a caller gave when it is a plain word, else one of our own."""
-    return given if REQUEST_ID.fullmatch(given) else random_id("req_")
+    return given if REQUEST_ID.fullmatch(given) else new_id("req_")
 
 
 class RequestIdMiddleware:

@@ -6,7 +6,6 @@ as large as those of a busy process.
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -84,10 +83,11 @@ def sent(files: int) -> Prepared:
 def line_of(call: Call) -> list[object]:
     """The measured row of one kind of call."""
     from routing_admin.request_log.journal import Journal
+    from routing_admin.server.ids import new_id
 
     journal, loop, thread = Journal(), [], []
     for _ in range(ROUNDS):
-        ids = [f"req_{secrets.token_hex(12)}" for _ in range(BATCH)]
+        ids = [new_id("req_") for _ in range(BATCH)]
         loop.append(cpu(partial(record, journal, call, ids)))
         thread.append(cpu(journal.flush))
     if journal.dropped:

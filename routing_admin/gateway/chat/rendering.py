@@ -11,14 +11,14 @@ import orjson
 
 from capabilities.core.message import ToolCall
 from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta, Usage
-from routing_admin.server.ids import random_id
+from routing_admin.server.ids import new_id
 
 DONE = b"data: [DONE]\n\n"
 
 
 def completion_id() -> str:
     """An id for one completion."""
-    return random_id("chatcmpl-")
+    return new_id("chatcmpl-")
 
 
 def usage_json(usage: Usage) -> dict[str, Any] | None:

@@ -1,0 +1,18 @@
+"""The id that a request is given when its caller names none."""
+
+from __future__ import annotations
+
+import re
+
+from routing_admin.server.ids import new_id
+from routing_admin.server.request_id import REQUEST_ID
+
+
+def test_ids_follow_one_another_by_the_second_and_are_never_the_same() -> None:
+    """Ids of later seconds sort behind earlier ones, and each is one that a caller could send back."""
+    seconds = [1_000_000_000.9, 1_700_000_000.0, 1_700_000_001.5, 1_795_000_000.0, 4_000_000_000.0]
+    ids = [new_id("req_", at) for at in seconds]
+    assert ids == sorted(ids)
+    assert len({new_id("req_", 1.0) for _ in range(1000)}) == 1000
+    assert all(REQUEST_ID.fullmatch(each) and re.fullmatch("req_[0-9a-f]{24}", each) for each in ids)
+    assert new_id("req_", 1_700_000_000.0).startswith("req_6553f100")
