@@ -168,7 +168,10 @@ class Pool:
 @lru_cache(maxsize=1000)
 def url_of(text: str) -> URL:
     """The address as the client takes it. Raises `ValueError` for one that is none."""
-    return URL(str(httpx.URL(text)))
+    parsed = httpx.URL(text)
+    if not parsed.host:  # reading it decodes it: an international name that is none raises here
+        raise ValueError("the address names no host")
+    return URL(str(parsed))
 
 
 @lru_cache(maxsize=100)

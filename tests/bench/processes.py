@@ -103,9 +103,8 @@ def lean_proxy(to: Served) -> Iterator[Served]:
         yield made
 
 
-@contextmanager
-def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
-    """This program with everything on, its routes leading to the upstream."""
+def install(to: Served, directory: Path) -> tuple[dict[str, str], str]:
+    """An installation whose routes lead to the upstream: the environment to serve it in, and an agent's key."""
     directory.mkdir(exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "LLM_"))}
     origin = f"http://127.0.0.1:{to.port}"
@@ -115,7 +114,13 @@ def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
     for file, value in zip(files, (routing(origin), services(origin)), strict=True):
         file.write_text(json.dumps(value))
     manage(environment, "import_config", *map(str, files))
-    key, port = manage(environment, "issue_agent_key", "text-agent"), free_port()
+    return environment, manage(environment, "issue_agent_key", "text-agent")
+
+
+@contextmanager
+def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
+    """This program with everything on, its routes leading to the upstream."""
+    (environment, key), port = install(to, directory), free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
     with started("/v1", command, port, key, environment) as made:
         yield made
