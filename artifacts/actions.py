@@ -165,11 +165,11 @@ def check_room(size: int, sha256: str) -> None:
     quota = ports.installed.retention().quota_bytes
     if quota is not None and Artifact.objects.filter(sha256=sha256).exists():
         return
-    if quota is not None and (used := used_bytes()) + size > quota:
+    if quota is not None and (used := count_used_bytes()) + size > quota:
         raise StorageFullError(quota, used)
 
 
-def used_bytes() -> int:
+def count_used_bytes() -> int:
     """Bytes kept for artifacts, equal ones counted once; deleted ones count until they are pruned."""
     distinct = Artifact.objects.order_by().values("sha256", "size").distinct()
     return int(distinct.aggregate(total=Sum("size"))["total"] or 0)

@@ -126,7 +126,7 @@ def _delivery(
         form=delivery.delivery.form,
         reason=delivery.delivery.reason,
         text=delivery.text,
-        payload=None if isinstance(prepared, CannotRead) else prepared.request.elided(),
+        payload=None if isinstance(prepared, CannotRead) else prepared.request.elide(),
         bytes=0 if isinstance(prepared, CannotRead) else prepared.request.content_length,
         estimate=None if refused else _estimate(receiver, delivery),
         result=result,

@@ -50,7 +50,7 @@ def _library() -> tuple[Any, str]:
     return None, "none"
 
 
-def in_use() -> str:
+def describe_sniffer() -> str:
     """Whose opinion is asked: `libmagic 5.44`, `pylibmagic 5.41`, or `none` (our own signature table alone)."""
     library, name = _library()
     if library is None:

@@ -36,7 +36,7 @@ class LastUses:
         """When the key was last used, as far as this process knows."""
         return self._noted.get(row.public_id, row.last_used_at)
 
-    def noted(self) -> list[str]:
+    def list_noted(self) -> list[str]:
         """The keys whose last use waits to be written."""
         return list(self._noted)
 

@@ -64,7 +64,7 @@ class Upload(Protocol):
 class ByteStore(Protocol):
     """Bytes by their SHA-256. Bytes that do not have the hash they are kept under are never handed out."""
 
-    def begin(self, max_bytes: int | None = None) -> Upload:
+    def begin_upload(self, max_bytes: int | None = None) -> Upload:
         """An upload to push blocks into, for callers that are handed blocks."""
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:

@@ -51,7 +51,7 @@ class StoredContent:
             return Text(words, self.encoding)
         return self._extracted()
 
-    def rendered(self) -> Text | None:
+    def render(self) -> Text | None:
         """What a reader would see: a web page without its markup, else the text."""
         return self._extracted() if extract.can_extract(self.mime_type) else self.text()
 

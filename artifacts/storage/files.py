@@ -111,7 +111,7 @@ class FileStore:
         for directory in (root, self.objects, self.tmp):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def begin(self, max_bytes: int | None = None) -> FileUpload:
+    def begin_upload(self, max_bytes: int | None = None) -> FileUpload:
         """An upload to push blocks into; at most `max_bytes` bytes. Raises `StorageFullError` when the disk is full."""
         try:
             return FileUpload(self, max_bytes)
@@ -122,7 +122,7 @@ class FileStore:
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
         """Keeps what the blocks hold, reading no further than the limit."""
-        with self.begin(max_bytes) as upload:
+        with self.begin_upload(max_bytes) as upload:
             for block in blocks:
                 upload.write(block)
             return upload.finish()

@@ -75,7 +75,7 @@ class StoringUploadHandler(FileUploadHandler):
         super().new_file(*args, **kwargs)
         self._beginning = bytearray()
         with _UploadRefusal(self):
-            self._upload = byte_store().begin(self._limit)
+            self._upload = byte_store().begin_upload(self._limit)
             self._begun.append(self._upload)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:

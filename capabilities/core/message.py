@@ -92,7 +92,7 @@ class Content(Protocol):
 class Rendered(Protocol):
     """Content that knows what a reader would see of text that is marked up, beside the text as it is written."""
 
-    def rendered(self) -> Text | None:
+    def render(self) -> Text | None:
         """The words of a web page without its markup; None when there are none."""
 
 

@@ -131,7 +131,7 @@ class UpstreamRequest:
         """Bytes of the whole body, known without reading a file."""
         return sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in self.pieces())
 
-    def elided(self) -> Any:
+    def elide(self) -> Any:
         """The payload as previews show it: each file's data as `<N bytes>` (CONTRACT §4)."""
         return elide(self.payload)
 

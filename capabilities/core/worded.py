@@ -27,9 +27,9 @@ class Worded(str):  # a str subclass cannot have slots of its own
         made.template, made.facts = str(template), dict(facts or {})
         return made
 
-    def changed(self, change: Callable[[str], str]) -> Worded:
+    def change_texts(self, change: Callable[[str], str]) -> Worded:
         """The same sentence with every text among its facts changed, those of sentences inside it too."""
-        return Worded(self.template, {name: _changed(fact, change) for name, fact in self.facts.items()})
+        return Worded(self.template, {name: _change_fact(fact, change) for name, fact in self.facts.items()})
 
 
 def worded(template: str, **facts: Fact) -> Worded:
@@ -59,14 +59,14 @@ def _english(facts: Mapping[str, Fact]) -> Mapping[str, str | int]:
     return MappingProxyType(said)
 
 
-def _changed(fact: Fact, change: Callable[[str], str]) -> Fact:
+def _change_fact(fact: Fact, change: Callable[[str], str]) -> Fact:
     if isinstance(fact, tuple):
-        return tuple(_changed_word(word, change) for word in fact)
-    return _changed_word(fact, change) if isinstance(fact, str) else fact
+        return tuple(_change_word(word, change) for word in fact)
+    return _change_word(fact, change) if isinstance(fact, str) else fact
 
 
-def _changed_word(word: str, change: Callable[[str], str]) -> str:
-    return word.changed(change) if isinstance(word, Worded) else change(word)
+def _change_word(word: str, change: Callable[[str], str]) -> str:
+    return word.change_texts(change) if isinstance(word, Worded) else change(word)
 
 
 def _fact_data(fact: Fact) -> Any:

@@ -79,7 +79,7 @@ def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Read
     """What the agent reads, and who takes what it cannot."""
     found = []
     for name in READABLE:
-        others = tuple(other for other in directory.with_capability(name) if other != profile.id)
+        others = tuple(other for other in directory.find_capable(name) if other != profile.id)
         found.append(Reading(name, profile.capabilities.has(name), others))
     return found
 

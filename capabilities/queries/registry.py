@@ -54,7 +54,7 @@ def find_capabilities(service_id: str) -> dict[str, list[str]]:
 def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
     """The ids of living agents; with a capability those whose model has it in that direction (MCR-4.1)."""
     directory = ports.installed.agents()
-    return directory.with_capability(capability, direction) if capability else [agent.id for agent in directory]
+    return directory.find_capable(capability, direction) if capability else [agent.id for agent in directory]
 
 
 def describe_agent(agent_id: str) -> dict[str, Any]:

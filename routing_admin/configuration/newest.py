@@ -62,82 +62,82 @@ class Newest(Generic[S]):
         self, build: Callable[[], S], stamp: Callable[[], int], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._build, self._ask_stamp, self._clock = build, stamp, clock
-        self._known: ReadState[S] | None = None
+        self._state: ReadState[S] | None = None
         self._looking = threading.Lock()
 
     def current(self) -> S:
         """The newest value. Raises what reading it raises as long as none is known at all."""
-        came, known = self._clock(), self._known
-        if known is not None and came - known.looked_at <= FRESH_SECONDS:
-            return known.value
+        came, state = self._clock(), self._state
+        if state is not None and came - state.looked_at <= FRESH_SECONDS:
+            return state.value
         with self._looking:
-            known = self._known
-            if known is None:
+            state = self._state
+            if state is None:
                 return self._read().value
-            return (known if came - known.looked_at <= FRESH_SECONDS else self._look(known)).value
+            return (state if came - state.looked_at <= FRESH_SECONDS else self._look(state)).value
 
     def fresh(self) -> S | None:
         """The newest value where that is known without asking the rows; None where they have to be looked at."""
-        known = self._known
-        return known.value if known is not None and self._clock() - known.looked_at <= FRESH_SECONDS else None
+        state = self._state
+        return state.value if state is not None and self._clock() - state.looked_at <= FRESH_SECONDS else None
 
     def look(self) -> None:
         """Looks now, however fresh the value is, so that nobody has to wait for it; the first use reads it."""
         with self._looking:
-            if self._known is not None:
-                self._look(self._known)
+            if self._state is not None:
+                self._look(self._state)
 
     def refresh(self) -> S:
         """Reads the value whatever its stamp says. Raises what reading raises; the next use looks again then."""
         with self._looking:
-            if self._known is not None:
-                self._known = replace(self._known, looked_at=NEVER)
+            if self._state is not None:
+                self._state = replace(self._state, looked_at=NEVER)
             return self._read().value
 
     def forget(self) -> None:
         """Lets the next use read the rows: for tests, whose rows are rolled back behind our back."""
-        self._known = None
+        self._state = None
 
     def unread_since(self) -> datetime | None:
         """Since when the rows cannot be read; None while they can."""
-        return self._known.unread_since if self._known else None
+        return self._state.unread_since if self._state else None
 
     def stamp(self) -> int:
         """The number of the last change seen, of a value that could not be read too; what is kept elsewhere under
         another one is out of date. Call `current()` first: raises `LookupError` as long as nothing was read."""
-        if self._known is None:
+        if self._state is None:
             raise LookupError("nothing was read yet")
-        return self._known.stamp
+        return self._state.stamp
 
     def read_at(self) -> float:
         """When the value was last found to be the newest, by the clock given; before all time where none is known."""
-        return self._known.read_at if self._known else NEVER
+        return self._state.read_at if self._state else NEVER
 
     def _read(self) -> ReadState[S]:
         began, value = self._clock(), self._build()
-        self._known = ReadState(value, value.stamp, began, began)
-        return self._known
+        self._state = ReadState(value, value.stamp, began, began)
+        return self._state
 
-    def _look(self, known: ReadState[S]) -> ReadState[S]:
+    def _look(self, state: ReadState[S]) -> ReadState[S]:
         """What is known after one look; a failed one keeps the value."""
-        began, stamp = self._clock(), known.stamp
+        began, stamp = self._clock(), state.stamp
         try:
             with waiting_at_most(LOOK_WAIT_SECONDS):
                 stamp = self._ask_stamp()
-                value = known.value if stamp == known.value.stamp else self._build()
+                value = state.value if stamp == state.value.stamp else self._build()
         except SynchronousOnlyOperation:  # a call on an event loop: our mistake, not the database's
             raise
         except Exception as error:  # whatever stands in the way of reading, calls go on with what is known
-            self._known = self._unread(replace(known, stamp=stamp), error)
+            self._state = self._unread(replace(state, stamp=stamp), error)
         else:
-            if known.unread_since is not None:
+            if state.unread_since is not None:
                 log.warning("the configuration can be read from the database again")
-            self._known = ReadState(value, value.stamp, began, began)
-        return self._known
+            self._state = ReadState(value, value.stamp, began, began)
+        return self._state
 
-    def _unread(self, known: ReadState[S], error: Exception) -> ReadState[S]:
+    def _unread(self, state: ReadState[S], error: Exception) -> ReadState[S]:
         drop_connections()
-        if known.unread_since is None:
-            said = "the configuration cannot be read from the database, calls go on with what is known: %s: %s"
-            log.error(said, type(error).__name__, error)
-        return replace(known, looked_at=self._clock(), unread_since=known.unread_since or timezone.now())
+        if state.unread_since is None:
+            sentence = "the configuration cannot be read from the database, calls go on with what is known: %s: %s"
+            log.error(sentence, type(error).__name__, error)
+        return replace(state, looked_at=self._clock(), unread_since=state.unread_since or timezone.now())

@@ -82,7 +82,7 @@ class Snapshot:
     @property
     def directory(self) -> AgentDirectory:
         """Who can read what, among all agents that have not expired meanwhile."""
-        return self.everybody.living(time.time())
+        return self.everybody.select_living(time.time())
 
     @cached_property
     def everybody(self) -> AgentDirectory:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration
 
 
-def without(now: Configuration, demo: Configuration) -> Configuration:
+def subtract_demo(now: Configuration, demo: Configuration) -> Configuration:
     """The configuration without what it has in common with the demo; what remaining things use stays with them."""
     agents = tuple(agent for agent in now.agents if agent.id not in {each.id for each in demo.agents})
     own = tuple(route for route in now.routes if route not in demo.routes)

@@ -18,7 +18,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
 from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.files.importing import import_files
-from routing_admin.demo.leaving import without
+from routing_admin.demo.leaving import subtract_demo
 from routing_admin.models import Installation
 
 FILES = (Path(__file__).parent / "llm-routing.json", Path(__file__).parent / "llmservices.json")
@@ -100,7 +100,7 @@ def remove(actor: Actor) -> Act:
     """
     act = Act("demo.remove")
     with ledger.change(actor, act):
-        rows.write(without(rows.read(), demo_configuration()))
+        rows.write(subtract_demo(rows.read(), demo_configuration()))
         act.details["artifacts"] = delete_artifacts(actor, sample_ids())
         Installation.objects.update(has_demo=False)
     return act

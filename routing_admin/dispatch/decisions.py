@@ -43,12 +43,12 @@ class Decisions:
             found = _keep(self._names, (model, task_type), resolve_model(self._state.configuration, model, task_type))
         return found
 
-    def plan(self, route: RouteSpec, asked: RoutingQuery, *, matched: bool) -> Plan:
+    def plan(self, route: RouteSpec, query: RoutingQuery, *, matched: bool) -> Plan:
         """The plan for a request without files along a route, by the keys there are."""
-        key = (id(route), asked.language, asked.params.temperature, asked.params.max_tokens, matched)
+        key = (id(route), query.language, query.params.temperature, query.params.max_tokens, matched)
         found = self._plans.get(key)
         if found is None:
-            plan = plan_route(self._state.configuration, route, asked, matched=matched, unusable=self.unusable)
+            plan = plan_route(self._state.configuration, route, query, matched=matched, unusable=self.unusable)
             found = _keep(self._plans, key, (route, plan))
         return found[1]
 

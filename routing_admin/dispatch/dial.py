@@ -86,7 +86,7 @@ class Dialler:
         prepared = prepare(GREETING, to, TextStyle())
         if isinstance(prepared, CannotRead):  # words alone are always read
             return DialAnswer(0, prepared.reason.code.value)
-        return self._timed(prepared, to, spec.proxy)
+        return self._time(prepared, to, spec.proxy)
 
     def ask(self, provider: str, model: str, chat: ChatRequest) -> DialAnswer:
         """One request written as it stands, without asking what the model is said to read: for probes."""
@@ -94,7 +94,7 @@ class Dialler:
         if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, model)
-        return self._timed(Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()), to, spec.proxy)
+        return self._time(Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()), to, spec.proxy)
 
     def models(self, provider: str) -> DialAnswer:
         """The provider's own list."""
@@ -112,7 +112,7 @@ class Dialler:
         listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
         return dialled_of(outcome, began, listed)
 
-    def _timed(self, prepared: Prepared, to: Receiver, proxy: str) -> DialAnswer:
+    def _time(self, prepared: Prepared, to: Receiver, proxy: str) -> DialAnswer:
         began = time.monotonic()
         return dialled_of(run_sync(NetworkTransport().call(prepared, to, QUICK, proxy)), began)
 

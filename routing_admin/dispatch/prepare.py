@@ -8,7 +8,7 @@ from functools import partial
 from capabilities.core.delivery.adaptation import CannotRead, PartDelivery
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.reasons import ReasonCode
-from capabilities.core.delivery.receiver import Prepared, Receiver, naming_limit, prepare
+from capabilities.core.delivery.receiver import Prepared, Receiver, prepare, rename_limit
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from routing_admin.core.fallback.chain import Call
 from routing_admin.dispatch.plan import Keep, PlannedRequest
@@ -18,7 +18,7 @@ def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: Receiver, call: 
     """The request as this candidate gets it; media that it gets as words is stored first, so that they name it."""
     making = partial(
         prepare,
-        to=naming_limit(to, call.limit_name),
+        to=rename_limit(to, call.limit_name),
         words=planned.words,
         stream=planned.stream,
         without_capabilities=call.without_capabilities,

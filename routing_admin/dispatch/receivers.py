@@ -54,7 +54,7 @@ def receiver_at(
 
 
 @lru_cache(maxsize=2)
-def all_receivers(state: Snapshot) -> Mapping[str, Receiver]:
+def list_receivers(state: Snapshot) -> Mapping[str, Receiver]:
     """The receivers of all enabled services by service id, in the order of the pages."""
     found = {}
     for service in state.configuration.services:
@@ -88,11 +88,11 @@ class SnapshotServices:
 
     def receivers(self) -> Sequence[Receiver]:
         """One receiver per enabled service."""
-        return tuple(all_receivers(snapshot.current()).values())
+        return tuple(list_receivers(snapshot.current()).values())
 
     def receiver(self, service_id: str) -> Receiver | None:
         """The receiver of a service; None for an unknown id."""
-        return all_receivers(snapshot.current()).get(service_id)
+        return list_receivers(snapshot.current()).get(service_id)
 
     def registry(self) -> LlmServiceRegistry:
         """Services by id, and what each can do."""
@@ -125,10 +125,10 @@ class SnapshotServices:
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None) -> list[str]:
     """The ids of agents whose model would get this file other than as a description; `but` is who asks."""
-    receivers = all_receivers(state)
+    receivers = list_receivers(state)
 
     def can_read(agent: AgentProfile, file: FilePart) -> bool:
         receiver = receivers.get(agent.service_id or "")
         return receiver is not None and decision.can_read(file, receiver.reader)
 
-    return state.directory.who_can_read(file, can_read, but=but)
+    return state.directory.find_readers(file, can_read, but=but)

@@ -19,7 +19,7 @@ from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
-from routing_admin.core.planning.params import for_candidate, left_out
+from routing_admin.core.planning.params import apply_params, left_out
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import mark_unreadable, prepare_for
 from routing_admin.dispatch.transport import NetworkTransport, Transport
@@ -75,7 +75,7 @@ class Dispatch:
         self.run = run
 
         async def ask(call: Call) -> Reply[T]:
-            chat = for_candidate(self.planned.chat, call)
+            chat = apply_params(self.planned.chat, call)
             try:
                 return await self._try(call, chat, send)
             except UnreadableError:  # the bytes went away after the plan was made: the model is told so instead

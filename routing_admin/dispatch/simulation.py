@@ -24,7 +24,7 @@ from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import FallbackRun, RunContext
 from routing_admin.core.fallback.scripts import SCRIPTED, Script
 from routing_admin.core.fallback.trial import Trial
-from routing_admin.core.planning.params import for_candidate, left_out
+from routing_admin.core.planning.params import apply_params, left_out
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.dispatch.send import process_run_context
@@ -113,7 +113,7 @@ class _Play:
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:
         """The candidate's request, by the function that dispatches."""
-        return prepare_for(self.planned, for_candidate(self.planned.chat, call), self.planned.receiver(index), call)
+        return prepare_for(self.planned, apply_params(self.planned.chat, call), self.planned.receiver(index), call)
 
 
 def simulate(
@@ -179,7 +179,7 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
     if play.planned.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
-    unasked = Trial.remembering(play.memory, candidate, play.clock(), retries=0)
+    unasked = Trial.from_memory(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, unasked.call(Timeouts()))
     to = play.planned.receiver(index)
     if isinstance(prepared, CannotRead):
@@ -187,7 +187,7 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
         return Stop(candidate, outcome, attempt, None, (prepared.delivery,), to.protocol.name, reason=why)
     request = prepared.request
     return Stop(
-        *(candidate, outcome, attempt, request.elided(), prepared.deliveries, to.protocol.name),
+        *(candidate, outcome, attempt, request.elide(), prepared.deliveries, to.protocol.name),
         request.url,
         request.content_length,
         reason,

@@ -39,7 +39,7 @@ class SignInForm(AuthenticationForm):
         if name and self.cleaned_data.get("password"):
             self.wait = throttle.enter(name, self.address)
             if self.wait:
-                raise ValidationError(too_many(self.wait), code="throttled")
+                raise ValidationError(explain_wait(self.wait), code="throttled")
         return super().clean()
 
     @property
@@ -48,7 +48,7 @@ class SignInForm(AuthenticationForm):
         return throttle.address_in(self.request.META if self.request else {}, settings.TRUSTED_PROXIES)
 
 
-def too_many(seconds: int) -> str:
+def explain_wait(seconds: int) -> str:
     """The sentence for somebody who has to wait."""
     minutes = math.ceil(seconds / 60)
     return ngettext(

@@ -44,7 +44,7 @@ class LanguageForm(forms.Form):
 
 
 class KeepingForm(forms.Form):
-    """How long and how much is kept; an empty field is without end. `seen` is what the page showed."""
+    """How long and how much is kept; an empty field is without end. `expected` is what the page showed."""
 
     request_days = forms.IntegerField(
         label=_("Days requests are kept"), min_value=1, max_value=CENTURY, widget=forms.TextInput(attrs=PLAIN)

@@ -100,7 +100,7 @@ class Inline:
         with self._path() as path:
             return extract.extract_text(path, self.mime_type)
 
-    def rendered(self) -> Text | None:
+    def render(self) -> Text | None:
         """A marked-up text's words as a reader sees them; None where there are none."""
         with self._path() as path:
             return extract.extract_text(path, self.mime_type)

@@ -61,7 +61,7 @@ class Health:
         return {"slow": "warn", "down": "bad", "ok": "ok"}.get(self.status, "")
 
 
-def judged(samples: Sequence[Sample], now: datetime) -> Health:
+def judge(samples: Sequence[Sample], now: datetime) -> Health:
     """The health in samples of one provider, newest first."""
     if not samples:
         return Health()
@@ -94,7 +94,7 @@ def provider_health(now: datetime) -> dict[str, Health]:
     for name, at, outcome, first, duration, error in rows:
         if outcome not in UNASKED:
             by_name.setdefault(name, []).append(Sample(at, outcome, duration if first is None else first, error))
-    return {name: judged(samples, now) for name, samples in by_name.items()}
+    return {name: judge(samples, now) for name, samples in by_name.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Search:
 
     def to_text(self) -> str:
         """The search as it is typed."""
-        words = [f"{key}:{quoted(value)}" for key, value in self.values]
+        words = [f"{key}:{quote(value)}" for key, value in self.values]
         return " ".join([*words, *([self.text] if self.text else [])])
 
     def having(self, key: str, value: str) -> Search:
@@ -57,7 +57,7 @@ class Search:
         return replace(self, values=(*rest, (key, value)) if value else rest)
 
 
-def quoted(value: str) -> str:
+def quote(value: str) -> str:
     """A value as it is typed: in quotes when it holds a blank."""
     return f'"{value}"' if re.search(r"\s", value) else value
 
@@ -118,13 +118,13 @@ class RequestPage:
 
 def find(search: Search, before: str = "", after: str = "", now: datetime | None = None) -> RequestPage:
     """The page that ends before, or begins after, a cursor; without one, or with one that is none, the newest."""
-    rows = matching(search, now or timezone.now())
-    place = opened(after)
+    rows = filter_rows(search, now or timezone.now())
+    place = read_cursor(after)
     if place is not None:
         later = rows.filter(Q(started_at__gt=place[0]) | Q(started_at=place[0], pk__gt=place[1]))
         back = list(later.order_by("started_at", "pk")[: PAGE + 1])
         return _page(list(reversed(back[:PAGE])), has_newer=len(back) > PAGE, has_older=True)
-    place = opened(before)
+    place = read_cursor(before)
     if place is not None:
         rows = rows.filter(started_at__lte=place[0]).exclude(started_at=place[0], pk__gte=place[1])
     found = list(rows.order_by("-started_at", "-pk")[: PAGE + 1])
@@ -134,10 +134,12 @@ def find(search: Search, before: str = "", after: str = "", now: datetime | None
 def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> RequestPage:
     if not rows:
         return RequestPage(())
-    return RequestPage(tuple(rows), cursor(rows[0]) if has_newer else "", cursor(rows[-1]) if has_older else "")
+    return RequestPage(
+        tuple(rows), write_cursor(rows[0]) if has_newer else "", write_cursor(rows[-1]) if has_older else ""
+    )
 
 
-def matching(search: Search, now: datetime) -> QuerySet[RequestLog]:
+def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
     """The rows a search asks for, in no order, without their bodies."""
     rows = RequestLog.objects.defer("body", "error", "sentence")
     equal = {"task": "task_type", "agent": "agent", "surface": "surface"}
@@ -147,32 +149,32 @@ def matching(search: Search, now: datetime) -> QuerySet[RequestLog]:
         rows = rows.filter(**{lookup: limit}) if limit else rows
     if search.text:
         rows = rows.filter(pk__gte=search.text, pk__lt=search.text + LAST_CHARACTER)
-    rows = _of_status(rows, search.get("status"))
-    return _asked_of(rows, search.get("provider"), search.get("model"))
+    rows = _filter_status(rows, search.get("status"))
+    return _filter_chain(rows, search.get("provider"), search.get("model"))
 
 
-def failed() -> RawSQL:
+def failed_condition() -> RawSQL:
     """Requests that got no answer; written out, because the partial index `request_failed` is found by its text."""
     return RawSQL("NOT (outcome = 'ok')", (), output_field=BooleanField())
 
 
-def fell_back() -> RawSQL:
+def fell_back_condition() -> RawSQL:
     """Requests that another than the first candidate answered; found through `request_fell_back`."""
     return RawSQL("fell_back", (), output_field=BooleanField())
 
 
-def _of_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestLog]:
+def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestLog]:
     if status == "error":
-        return rows.filter(failed())
+        return rows.filter(failed_condition())
     if status == "fallback":
-        return rows.filter(fell_back())
+        return rows.filter(fell_back_condition())
     if status.isdecimal():
         rows = rows.filter(status=int(status))
-        return rows.filter(failed()) if status >= "300" else rows
+        return rows.filter(failed_condition()) if status >= "300" else rows
     return rows.filter(outcome=status) if status else rows
 
 
-def _asked_of(rows: QuerySet[RequestLog], provider: str, model: str) -> QuerySet[RequestLog]:
+def _filter_chain(rows: QuerySet[RequestLog], provider: str, model: str) -> QuerySet[RequestLog]:
     """Requests in whose chain that provider or model was reached, whether it answered or not."""
     named = {name: value for name, value in (("provider", provider), ("model", model)) if value}
     if not named:
@@ -184,16 +186,16 @@ def _asked_of(rows: QuerySet[RequestLog], provider: str, model: str) -> QuerySet
     return rows.filter(Exists(attempts.filter(request=OuterRef("pk"))))
 
 
-def cursor(row: RequestLog) -> str:
+def write_cursor(row: RequestLog) -> str:
     """A row's place in the order of time."""
     return base64.urlsafe_b64encode(f"{row.started_at.isoformat()} {row.pk}".encode()).decode().rstrip("=")
 
 
-def opened(text: str) -> tuple[datetime, str] | None:
+def read_cursor(text: str) -> tuple[datetime, str] | None:
     """The place in a cursor; None when it is none of ours."""
     try:
-        said, _sep, last = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
-        known = datetime.fromisoformat(said)
+        moment, _sep, last = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
+        started_at = datetime.fromisoformat(moment)
     except (ValueError, binascii.Error):
         return None
-    return (known, last) if known.tzinfo and last else None
+    return (started_at, last) if started_at.tzinfo and last else None

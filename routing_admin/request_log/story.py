@@ -51,7 +51,7 @@ SHOWN_BADGES = {
 NOT_SENT = "omitted"
 
 
-def meaning(outcome: str) -> str:
+def explain_outcome(outcome: str) -> str:
     """What an outcome means in the reader's language; empty for `ok` and words of nobody's."""
     if outcome in set(Fault):
         return str(MEANINGS.get(Fault(outcome), ""))
@@ -107,19 +107,21 @@ class Story:
     tone: str
 
 
-def steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
+def build_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
     """Every attempt in chain order."""
-    return tuple(_step(row) for row in attempts)
+    return tuple(_build_step(row) for row in attempts)
 
 
-def _step(row: AttemptLog) -> Step:
+def _build_step(row: AttemptLog) -> Step:
     good = row.outcome == OK
     quiet = row.outcome in SKIPS
     code = str(row.status) if row.status and (good or row.status != 200) else row.outcome
     tone = "ok" if good else "" if quiet else tone_of(code)
-    called = len(row.tries) or (0 if quiet else row.retry_attempts + 1)
-    files = tuple(_file(each) for each in row.deliveries)
-    return Step(row, row.model or row.provider, code, tone, meaning(row.outcome), called, files, render_logged(row))
+    tries = len(row.tries) or (0 if quiet else row.retry_attempts + 1)
+    files = tuple(_build_file(each) for each in row.deliveries)
+    return Step(
+        row, row.model or row.provider, code, tone, explain_outcome(row.outcome), tries, files, render_logged(row)
+    )
 
 
 def tone_of(code: str) -> str:
@@ -128,14 +130,14 @@ def tone_of(code: str) -> str:
     return "warn" if passing else "bad"
 
 
-def chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def color_chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The chain of a row in the colours of the pages: amber for what passes by itself, as in the attempts' table."""
     return [
         {**each, "tone": each["tone"] if each["tone"] in ("", "ok") else tone_of(str(each["code"]))} for each in chain
     ]
 
 
-def _file(delivery: Mapping[str, Any]) -> File:
+def _build_file(delivery: Mapping[str, Any]) -> File:
     return File(
         name=delivery.get("filename") or delivery.get("artifactId") or "",
         kind=delivery.get("kind", ""),
@@ -145,73 +147,80 @@ def _file(delivery: Mapping[str, Any]) -> File:
     )
 
 
-def story(row: RequestLog, walked: Sequence[Step]) -> Story:
+def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
     """What happened in one sentence, and why in a few more."""
-    why = tuple(_why(step) for step in walked if step.row.outcome != OK)
+    why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
     if row.outcome == OK:
-        lost = walked[-1].lost if walked else ()
-        return Story(_answered(row, walked, lost), (*why, *_loss(walked, lost)), "warn" if lost or why else "ok")
+        lost = attempts[-1].lost if attempts else ()
+        return Story(
+            _describe_answer(row, attempts, lost),
+            (*why, *_describe_losses(attempts, lost)),
+            "warn" if lost or why else "ok",
+        )
     if row.outcome == CANCELLED:
         return Story(_("The caller went away before the answer was whole"), why, "")
-    if not walked:
-        told = str(render_logged(row))
-        return Story(_("The request was refused before any model was asked"), (told,) if told else (), "bad")
-    names = {"task": row.task_type or _("the request"), "name": walked[-1].name, "count": len(walked)}
+    if not attempts:
+        refusal = str(render_logged(row))
+        return Story(_("The request was refused before any model was asked"), (refusal,) if refusal else (), "bad")
+    names = {"task": row.task_type or _("the request"), "name": attempts[-1].name, "count": len(attempts)}
     if row.first_content_ms is not None:
         return Story(_("The answer of %(name)s to %(task)s broke off") % names, why, "bad")
-    if len(walked) == 1:
+    if len(attempts) == 1:
         return Story(_("%(name)s could not answer %(task)s, and nobody else was asked") % names, why, "bad")
     return Story(_("None of the %(count)s candidates reached could answer %(task)s") % names, why, "bad")
 
 
-def _answered(row: RequestLog, walked: Sequence[Step], lost: Sequence[File]) -> str:
+def _describe_answer(row: RequestLog, attempts: Sequence[Step], lost: Sequence[File]) -> str:
     names = {"task": row.task_type or _("The request"), "model": row.model or row.provider}
     if lost and len(lost) == 1:
-        return _("%(task)s was answered by %(model)s, which did not get %(what)s") % {**names, "what": _lost(lost[0])}
+        return _("%(task)s was answered by %(model)s, which did not get %(what)s") % {
+            **names,
+            "what": _name_file(lost[0]),
+        }
     if lost:
         return _("%(task)s was answered by %(model)s, which did not get %(count)s files") % {
             **names,
             "count": len(lost),
         }
-    if len(walked) > 1:
+    if len(attempts) > 1:
         return ngettext(
             "%(task)s was answered by %(model)s, after %(count)s candidate before it could not",
             "%(task)s was answered by %(model)s, after %(count)s candidates before it could not",
-            len(walked) - 1,
-        ) % {**names, "count": len(walked) - 1}
+            len(attempts) - 1,
+        ) % {**names, "count": len(attempts) - 1}
     return _("%(task)s was answered by %(model)s at once") % names
 
 
-def _why(step: Step) -> str:
-    said = {"name": step.name, "code": step.code, "meaning": step.meaning or str(step.error) or step.code}
+def _describe_failure(step: Step) -> str:
+    names = {"name": step.name, "code": step.code, "meaning": step.meaning or str(step.error) or step.code}
     if step.tries > 1:
         text = ngettext(
             "%(name)s: %(meaning)s (%(code)s, %(count)s try).",
             "%(name)s: %(meaning)s (%(code)s, %(count)s tries).",
             step.tries,
         )
-        return text % {**said, "count": step.tries}
-    return _("%(name)s: %(meaning)s (%(code)s).") % said
+        return text % {**names, "count": step.tries}
+    return _("%(name)s: %(meaning)s (%(code)s).") % names
 
 
-def _loss(walked: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
+def _describe_losses(attempts: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
     return tuple(
         _("%(file)s became a description for %(name)s: %(reason)s")
-        % {"file": each.name or _lost(each), "name": walked[-1].name, "reason": str(each.reason)}
+        % {"file": each.name or _name_file(each), "name": attempts[-1].name, "reason": str(each.reason)}
         for each in lost[:3]
     )
 
 
-def _lost(file: File) -> str:
+def _name_file(file: File) -> str:
     return str(LOST.get(file.kind, _("the file")))
 
 
-def tracks(walked: Sequence[Step]) -> tuple[Track, ...]:
+def build_tracks(attempts: Sequence[Step]) -> tuple[Track, ...]:
     """The waterfall: every try of every attempt, the answering one with its time to first content."""
-    return tuple(Track(step.name, _bars(step)) for step in walked)
+    return tuple(Track(step.name, _build_bars(step)) for step in attempts)
 
 
-def _bars(step: Step) -> tuple[Bar, ...]:
+def _build_bars(step: Step) -> tuple[Bar, ...]:
     row = step.row
     tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
     bars: list[Bar] = []

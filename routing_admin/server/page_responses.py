@@ -39,12 +39,12 @@ class HtmxPagesMiddleware(MiddlewareMixin):
         patch_vary_headers(response, ("HX-Request",))
         if response.headers.get("Content-Type", "").startswith("text/html"):
             response.headers.setdefault("Cache-Control", "no-store, private")
-        return _for_htmx(request, response) if request.headers.get("HX-Request") == "true" else response
+        return _adapt_to_htmx(request, response) if request.headers.get("HX-Request") == "true" else response
 
 
-def _for_htmx(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+def _adapt_to_htmx(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     if _leads_to_login(response):
-        return _to_login(request)
+        return _redirect_to_login(request)
     if not 300 <= response.status_code < 400:
         _send_toasts(request, response)
     return response
@@ -55,7 +55,7 @@ def _leads_to_login(response: HttpResponseBase) -> bool:
     return response.status_code in (301, 302, 303) and urlsplit(location).path == resolve_url(settings.LOGIN_URL)
 
 
-def _to_login(request: HttpRequest) -> HttpResponse:
+def _redirect_to_login(request: HttpRequest) -> HttpResponse:
     """A 302 would be swapped into a table cell; 204 with HX-Redirect moves the page, and back after signing in."""
     current = urlsplit(request.headers.get("HX-Current-URL", ""))
     query = QueryDict(mutable=True)

@@ -50,7 +50,7 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
             return None
         if role is UserRole.ANONYMOUS and not right:
             return self.handle_no_permission(request, view_func)
-        return _refused(match.view_name, wanted)
+        return _refuse(match.view_name, wanted)
 
 
 def _check_known_call(match: ResolverMatch) -> None:
@@ -59,7 +59,7 @@ def _check_known_call(match: ResolverMatch) -> None:
         raise PermissionDenied
 
 
-def _refused(name: str, right: Right) -> HttpResponseNotAllowed:
+def _refuse(name: str, right: Right) -> HttpResponseNotAllowed:
     """405 where nobody has that right, since the page has no such method. Raises `PermissionDenied` elsewhere."""
     others = {Right.SEE: ("POST",), WRITING: ("GET", "HEAD")}
     if is_offered(name, right) or not is_offered(name, ~right):

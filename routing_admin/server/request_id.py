@@ -22,9 +22,9 @@ def request_id_of(request: HttpRequest) -> str:
     return made
 
 
-def make_request_id(given: str) -> str:
+def make_request_id(word: str) -> str:
     """The id that a caller gave when it is a plain word, else one of our own."""
-    return given if REQUEST_ID.fullmatch(given) else new_id("req_")
+    return word if REQUEST_ID.fullmatch(word) else new_id("req_")
 
 
 class RequestIdMiddleware:

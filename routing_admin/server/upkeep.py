@@ -42,7 +42,9 @@ class Upkeep:
         """Ends the rounds; what is noted is written first, or the log says that it is lost."""
         self._thread.stop()
         if not self.uses.write():
-            log.warning("the database is locked: when %s keys were last used is not written", len(self.uses.noted()))
+            log.warning(
+                "the database is locked: when %s keys were last used is not written", len(self.uses.list_noted())
+            )
 
     def round(self) -> None:
         """One look, and what is noted written where the database takes it at once."""

@@ -17,7 +17,7 @@ from routing_admin import actions
 from routing_admin.views.context import THEME_COOKIE, THEMES
 
 
-def back(request: HttpRequest) -> str:
+def find_return_url(request: HttpRequest) -> str:
     """Where the form asked to return to, when that is a page of ours; else the dashboard."""
     target = request.POST.get("next", "")
     ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
@@ -27,7 +27,7 @@ def back(request: HttpRequest) -> str:
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
     """Keeps the theme in a cookie that the server reads, so that no page flashes."""
-    response = redirect(back(request))
+    response = redirect(find_return_url(request))
     theme = request.POST.get("theme", "auto")
     if theme in THEMES:
         response.set_cookie(
@@ -49,4 +49,4 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
         add_toast(request, _("Undone."), made.revision)
     except ActionError as refusal:
         messages.error(request, str(refusal))
-    return redirect(back(request))
+    return redirect(find_return_url(request))

@@ -134,14 +134,14 @@ def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any
     ended = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
     stays = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
     directory = AgentDirectory([ended, stays])
-    assert directory.living(99.9).with_capability("vision") == ["eye"]
-    assert directory.living(100.0).forward_to("ear") == {"vision": [], "audio": [], "file": []}
+    assert directory.select_living(99.9).find_capable("vision") == ["eye"]
+    assert directory.select_living(100.0).forward_to("ear") == {"vision": [], "audio": [], "file": []}
     text_agent.call("PUT", "/agents/blink", {"serviceId": "vision-model", "expiresInSeconds": 60})
     state = snapshot.current()
     end = next(agent.expires_at for agent in state.agents if agent.id == "blink")
     assert end is not None
     assert "blink" in state.directory
-    assert "blink" not in state.everybody.living(end)
+    assert "blink" not in state.everybody.select_living(end)
 
 
 def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:

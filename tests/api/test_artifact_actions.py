@@ -117,7 +117,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
         )
         assert not isinstance(prepared, CannotRead)
         row_shown = shown[receiver.name]
-        assert row_shown.payload == prepared.request.elided()
+        assert row_shown.payload == prepared.request.elide()
         assert row_shown.bytes == prepared.request.content_length
         assert row_shown.outcome == prepared.deliveries[0].delivery.outcome
         if len(data) >= 16:
@@ -155,7 +155,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
     chat = request_for(open_artifact(page))
     sent = prepare(chat, receiver, text_style_for(chat, ports.routes.default_language(), ports.installed.agents_for))
     assert not isinstance(sent, CannotRead)
-    assert read.payload == sent.request.elided()
+    assert read.payload == sent.request.elide()
 
 
 class ForAnyText(TestCase):

@@ -14,7 +14,7 @@ from artifacts.core.detection.containers import INSPECT
 from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.image_size import image_size
 from artifacts.core.detection.kinds import clean_mime, kind_of
-from artifacts.sniffer import detector, in_use, sniff
+from artifacts.sniffer import describe_sniffer, detector, sniff
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import no_fault_of_our_own, traces
 
@@ -149,7 +149,7 @@ def test_a_fault_of_our_own_is_logged_with_its_trace_and_costs_no_upload() -> No
 
 def test_libmagic_in_use_is_named_and_its_opinion_is_only_asked_of_what_is_no_text() -> None:
     """The health page can say whose opinion is asked."""
-    assert in_use().startswith(("libmagic", "pylibmagic", "none"))
+    assert describe_sniffer().startswith(("libmagic", "pylibmagic", "none"))
     asked: list[bytes] = []
     counting = BinaryDetector(lambda head: asked.append(head))
     counting.detect(ZH.encode() * 100)

@@ -73,7 +73,7 @@ def test_an_upload_over_the_limit_stops_while_reading_and_leaves_nothing(store: 
 
 def test_an_upload_that_is_given_up_or_breaks_leaves_nothing(store: FileStore) -> None:
     """A client that goes away, an abort, an exception in the source: no object, no temporary file."""
-    with store.begin() as upload:
+    with store.begin_upload() as upload:
         upload.write(b"half")
 
     def broken() -> Iterator[bytes]:
@@ -103,7 +103,7 @@ def test_a_full_disk_is_told_and_the_temporary_file_removed(tmp_path: Path) -> N
 def test_a_disk_that_fills_while_writing_is_told(tmp_path: Path) -> None:
     """A real write that the kernel refuses: this process may write no file of more than ten bytes for a moment."""
     store = FileStore(tmp_path)
-    upload, (soft, hard) = store.begin(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    upload, (soft, hard) = store.begin_upload(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
     try:
         with pytest.raises(StorageFullError):
@@ -203,7 +203,7 @@ def test_random_access_reads_what_is_there(store: FileStore) -> None:
 
 def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
     """An upload of an hour ago died; one of now is on its way."""
-    dead, alive = store.begin(), store.begin()
+    dead, alive = store.begin_upload(), store.begin_upload()
     dead.write(b"dead")
     alive.write(b"alive")
     now = 1_000_000_000.0

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from samples import SAMPLES, picture
 
-from artifacts.sniffer import DOUBTFUL, guess_encoding, in_use, sniff
+from artifacts.sniffer import DOUBTFUL, describe_sniffer, guess_encoding, sniff
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT = """
 import sys
 sys.modules["magic"] = sys.modules["pylibmagic"] = None
-from artifacts.sniffer import detector, in_use, sniff
+from artifacts.sniffer import describe_sniffer, detector, sniff
 found = detector().detect(bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010802000000"))
-print(in_use(), sniff(b"x"), found.mime_type)
+print(describe_sniffer(), sniff(b"x"), found.mime_type)
 """
 
 
@@ -35,7 +35,7 @@ def test_a_type_that_libmagic_sees_in_anything_is_no_opinion() -> None:
 
 def test_threads_ask_at_the_same_time_without_a_shared_handle() -> None:
     """Four threads, all samples: every answer is the one a single thread gets."""
-    if in_use() == "none":
+    if describe_sniffer() == "none":
         return
     alone = [sniff(sample.data) for sample in SAMPLES]
     answers: dict[int, list[str | None]] = {}

@@ -196,7 +196,7 @@ def detections() -> None:
     sys.path.insert(0, str(Path(__file__).parent.parent / "artifacts"))
     from samples import SAMPLES
 
-    from artifacts.sniffer import detector, in_use
+    from artifacts.sniffer import describe_sniffer, detector
 
     find = detector()
     taken = []
@@ -206,7 +206,7 @@ def detections() -> None:
     times = [ms for _, _, ms in taken]
     rows: list[list[object]] = [[f"all {len(taken)} samples, median", "", median(times)]]
     rows += [[name, size, ms] for name, size, ms in sorted(taken, key=lambda one: -one[2])[:10]]
-    show(f"Detecting ({in_use()})", ["", "bytes", "ms"], rows)
+    show(f"Detecting ({describe_sniffer()})", ["", "bytes", "ms"], rows)
 
 
 def main() -> None:

@@ -40,6 +40,6 @@ class FakePage(FakeContent):
 
     seen: str | None = None
 
-    def rendered(self) -> Text | None:
+    def render(self) -> Text | None:
         self._check()
         return None if self.seen is None else Text(self.seen, "html")

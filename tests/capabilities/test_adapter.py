@@ -60,7 +60,7 @@ def test_words_and_fields_say_the_same_and_everything_that_is_known(
     assert info.get("size") == attachment.size
     assert parsed.size == (None if attachment.size is None else description.human_size(attachment.size))
     assert parsed.mime_type == info.get("mimeType") == attachment.mime_type
-    assert list(parsed.agents) == info["suggestedAgents"] == directory.with_capability(attachment.capability)
+    assert list(parsed.agents) == info["suggestedAgents"] == directory.find_capable(attachment.capability)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_text_file_is_for_whoever_has_the_capability_whatever_its_slot_lists(m
     """A protocol's place for files may list PDF alone, and still every model reads the words of a text."""
     adapter = ContentAdapter(SERVICES, CAST, can_read=lambda agent, file: file.mime_type == "application/pdf")
     told = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
-    assert told.structured_info["suggestedAgents"] == CAST.with_capability("file")
+    assert told.structured_info["suggestedAgents"] == CAST.find_capable("file")
 
 
 def test_who_asks_is_never_suggested_to_itself() -> None:

@@ -32,22 +32,22 @@ def test_agents_by_capability_are_exactly_those_that_have_it(
     agents: list[AgentProfile], capability: str, direction: Direction
 ) -> None:
     """A list of ids, in order, told apart by direction."""
-    found = AgentDirectory(agents).with_capability(capability, direction)
+    found = AgentDirectory(agents).find_capable(capability, direction)
     assert found == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
 
 
 def test_input_and_output_are_told_apart() -> None:
     """Named examples; a direction that is none finds nobody."""
-    assert CAST.with_capability("audio") == ["all-ears"]
-    assert CAST.with_capability("audio", "output") == ["seer"]
-    assert CAST.with_capability("audio", "both") == []
-    assert CAST.with_capability("text", "both") == ["writer", "seer", "all-ears"]
+    assert CAST.find_capable("audio") == ["all-ears"]
+    assert CAST.find_capable("audio", "output") == ["seer"]
+    assert CAST.find_capable("audio", "both") == []
+    assert CAST.find_capable("text", "both") == ["writer", "seer", "all-ears"]
 
 
 def test_a_direction_that_is_none_finds_nobody_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     """The same rule as the registry's (decision 5)."""
     with caplog.at_level(logging.WARNING):
-        assert CAST.with_capability("text", "sideways") == []
+        assert CAST.find_capable("text", "sideways") == []
     assert "sideways" in caplog.text
 
 
@@ -105,7 +105,7 @@ READ_BY_DEFAULT = {
 @pytest.mark.parametrize("kind", list(Kind))
 def test_by_default_a_kind_is_read_by_who_has_its_capability(kind: Kind) -> None:
     """Kind to capability is decision 1's table: vision for images, `file` for documents and all else."""
-    assert CAST.who_can_read(FilePart(kind)) == READ_BY_DEFAULT[kind]
+    assert CAST.find_readers(FilePart(kind)) == READ_BY_DEFAULT[kind]
 
 
 @pytest.mark.requirement("MCR-4.4")
@@ -115,9 +115,9 @@ def test_who_can_read_this_very_file_is_the_callers_decision() -> None:
     def small_enough(agent: AgentProfile, file: FilePart) -> bool:
         return (file.size or 0) <= {"seer": 10, "all-ears": 100}.get(agent.id, 0)
 
-    assert CAST.who_can_read(FilePart(Kind.IMAGE, size=10), small_enough) == ["seer", "all-ears"]
-    assert CAST.who_can_read(FilePart(Kind.IMAGE, size=11), small_enough) == ["all-ears"]
-    assert CAST.who_can_read(FilePart(Kind.IMAGE, size=11), small_enough, but="all-ears") == []
+    assert CAST.find_readers(FilePart(Kind.IMAGE, size=10), small_enough) == ["seer", "all-ears"]
+    assert CAST.find_readers(FilePart(Kind.IMAGE, size=11), small_enough) == ["all-ears"]
+    assert CAST.find_readers(FilePart(Kind.IMAGE, size=11), small_enough, but="all-ears") == []
 
 
 def test_of_two_agents_with_one_id_the_first_counts() -> None:

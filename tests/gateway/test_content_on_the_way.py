@@ -58,7 +58,7 @@ class Script:
     given: list[Any] = field(default_factory=list)
 
     async def call(self, prepared: Prepared, to: Receiver, timeouts: object, proxy: str) -> Answer | Failure:
-        self.given.append(prepared.request.elided())
+        self.given.append(prepared.request.elide())
         return self.outcomes.pop(0) if self.outcomes else Answer("ok")
 
     async def open(self, *_: object) -> Failure:

@@ -56,4 +56,4 @@ def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
     part = from_data_url("data:text/html;base64," + base64.b64encode(page).decode(), "file")
     reader = Reader(slots=slots_for("openai"), policies=frozenset({ContentPolicy.EXTRACT}))
     assert decide(part, reader).outcome is Outcome.EXTRACTED
-    assert "Hello there" in part.content.rendered().text
+    assert "Hello there" in part.content.render().text

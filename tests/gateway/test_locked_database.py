@@ -238,9 +238,9 @@ def test_the_last_use_of_a_key_is_written_behind_the_call_at_most_once_a_minute(
     assert row.last_used_at is not None
     uses = LastUses()
     uses.note(row, row.last_used_at + EVERY)
-    assert uses.noted() == []
+    assert uses.list_noted() == []
     uses.note(row, row.last_used_at + 2 * EVERY)
-    assert uses.noted() == [row.public_id]
+    assert uses.list_noted() == [row.public_id]
 
 
 @rows
@@ -252,6 +252,6 @@ def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
         assert not uses.write()
     assert uses.latest(row) == now
     assert uses.write()
-    assert uses.noted() == []
+    assert uses.list_noted() == []
     row.refresh_from_db()
     assert row.last_used_at == now

@@ -95,7 +95,7 @@ class Recorder:
         self.given: list[object] = []
 
     async def call(self, prepared, to, timeouts, proxy):
-        self.given.append(prepared.request.elided())
+        self.given.append(prepared.request.elide())
         return Answer("recorded")
 
     async def open(self, prepared, to, timeouts, proxy):

@@ -12,7 +12,7 @@ from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
 from capabilities.core.protocols.openai.requests import OpenAI
 from capabilities.core.wire import Target
 from routing_admin.core.fallback.chain import Call, PlannedCandidate, Timeouts
-from routing_admin.core.planning.params import OUR_NAMES, Params, for_candidate, in_effect, without_params
+from routing_admin.core.planning.params import OUR_NAMES, Params, apply_params, drop_params, pick_effective
 from tests.fallback.scripted_runs import temperatures, token_limits
 
 
@@ -20,7 +20,7 @@ from tests.fallback.scripted_runs import temperatures, token_limits
 @given(st.lists(st.builds(Params, temperatures, token_limits), max_size=4))
 def test_each_parameter_is_the_strongest_level_s_that_names_it(levels):
     """Request over candidate over route over provider; 0 is a value, absent is absent (decision 8)."""
-    effective = in_effect(*levels)
+    effective = pick_effective(*levels)
     named = [level.temperature for level in levels if level.temperature is not None]
     limits = [level.max_tokens for level in levels if level.max_tokens is not None]
     assert effective == Params(named[0] if named else None, limits[0] if limits else None)
@@ -28,7 +28,7 @@ def test_each_parameter_is_the_strongest_level_s_that_names_it(levels):
 
 def test_temperature_zero_of_a_request_is_not_an_absent_one():
     """Zero wins over the route's value."""
-    assert in_effect(Params(0.0), Params(0.8, 100)) == Params(0.0, 100)
+    assert pick_effective(Params(0.0), Params(0.8, 100)) == Params(0.0, 100)
 
 
 FULL = ChatRequest(
@@ -76,7 +76,7 @@ def test_every_name_that_a_vendor_uses_is_written_down() -> None:
 @pytest.mark.parametrize("name", [*OURS, "seed"])
 def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(name):
     """Only that one goes; what is left out is as if nobody had named it."""
-    bare = without_params(FULL, {name})
+    bare = drop_params(FULL, {name})
     ours = OURS.get(name)
     for field in ("max_tokens", *sorted(set(OURS.values()))):
         value = getattr(bare, field)
@@ -87,21 +87,21 @@ def test_a_refused_parameter_is_left_out_by_whatever_name_its_vendor_gives_it(na
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"])
 def test_a_limit_on_tokens_is_never_left_out(name):
     """Decision 17: whatever a vendor calls it."""
-    assert without_params(FULL, {name}) == FULL
+    assert drop_params(FULL, {name}) == FULL
 
 
 @pytest.mark.parametrize(("vendors", "ours"), [("effort", "reasoning_effort"), ("topK", "top_k"), ("seed", "seed")])
 def test_a_refused_extra_is_left_out_by_its_vendor_s_name_too(vendors, ours):
     """Anthropic complains of `effort` and means what callers call `reasoning_effort`."""
     chat = replace(FULL, extra={ours: 1, "n": 1})
-    assert dict(without_params(chat, {vendors}).extra) == {"n": 1}
+    assert dict(drop_params(chat, {vendors}).extra) == {"n": 1}
 
 
 def test_what_a_protocol_adds_by_itself_can_be_refused_too():
     """A host that knows no `stream_options` is asked again without them."""
     target = Target("old", "https://old.example/v1", "m")
     asked = OpenAI().encode(FULL, target, stream=True)
-    again = OpenAI().encode(without_params(FULL, {"stream_options"}), target, stream=True)
+    again = OpenAI().encode(drop_params(FULL, {"stream_options"}), target, stream=True)
     assert "stream_options" in asked.payload
     assert "stream_options" not in again.payload
     assert again.payload == {name: value for name, value in asked.payload.items() if name != "stream_options"}
@@ -110,5 +110,5 @@ def test_what_a_protocol_adds_by_itself_can_be_refused_too():
 def test_a_candidate_gets_the_parameters_in_effect_for_it():
     """The plan has decided them; refused ones are left out."""
     call = Call(PlannedCandidate(0, "a", "m", 0.3, 9), 1, Timeouts(), frozenset({"temperature"}))
-    chat = for_candidate(FULL, call)
+    chat = apply_params(FULL, call)
     assert (chat.temperature, chat.max_tokens, chat.messages) == (None, 9, FULL.messages)

@@ -31,7 +31,7 @@ def encode(
 
 
 def turns(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
-    return [(turn["role"], turn["content"]) for turn in encode(*messages, **more).elided()["messages"]]
+    return [(turn["role"], turn["content"]) for turn in encode(*messages, **more).elide()["messages"]]
 
 
 def text(words: str) -> dict[str, str]:

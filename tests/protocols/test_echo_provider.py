@@ -87,7 +87,7 @@ def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
     """The payload is shown like any other's, at echo://local."""
     request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", model), stream=False)
     assert request.url == "echo://local"
-    shown = request.elided()
+    shown = request.elide()
     assert shown["model"] == model
     named = {"type": "image", "mimeType": "image/png", "filename": "a.png", "data": "<5 bytes>"}
     assert shown["messages"][1]["content"][1] == named

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.errors import by_status, failure_of
+from capabilities.core.protocols.errors import classify_status, failure_of
 from capabilities.core.providers.redaction import MESSAGE_BYTES
 from capabilities.core.wire import Answer, Failure, Fault
 from tests.lab.shapes import VENDORS
@@ -227,7 +227,7 @@ def test_any_json_is_an_answer_or_one_failure(protocol: str, value: Any, status:
 @given(st.integers(100, 999))
 def test_every_status_has_a_fault(status: int) -> None:
     """The table is complete."""
-    assert isinstance(by_status(status), Fault)
+    assert isinstance(classify_status(status), Fault)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def encode(
 
 
 def contents(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
-    return [(turn["role"], turn["parts"]) for turn in encode(*messages, **more).elided()["contents"]]
+    return [(turn["role"], turn["parts"]) for turn in encode(*messages, **more).elide()["contents"]]
 
 
 @pytest.mark.parametrize(

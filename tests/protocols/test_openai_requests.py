@@ -31,7 +31,7 @@ def encode(*messages: Message, quirks: dict[str, Any] | None = None, at: str = H
 
 def content(part: Any, **quirks: Any) -> Any:
     """The elided shape of one part beside a word."""
-    return encode(user("see", part), quirks=quirks).elided()["messages"][0]["content"][1]
+    return encode(user("see", part), quirks=quirks).elide()["messages"][0]["content"][1]
 
 
 def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
@@ -135,12 +135,12 @@ def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> 
     asked = Message(Role.ASSISTANT, (), (CALL, ToolCall("call_2", "look", "{}")))
     first = Message(Role.TOOL, (TextPart("here"), IMAGE), tool_call_id="call_1")
     second = Message(Role.TOOL, (TextPart("there"),), tool_call_id="call_2")
-    messages = encode(user("hi"), asked, first, second).elided()["messages"]
+    messages = encode(user("hi"), asked, first, second).elide()["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user"]
     assert messages[2]["content"] == "here"
     assert messages[4]["content"][0]["text"].startswith("Tool output")
     assert messages[4]["content"][1]["type"] == "image_url"
-    stays = encode(user("hi"), asked, first, second, quirks={"tool_media": "native"}).elided()["messages"]
+    stays = encode(user("hi"), asked, first, second, quirks={"tool_media": "native"}).elide()["messages"]
     assert [part["type"] for part in stays[2]["content"]] == ["text", "image_url"]
 
 

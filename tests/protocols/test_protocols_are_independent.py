@@ -58,7 +58,7 @@ def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream:
     """What is previewed is what is sent: nothing random, no clock, and the request is left as it was."""
     target = Target("p", "https://llm.example/v1", "m", "k")
     first, second = (PROTOCOLS[name].encode(CHAT, target, stream=stream) for _ in range(2))
-    assert (first.url, first.elided(), first.content_length) == (second.url, second.elided(), second.content_length)
+    assert (first.url, first.elide(), first.content_length) == (second.url, second.elide(), second.content_length)
     assert PROTOCOLS[name].name == name
 
 

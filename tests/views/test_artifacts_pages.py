@@ -24,10 +24,10 @@ from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Call
-from routing_admin.core.planning.params import for_candidate
+from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.models import RequestLog
-from routing_admin.views.requests.send import planned_request
+from routing_admin.views.requests.send import plan_preview
 from tests.cast import HTMX
 from tests.views.page import Page
 from tests.views.visits import queries_of
@@ -279,12 +279,12 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
     row, state = stored(), snapshot.current()
     spec = state.configuration.service(service_of(service))
     assert spec is not None
-    planned = planned_request(state, row, spec, "en")
+    planned = plan_preview(state, row, spec, "en")
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
-    prepared = prepare_for(planned, for_candidate(planned.chat, call), planned.receiver(0), call)
+    prepared = prepare_for(planned, apply_params(planned.chat, call), planned.receiver(0), call)
     shown = next(each for each in preview(row, language="en").deliveries if each.service_id == spec.id)
     assert isinstance(prepared, Prepared)
-    assert (shown.payload, shown.bytes) == (prepared.request.elided(), prepared.request.content_length)
+    assert (shown.payload, shown.bytes) == (prepared.request.elide(), prepared.request.content_length)
 
 
 def test_every_reason_of_the_detector_has_its_words() -> None:

@@ -22,7 +22,7 @@ from routing_admin.actions.people import choose_password
 from routing_admin.configuration import snapshot
 from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.request_log import health
-from routing_admin.request_log.health import Sample, judged, quantile
+from routing_admin.request_log.health import Sample, judge, quantile
 from tests.views.page import Page
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
@@ -47,7 +47,7 @@ def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
 )
 def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
     """Down when the last three, or all there were, failed; slow when half the answers take ten seconds."""
-    assert judged(samples(*outcomes, ms=ms), NOW).status == status
+    assert judge(samples(*outcomes, ms=ms), NOW).status == status
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
@@ -61,7 +61,7 @@ def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: 
 @given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
 def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
     """The series sums up to the calls, however old they are within the hour."""
-    assert sum(judged(samples(*outcomes), NOW).series) == len(outcomes)
+    assert sum(judge(samples(*outcomes), NOW).series) == len(outcomes)
 
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -23,7 +23,7 @@ from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
 from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
 from routing_admin.request_log.sentences import render_reason
-from routing_admin.request_log.story import meaning, steps, story, tracks
+from routing_admin.request_log.story import build_steps, build_tracks, explain_outcome, tell_story
 from routing_admin.views.requests.pages import content_of
 from tests.fallback.expected_faults import MEANINGS
 from tests.views.page import Page
@@ -191,7 +191,7 @@ PLANS = [
 @pytest.mark.parametrize(("typed", "index"), PLANS)
 def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
     """SQLite's plan names the index, and only a search by id sorts."""
-    rows = search.matching(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
+    rows = search.filter_rows(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()
     assert index in plan
     if typed != "req_4":
@@ -233,7 +233,7 @@ def test_an_unknown_request_is_a_missing_page(admin: Client) -> None:
 
 
 def told(row: RequestLog) -> str:
-    return story(row, steps(list(row.attempts.order_by("position")))).headline
+    return tell_story(row, build_steps(list(row.attempts.order_by("position")))).headline
 
 
 def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
@@ -261,8 +261,8 @@ def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
 
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
     """Faults and skip reasons alike; an unknown word has none."""
-    assert all(meaning(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
-    assert meaning("ok") == meaning("none such") == ""
+    assert all(explain_outcome(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
+    assert explain_outcome("ok") == explain_outcome("none such") == ""
 
 
 def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
@@ -293,7 +293,7 @@ def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
     """Two failed tries, one failed, and an answer in two parts that ends when the request does."""
     row = design()
-    drawn = tracks(steps(list(row.attempts.order_by("position"))))
+    drawn = build_tracks(build_steps(list(row.attempts.order_by("position"))))
     assert [len(each.bars) for each in drawn] == [2, 1, 2]
     assert drawn[2].bars[0].early
     assert (drawn[2].bars[0].end, drawn[2].bars[1].end) == (3800, 8420)

@@ -19,7 +19,7 @@ from routing_admin.core.planning.plan import RoutingQuery, make_plan
 from routing_admin.demo import load as demo
 from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
-from routing_admin.views.settings.environment import read_dotenv, setting_rows, without_password
+from routing_admin.views.settings.environment import read_dotenv, setting_rows, strip_password
 from tests.cast import HTMX
 from tests.views.page import Page
 from tests.views.visits import queries_of
@@ -89,8 +89,8 @@ def test_a_dotenv_file_is_read_for_its_assignments(tmp_path: Path) -> None:
 
 def test_an_address_is_shown_without_the_password_in_it() -> None:
     """A proxy's URL may carry one."""
-    assert without_password("http://user:pass@proxy:3128") == "http://proxy:3128"
-    assert without_password("https://example.org/a@b") == "https://example.org/a@b"
+    assert strip_password("http://user:pass@proxy:3128") == "http://proxy:3128"
+    assert strip_password("https://example.org/a@b") == "https://example.org/a@b"
 
 
 def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Client) -> None:

@@ -124,12 +124,12 @@ class ArtifactContentRouter:
         """The artifact with a type for its bytes, where its metadata names none."""
         if not artifact.is_binary or artifact.kind not in (Kind.OTHER, Kind.TEXT):
             return artifact
-        mime_type = clean_mime(artifact.mime_type) or mime_of_filename(artifact.filename) or self._detected(artifact)
+        mime_type = clean_mime(artifact.mime_type) or mime_of_filename(artifact.filename) or self._detect_type(artifact)
         if mime_type is None or kind_of(mime_type) is Kind.TEXT:
             return replace(artifact, kind=Kind.OTHER)
         return replace(artifact, kind=kind_of(mime_type), mime_type=mime_type)
 
-    def _detected(self, artifact: StoredArtifact) -> str | None:
+    def _detect_type(self, artifact: StoredArtifact) -> str | None:
         if self.detect is None or artifact.content is None:
             return None
         try:

@@ -155,7 +155,7 @@ class BinaryDetector:
         if match and not match.textual and _is_words(head, size):
             match = None
         if match:
-            match, notes = _inside(match, size, read_at or slices(head), claimed)
+            match, notes = _look_inside(match, size, read_at or slices(head), claimed)
             if match.proves:
                 return _ByteFindings(match, evidence=notes)
         if text := self._text(head, size, read_at, declared):
@@ -201,7 +201,7 @@ def _is_words(head: bytes, size: int) -> bool:
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 
-def _inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) -> tuple[Match, tuple[Evidence, ...]]:
+def _look_inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) -> tuple[Match, tuple[Evidence, ...]]:
     """The match with the type of what is inside its container, and the evidence for both."""
     notes = (Evidence("signature", match.mime, "signature" if match.proves else "signature_hint"),)
     inner = INSPECT[match.family](read_at, size) if match.family else None

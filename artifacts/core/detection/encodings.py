@@ -177,8 +177,8 @@ def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | Non
     if declared:
         yield TextFound(declared, Proof.STRONG, "uploader")
     guessed = canonical(guess(head)) if guess else None
-    for name in _by_looks(head, prefer, guessed):
-        yield _looks(head, name)
+    for name in _guess_by_looks(head, prefer, guessed):
+        yield _judge_looks(head, name)
     if not _latin_word(head):
         yield from _nothing_but_chinese(head)
     if _latin_letters(head):
@@ -189,7 +189,7 @@ def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | Non
         yield TextFound("cp1252", Proof.WEAK, "latin")
 
 
-def _by_looks(head: bytes, prefer: str, guessed: str | None) -> list[str]:
+def _guess_by_looks(head: bytes, prefer: str, guessed: str | None) -> list[str]:
     """The East Asian encodings the head looks like: the preferred language's, then the guessed, then the likeliest."""
     shares = {name: common_share(head, name) for name in COMMON}
     first = PREFERRED.get(prefer)
@@ -197,7 +197,7 @@ def _by_looks(head: bytes, prefer: str, guessed: str | None) -> list[str]:
     return sorted(names, key=lambda name: (name != first, name != guessed))
 
 
-def _looks(head: bytes, encoding: str) -> TextFound:
+def _judge_looks(head: bytes, encoding: str) -> TextFound:
     """Four or more characters beyond ASCII that are all common ones are proof, fewer are not."""
     wide = len(head) - len(head.translate(None, bytes(range(0x80, 0x100))))
     return TextFound(encoding, Proof.STRONG if wide >= 8 else Proof.WEAK, "looks")

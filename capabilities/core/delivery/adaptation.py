@@ -16,7 +16,7 @@ from capabilities.core.delivery.obstacles import wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.slots import slot_key
-from capabilities.core.delivery.writing import TextStyle, Written, name_of, text_style_for, write
+from capabilities.core.delivery.writing import TextStyle, WrittenFile, name_of, text_style_for, write
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Part, Role, TextPart
 from capabilities.core.texts.description import artifact_lead, nearest
 from capabilities.core.vocabulary import Kind
@@ -116,7 +116,7 @@ class _SizeBudget:
     counts: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)
 
-    def write_all(self, messages: Sequence[Message]) -> Mapping[tuple[int, int], Written]:
+    def write_all(self, messages: Sequence[Message]) -> Mapping[tuple[int, int], WrittenFile]:
         """What became of each file, by the index of its message and its place in it."""
         newest_first = reversed(list(enumerate(messages)))
         return {
@@ -125,7 +125,7 @@ class _SizeBudget:
             for place, file in _files(message)
         }
 
-    def _write(self, file: FilePart, role: Role) -> Written:
+    def _write(self, file: FilePart, role: Role) -> WrittenFile:
         position = Position(role, self.counts, self.sizes, self.request_bytes, self.totals[file.kind])
         written = write(file, self.reader, position, self.words)
         if written.native is None:
@@ -143,7 +143,7 @@ class _MessageRewriter:
     """The way through the messages in order, and what waits to be hoisted."""
 
     words: TextStyle
-    files: Mapping[tuple[int, int], Written]
+    files: Mapping[tuple[int, int], WrittenFile]
     messages: list[Message] = field(default_factory=list)
     deliveries: list[PartDelivery] = field(default_factory=list)
     waiting: list[Part] = field(default_factory=list)

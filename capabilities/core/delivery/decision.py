@@ -95,10 +95,10 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
         return Delivery(Outcome.DESCRIBED, because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
     slot = reader.slots.get(file.kind)
     if file.kind is Kind.TEXT and slot is None and file.content is not None:
-        return Delivery(_as_words(file, reader), because(ReasonCode.READABLE_TEXT), mime_type="text/plain")
+        return Delivery(_decide_text(file, reader), because(ReasonCode.READABLE_TEXT), mime_type="text/plain")
     reasons = [reason for obstacle in OBSTACLES if (reason := obstacle(file, reader, slot, position))]
     if reasons or slot is None:
-        return _otherwise(file, reader, position, slot, reasons)
+        return _decide_without_native(file, reader, position, slot, reasons)
     capability = next(word for word in slot.capabilities if reader.capabilities.has(word))
     hoist = _hoists(slot, reader, position)
     fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
@@ -109,10 +109,10 @@ MARKED_UP = frozenset({"text/html", "application/xhtml+xml"})
 """Text whose words stand between markup, which the policy `extract` leaves out: it can cost more than the words."""
 
 
-def _as_words(file: FilePart, reader: Reader) -> Outcome:
+def _decide_text(file: FilePart, reader: Reader) -> Outcome:
     """Text as it is written, or under `extract` a web page as it is read."""
-    seen = ContentPolicy.EXTRACT in reader.policies and file.mime_type in MARKED_UP
-    return Outcome.EXTRACTED if seen else Outcome.INLINED
+    extracts = ContentPolicy.EXTRACT in reader.policies and file.mime_type in MARKED_UP
+    return Outcome.EXTRACTED if extracts else Outcome.INLINED
 
 
 def can_read(file: FilePart, reader: Reader) -> bool:
@@ -138,10 +138,10 @@ class _AtHand:
         return None
 
 
-def _otherwise(
+def _decide_without_native(
     file: FilePart, reader: Reader, position: Position, slot: Slot | None, reasons: list[Reason]
 ) -> Delivery:
-    reason = _decisive(reader, reasons)
+    reason = _pick_reason(reader, reasons)
     if slot is not None and ContentPolicy.CONVERT in reader.policies and _convertible(file, reasons):
         target = conversion_target(slot, reader, position)
         if target.mime_types:
@@ -149,20 +149,20 @@ def _otherwise(
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
     if ContentPolicy.EXTRACT in reader.policies and file.kind is Kind.DOCUMENT and file.content is not None:
         return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
-    return Delivery(without_the_file(reader, reason), reason)
+    return Delivery(describe_or_refuse(reader, reason), reason)
 
 
 SAME_FOR_EVERYONE = frozenset({ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY})
 """Reasons that no other candidate could do better about, so that skipping one for them would help nobody."""
 
 
-def _decisive(reader: Reader, reasons: list[Reason]) -> Reason:
+def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:
     """The first reason; under `native_only` before it one that every other candidate would meet as well."""
     hopeless = [reason for reason in reasons if reason.code in SAME_FOR_EVERYONE]
     return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 
 
-def without_the_file(reader: Reader, reason: Reason) -> Outcome:
+def describe_or_refuse(reader: Reader, reason: Reason) -> Outcome:
     """`described`, or `refused` where the policy is `native_only` and another candidate could do better."""
     strict = ContentPolicy.NATIVE_ONLY in reader.policies and reason.code not in SAME_FOR_EVERYONE
     return Outcome.REFUSED if strict else Outcome.DESCRIBED

@@ -23,7 +23,7 @@ CLIPS = ["video/mp4", "video/webm", "video/quicktime"]
 PDF = ["application/pdf"]
 
 
-def _dated(source: str, **slots: Any) -> Limits:
+def _add_source(source: str, **slots: Any) -> Limits:
     """The limits with source and day written into each slot."""
     said = {"source": source, "checkedOn": CHECKED}
     return MappingProxyType(
@@ -33,7 +33,7 @@ def _dated(source: str, **slots: Any) -> Limits:
 
 PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
     {
-        "openai": _dated(
+        "openai": _add_source(
             "OpenAI: images and vision, file inputs; the Chat Completions file part takes PDF only",
             toolMedia="hoist",
             maxRequestBytes=512 * MIB,
@@ -48,7 +48,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             audio={"name": "input_audio", "capabilities": ["audio"], "mimeTypes": SPEECH},
             file={"name": "file", "capabilities": ["file"], "mimeTypes": PDF, "maxTotalBytes": 50 * MIB},
         ),
-        "anthropic": _dated(
+        "anthropic": _add_source(
             "Anthropic: vision, PDF support (10 MB of base64 an image; 8000 px, 2000 px above 20 images)",
             toolMedia="native",
             maxRequestBytes=32 * MIB,
@@ -73,7 +73,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
                 "inToolResult": True,
             },
         ),
-        "gemini": _dated(
+        "gemini": _add_source(
             "Google: Gemini API, inline data (100 MB a request, 50 MB a PDF, 1000 pages, 3600 images)",
             toolMedia="native",
             maxRequestBytes=100 * MIB,
@@ -103,7 +103,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
                 "inToolResult": True,
             },
         ),
-        "echo": _dated(
+        "echo": _add_source(
             "embedded: answers with what it received",
             toolMedia="native",
             image={"name": "image", "capabilities": ["vision"], "takesUrl": True, "inToolResult": True},
@@ -115,7 +115,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
 )
 """The slots of each protocol; a provider's own ways stand in `TEMPLATES`."""
 
-VIDEO_URL: Limits = _dated(
+VIDEO_URL: Limits = _add_source(
     "the video_url part that several compatible servers take",
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
@@ -125,36 +125,36 @@ _MEASURED = "measured request ceilings of hosted models, 2026-09-19"
 
 TEMPLATES: Mapping[str, Limits] = MappingProxyType(
     {
-        "openai": _dated("OpenAI: images and vision"),
-        "mistral": _dated(
+        "openai": _add_source("OpenAI: images and vision"),
+        "mistral": _add_source(
             "Mistral: vision, audio and document chunks, in tool results, too",
             toolMedia="native",
             image={"inToolResult": True},
             audio={"mimeTypes": ["audio/wav", "audio/mpeg", "audio/flac", "audio/ogg"], "inToolResult": True},
             file={"name": "document_url", "takesUrl": True, "inToolResult": True},
         ),
-        "openrouter": _dated(
+        "openrouter": _add_source(
             "OpenRouter: multimodal inputs",
             audio={"mimeTypes": MORE_AUDIO},
             video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
             file={"takesUrl": True},
         ),
-        "vllm": _dated(
+        "vllm": _add_source(
             "vLLM: multimodal inputs of the chat endpoint",
             video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
             file=None,
         ),
-        "ollama": _dated(
+        "ollama": _add_source(
             "Ollama: OpenAI compatibility (data URLs only, no GIF)",
             image={"mimeTypes": ["image/jpeg", "image/png", "image/webp"], "takesUrl": False},
             file=None,
         ),
-        "llamacpp": _dated(
+        "llamacpp": _add_source(
             "llama.cpp server: multimodal",
             image={"mimeTypes": ["image/jpeg", "image/png", "image/gif"]},
             file=None,
         ),
-        "dashscope": _dated(
+        "dashscope": _add_source(
             _MEASURED,
             image={"maxBytes": 20 * MIB * 3 // 4, "maxCount": 250},
             video={
@@ -166,11 +166,11 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
             },
             file=None,
         ),
-        "deepseek": _dated(
+        "deepseek": _add_source(
             _MEASURED, maxRequestBytes=48 * MIB, image={"maxBytes": 24 * MIB, "maxCount": 600}, audio=None, file=None
         ),
-        "groq": _dated("Groq: vision", audio=None, file=None),
-        "mimo": _dated(
+        "groq": _add_source("Groq: vision", audio=None, file=None),
+        "mimo": _add_source(
             "Xiaomi MiMo: multimodal inputs",
             audio={"mimeTypes": ["audio/mpeg", "audio/flac", "audio/mp4", "audio/wav", "audio/ogg"]},
             video={
@@ -181,27 +181,27 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
             },
             file=None,
         ),
-        "zhipu": _dated("Zhipu: chat completions", **dict(VIDEO_URL), file=None),
-        "ark": _dated("Volcengine Ark: chat completions", **dict(VIDEO_URL), file=None),
-        "moonshot": _dated("Moonshot: chat completions", file=None),
-        "qianfan": _dated("Baidu Qianfan: chat completions", file=None),
-        "hunyuan": _dated("Tencent Hunyuan: chat completions", file=None),
-        "siliconflow": _dated("SiliconFlow: chat completions", file=None),
-        "lmstudio": _dated("LM Studio: OpenAI compatibility", image={"takesUrl": False}, file=None),
-        "minimax": _dated(_MEASURED, maxRequestBytes=128 * MIB, image={"maxBytes": 10 * MIB * 3 // 4}, file=None),
-        "fireworks": _dated(_MEASURED, image={"maxCount": 60}),
-        "deepinfra": _dated(_MEASURED, image={"maxCount": 8}),
-        "nvidia": _dated(_MEASURED, maxRequestBytes=25 * MIB),
-        "ollama-cloud": _dated(_MEASURED, maxRequestBytes=16 * MIB, image={"takesUrl": False}, file=None),
-        "nebius": _dated(_MEASURED, image={"maxBytes": 10 * MIB * 3 // 4}),
-        "bedrock": _dated("Anthropic: vision, on Bedrock and Vertex", image={"maxBytes": 5 * MIB * 3 // 4}),
+        "zhipu": _add_source("Zhipu: chat completions", **dict(VIDEO_URL), file=None),
+        "ark": _add_source("Volcengine Ark: chat completions", **dict(VIDEO_URL), file=None),
+        "moonshot": _add_source("Moonshot: chat completions", file=None),
+        "qianfan": _add_source("Baidu Qianfan: chat completions", file=None),
+        "hunyuan": _add_source("Tencent Hunyuan: chat completions", file=None),
+        "siliconflow": _add_source("SiliconFlow: chat completions", file=None),
+        "lmstudio": _add_source("LM Studio: OpenAI compatibility", image={"takesUrl": False}, file=None),
+        "minimax": _add_source(_MEASURED, maxRequestBytes=128 * MIB, image={"maxBytes": 10 * MIB * 3 // 4}, file=None),
+        "fireworks": _add_source(_MEASURED, image={"maxCount": 60}),
+        "deepinfra": _add_source(_MEASURED, image={"maxCount": 8}),
+        "nvidia": _add_source(_MEASURED, maxRequestBytes=25 * MIB),
+        "ollama-cloud": _add_source(_MEASURED, maxRequestBytes=16 * MIB, image={"takesUrl": False}, file=None),
+        "nebius": _add_source(_MEASURED, image={"maxBytes": 10 * MIB * 3 // 4}),
+        "bedrock": _add_source("Anthropic: vision, on Bedrock and Vertex", image={"maxBytes": 5 * MIB * 3 // 4}),
     }
 )
 """What single providers do otherwise, by the name of their preset or host."""
 
 _SEEDS = "the seeds' table (REQUIREMENTS, decision 1)"
 
-MESSAGES: Limits = _dated(
+MESSAGES: Limits = _add_source(
     _SEEDS,
     text={"name": "file", "capabilities": ["file"], "minBytes": 0},
     image={"name": "image_url", "capabilities": ["vision"], "minBytes": 0},
@@ -211,7 +211,7 @@ MESSAGES: Limits = _dated(
 )
 """Messages between agents: capability alone decides (MCR-2.1 to 2.6)."""
 
-GET_ARTIFACT: Limits = _dated(
+GET_ARTIFACT: Limits = _add_source(
     _SEEDS,
     image={"name": "image_url", "capabilities": ["vision"], "minBytes": 0},
     audio={"name": "file", "capabilities": ["file", "audio"], "minBytes": 0},

@@ -91,7 +91,7 @@ def prepare(
 
     `without_capabilities` are treated as lacking, after a model said that it cannot read what it was said to.
     """
-    adapted = adapt(chat, withheld(to.reader, without_capabilities), words)
+    adapted = adapt(chat, withhold(to.reader, without_capabilities), words)
     if isinstance(adapted, CannotRead):
         return adapted
     return encode_adapted(adapted, to, stream=stream)
@@ -103,7 +103,7 @@ def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool) -> Prepared:
     return Prepared(request, adapted.chat, adapted.deliveries)
 
 
-def naming_limit(to: Receiver, name: str | None) -> Receiver:
+def rename_limit(to: Receiver, name: str | None) -> Receiver:
     """The receiver with its limit on tokens under that name, in its own fields too; as it is for None."""
     if name is None:
         return to
@@ -112,7 +112,7 @@ def naming_limit(to: Receiver, name: str | None) -> Receiver:
     return replace(to, target=replace(to.target, quirks=quirks, extra_body=extra))
 
 
-def withheld(reader: Reader, capabilities: Collection[str]) -> Reader:
+def withhold(reader: Reader, capabilities: Collection[str]) -> Reader:
     """The reader without these input capabilities."""
     if not capabilities:
         return reader

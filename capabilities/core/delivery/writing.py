@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from capabilities.core.delivery.decision import Delivery, Outcome, Position, Reader, decide, without_the_file
+from capabilities.core.delivery.decision import Delivery, Outcome, Position, Reader, decide, describe_or_refuse
 from capabilities.core.delivery.reasons import Reason, ReasonCode, because
 from capabilities.core.message import ChatRequest, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.texts.description import artifact_lead, attachment_block, failed_block, reference_of
@@ -18,7 +18,7 @@ from capabilities.core.texts.excerpt import head_and_tail
 from capabilities.core.vocabulary import Kind
 
 
-def nobody(_: FilePart) -> Sequence[str]:
+def find_no_agent(_: FilePart) -> Sequence[str]:
     """No agent: for callers without a directory of agents."""
     return ()
 
@@ -28,7 +28,7 @@ class TextStyle:
     """How texts for this model are worded: their language, who else could read a file, and which tools it has."""
 
     language: str | None = None
-    agents_for: Callable[[FilePart], Sequence[str]] = nobody
+    agents_for: Callable[[FilePart], Sequence[str]] = find_no_agent
     has_send_message: bool = False
     has_get_artifact: bool = False
 
@@ -41,7 +41,7 @@ def text_style_for(
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """What became of one file: the delivery as it really ended, and either its text or its native part."""
 
     delivery: Delivery
@@ -54,13 +54,13 @@ def name_of(file: FilePart, otherwise: str = "") -> str:
     return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
 
 
-def write(file: FilePart, reader: Reader, position: Position, words: TextStyle) -> Written:
+def write(file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
     """The file as this reader gets it, by the decision of `decide`."""
     delivery = decide(file, reader, position)
     try:
         return WRITERS[delivery.outcome](file, delivery, reader, position, words)
     except UnreadableError as error:
-        return _instead(file, reader, words, because(ReasonCode.UNREADABLE, problem=error.reason))
+        return _write_description_instead(file, reader, words, because(ReasonCode.UNREADABLE, problem=error.reason))
 
 
 def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
@@ -80,37 +80,39 @@ def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
     )
 
 
-def _instead(file: FilePart, reader: Reader, words: TextStyle, reason: Reason) -> Written:
+def _write_description_instead(file: FilePart, reader: Reader, words: TextStyle, reason: Reason) -> WrittenFile:
     """The description, when the file did not come the way it was decided."""
-    ended = Delivery(without_the_file(reader, reason), reason)
-    return Written(ended, description(file, reason, words))
+    ended = Delivery(describe_or_refuse(reader, reason), reason)
+    return WrittenFile(ended, description(file, reason, words))
 
 
-def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> Written:
+def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
     blob = file.content.blob() if file.content else None
     url = None if blob else file.url
-    return Written(delivery, native=NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail))
+    return WrittenFile(delivery, native=NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail))
 
 
-def _converted(file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle) -> Written:
+def _write_converted(
+    file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
+) -> WrittenFile:
     found = file.content.converted(delivery.target) if file.content and delivery.target else None
     if found is None:
         reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
-        return _instead(file, reader, words, reason)
+        return _write_description_instead(file, reader, words, reason)
     size = found.blob.size
     image = replace(file, mime_type=found.mime_type, size=size, width=found.width, height=found.height)
     judged = decide(image, reader, position)
     if judged.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
-        return _instead(file, reader, words, judged.reason)
+        return _write_description_instead(file, reader, words, judged.reason)
     native = NativePart(file.kind, found.mime_type, found.blob, None, file.filename, file.detail)
-    return Written(replace(delivery, mime_type=found.mime_type, hoist=judged.hoist), native=native)
+    return WrittenFile(replace(delivery, mime_type=found.mime_type, hoist=judged.hoist), native=native)
 
 
-def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, words: TextStyle) -> Written:
+def _write_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, words: TextStyle) -> WrittenFile:
     found, delivery = _find_text(file, delivery)
     if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
-        return _instead(file, reader, words, reason)
+        return _write_description_instead(file, reader, words, reason)
     shown = head_and_tail(
         found.text,
         words.language,
@@ -123,7 +125,7 @@ def _as_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, wo
         limit = reader.head_chars + reader.tail_chars
         delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=shown.total_chars, limit=limit))
     lines = [artifact_lead(name_of(file), words.language), *([found.note] if found.note else []), shown.text]
-    return Written(delivery, "\n".join(lines))
+    return WrittenFile(delivery, "\n".join(lines))
 
 
 def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
@@ -134,28 +136,28 @@ def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Deliver
     marked_up = file.kind is Kind.TEXT
     if delivery.outcome is Outcome.EXTRACTED:
         seen = (
-            content.rendered() if marked_up and isinstance(content, Rendered) else None if marked_up else content.text()
+            content.render() if marked_up and isinstance(content, Rendered) else None if marked_up else content.text()
         )
         if seen is not None and seen.text.strip():
             return seen, delivery
     return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 
-def _described(file: FilePart, delivery: Delivery, _: Reader, __: Position, words: TextStyle) -> Written:
-    return Written(delivery, description(file, delivery.reason, words))
+def _write_description(file: FilePart, delivery: Delivery, _: Reader, __: Position, words: TextStyle) -> WrittenFile:
+    return WrittenFile(delivery, description(file, delivery.reason, words))
 
 
-Writer = Callable[[FilePart, Delivery, Reader, Position, TextStyle], Written]
+Writer = Callable[[FilePart, Delivery, Reader, Position, TextStyle], WrittenFile]
 
 WRITERS: Mapping[Outcome, Writer] = MappingProxyType(
     {
         Outcome.NATIVE: _natively,
         Outcome.HOISTED: _natively,
-        Outcome.CONVERTED: _converted,
-        Outcome.EXTRACTED: _as_text,
-        Outcome.INLINED: _as_text,
-        Outcome.DESCRIBED: _described,
-        Outcome.REFUSED: _described,
+        Outcome.CONVERTED: _write_converted,
+        Outcome.EXTRACTED: _write_text,
+        Outcome.INLINED: _write_text,
+        Outcome.DESCRIBED: _write_description,
+        Outcome.REFUSED: _write_description,
     }
 )
 """How each outcome is carried out."""

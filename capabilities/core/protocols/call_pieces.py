@@ -35,7 +35,7 @@ class CallPieces:
         index = item.get("index")
         place = self._place(index if isinstance(index, int) else None, identity, name)
         if place is None:
-            return self._begun(index, identity, name, text_of(function.get("arguments")))
+            return self._begin(index, identity, name, text_of(function.get("arguments")))
         late = name if name and not self._named[place] else None
         self._named[place] = self._named[place] or late is not None
         return ToolCallDelta(place, name=late, arguments=text_of(function.get("arguments")))
@@ -48,7 +48,7 @@ class CallPieces:
         other = place is not None and identity is not None and name is not None and identity != self._ids[place]
         return None if other and place is not None and self._named[place] else place
 
-    def _begun(self, index: Any, identity: str | None, name: str | None, arguments: str) -> ToolCallDelta:
+    def _begin(self, index: Any, identity: str | None, name: str | None, arguments: str) -> ToolCallDelta:
         place = len(self._ids)
         if isinstance(index, int):
             self._places[index] = place

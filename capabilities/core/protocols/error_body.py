@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capabilities.core.protocols.retry_after import sane
+from capabilities.core.protocols.retry_after import check_wait
 from capabilities.core.worded import worded
 
 PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -120,7 +120,7 @@ def _delay(details: list[Mapping[str, Any]]) -> float | None:
     for item in details:
         found = _DELAY.match(_text(item.get("retryDelay")))
         if found:
-            return sane(float(found[1]))
+            return check_wait(float(found[1]))
     return None
 
 

@@ -151,7 +151,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float 
         return Failure(Fault.REDIRECT, sentence, status)
     error = parse_error(body)
     waits = retry_after(headers, now)
-    return classified(error, status, waits if waits is not None else error.retry_after)
+    return classify(error, status, waits if waits is not None else error.retry_after)
 
 
 def failure_inside(value: Any, status: int = 200) -> Failure:
@@ -162,7 +162,7 @@ def failure_inside(value: Any, status: int = 200) -> Failure:
     error = error_of(value)
     words = [word.lower() for word in (error.code, error.kind) if word]
     named = error.status or next((STATUS_OF_WORD[word] for word in words if word in STATUS_OF_WORD), None)
-    failure = classified(error, named or 500, error.retry_after)
+    failure = classify(error, named or 500, error.retry_after)
     return failure if named else _with_status(failure, status)
 
 
@@ -170,12 +170,12 @@ def _with_status(failure: Failure, status: int) -> Failure:
     return Failure(failure.fault, failure.message, status, failure.code, failure.param, failure.retry_after)
 
 
-def classified(error: ErrorBody, status: int, waits: float | None) -> Failure:
+def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
     """The failure for an error body and the status it came with, or names."""
-    fault = _by_words(error, status) or by_status(status)
+    fault = _classify_words(error, status) or classify_status(status)
     param = _param(error, fault)
     if fault is Fault.UNSUPPORTED_PARAMETER and param is None:
-        fault = by_status(status)  # nothing that could be left out and tried again
+        fault = classify_status(status)  # nothing that could be left out and tried again
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
     message = brief(error.message) or worded("HTTP %(status)s", status=status)
@@ -183,14 +183,14 @@ def classified(error: ErrorBody, status: int, waits: float | None) -> Failure:
     return Failure(fault, message, status, code, param, waits)
 
 
-def by_status(status: int) -> Fault:
+def classify_status(status: int) -> Fault:
     """The fault of a status alone."""
     if status in BY_STATUS:
         return BY_STATUS[status]
     return {4: Fault.HTTP_4XX, 5: Fault.HTTP_5XX}.get(status // 100, Fault.HTTP_OTHER)
 
 
-def _by_words(error: ErrorBody, status: int) -> Fault | None:
+def _classify_words(error: ErrorBody, status: int) -> Fault | None:
     lines = error.words.splitlines()
     for pattern, statuses, fault in RULES:
         if (statuses is None or status in statuses) and any(pattern.search(line) for line in lines):

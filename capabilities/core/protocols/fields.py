@@ -25,7 +25,7 @@ def total_of(*numbers: int | None) -> int | None:
     return sum(known) if known else None
 
 
-def merged_usage(earlier: Usage, later: Usage) -> Usage:
+def merge_usage(earlier: Usage, later: Usage) -> Usage:
     """The later count where it says something, else the earlier one."""
 
     def pick(name: str) -> int | None:

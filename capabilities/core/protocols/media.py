@@ -24,7 +24,7 @@ AUDIO_FORMATS = {
 """OpenAI's `format` word for an audio type."""
 
 
-def bare(part: NativePart) -> MediaData | str:
+def bare_base64(part: NativePart) -> MediaData | str:
     """The file's base64 alone; empty where there are no bytes."""
     return MediaData(part.blob) if part.blob is not None else ""
 

@@ -11,12 +11,12 @@ NO_KEY = frozenset({"", "NOT_NEEDED"})
 """Keys that mean that a provider needs none."""
 
 
-def merged(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """The payload with a provider's own fields put in last; objects are merged, everything else replaced."""
     out = dict(payload)
     for name, value in extra.items():
         own = out.get(name)
-        out[name] = merged(own, value) if isinstance(own, dict) and isinstance(value, Mapping) else plain(value)
+        out[name] = merge(own, value) if isinstance(own, dict) and isinstance(value, Mapping) else plain(value)
     return out
 
 
@@ -27,7 +27,7 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def without(values: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The values without those names, and which of them had been there."""
     kept = {name: value for name, value in values.items() if name not in names}
     return kept, tuple(name for name in values if name in names)

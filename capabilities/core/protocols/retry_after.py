@@ -21,14 +21,14 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
     named = {name.lower(): value for name, value in headers.items()}
     exact = seconds(named.get("retry-after-ms"))
     if exact is not None:
-        return sane(exact / 1000)
+        return check_wait(exact / 1000)
     value = named.get("retry-after")
     plain = seconds(value)
     if plain is not None:
-        return sane(plain)
+        return check_wait(plain)
     until, since = http_date(value), http_date(named.get("date"))
     since = now if since is None else since
-    return None if until is None or since is None or until <= since else sane(until - since)
+    return None if until is None or since is None or until <= since else check_wait(until - since)
 
 
 def seconds(value: str | None) -> float | None:
@@ -36,7 +36,7 @@ def seconds(value: str | None) -> float | None:
     return float(value) if value is not None and _NUMBER.fullmatch(value) else None
 
 
-def sane(value: float) -> float | None:
+def check_wait(value: float) -> float | None:
     """The wait where it is one: finite, not negative, at most a day."""
     return value if math.isfinite(value) and 0 <= value <= LONGEST_SECONDS else None
 

@@ -53,7 +53,7 @@ class EventStream:
         self._whole = whole
         self._parser = SseParser()
         self._raw = bytearray()
-        self._reported = False
+        self._has_content = False
         self._spoke = False
         self._over = False
 
@@ -90,10 +90,10 @@ class EventStream:
         out: list[StreamEvent] = []
         for event in events:
             if not self._over:
-                out += self._one(event)
+                out += self._read_event(event)
         return out
 
-    def _one(self, event: SseEvent) -> list[StreamEvent]:
+    def _read_event(self, event: SseEvent) -> list[StreamEvent]:
         try:
             found = self._reader.read(event)
         except MalformedEventError as error:
@@ -104,19 +104,19 @@ class EventStream:
         out: list[StreamEvent] = []
         for item in found:
             if isinstance(item, Failure):
-                return [*out, self._end(self._broken(item) if self._reported else item)]
+                return [*out, self._end(self._break_off(item) if self._has_content else item)]
             self._note(item)
             out.append(item)
         return [*out, self._end(self._ending())] if self._reader.finished else out
 
     def _note(self, delta: Delta) -> None:
-        self._reported = self._reported or bool(delta.text or delta.refusal or delta.tool_calls)
-        self._spoke = self._spoke or self._reported or bool(delta.reasoning)
+        self._has_content = self._has_content or bool(delta.text or delta.refusal or delta.tool_calls)
+        self._spoke = self._spoke or self._has_content or bool(delta.reasoning)
 
     def _ending(self) -> Finish | Failure:
         """How a stream that ends here ends."""
         finish = self._reader.finish
-        if finish is None and self._reported:
+        if finish is None and self._has_content:
             cut = worded("the stream ended without saying that the answer is whole")
             return Failure(Fault.STREAM_TRUNCATED, cut, 200)
         if finish is None:
@@ -125,7 +125,7 @@ class EventStream:
             return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
         return finish
 
-    def _broken(self, failure: Failure) -> Failure:
+    def _break_off(self, failure: Failure) -> Failure:
         """An error after content: what had been said stands, nobody else may go on."""
         return replace(failure, fault=Fault.STREAM_BROKEN)
 

@@ -46,7 +46,7 @@ class Conversation:
         """A tool answers, in the user's turn."""
         self._turn(self._user).results.append(block)
 
-    def later(self, blocks: Sequence[Any]) -> None:
+    def postpone(self, blocks: Sequence[Any]) -> None:
         """Keeps blocks for the user's next turn."""
         self._waiting.extend(blocks)
 

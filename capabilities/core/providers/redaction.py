@@ -44,16 +44,16 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
     of ours stays one: only its facts can hold a secret.
     """
     if isinstance(text, Worded):
-        return _whole(text.changed(lambda fact: redact(fact, secrets)))
+        return _whole(text.change_texts(lambda fact: redact(fact, secrets)))
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
             text = text.replace(secret, MASK)
-    while (cleaned := _once(text)) != text:
+    while (cleaned := _redact_once(text)) != text:
         text = cleaned
     return text
 
 
-def _once(text: str) -> str:
+def _redact_once(text: str) -> str:
     for pattern in _PATTERNS:
         text = pattern.sub(_mask, text)
     return text
@@ -69,7 +69,7 @@ def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) 
     A sentence of ours stays one, its longest fact cut where it is too long.
     """
     if isinstance(text, Worded):
-        return _fitting(_whole(text.changed(lambda fact: brief(fact, secrets, limit))), limit)
+        return _fit(_whole(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)
     text = _CONTROL.sub(" ", text[:READ_CHARACTERS])
     text = _BLOB.sub(lambda found: f"<{len(found[0])} characters>", redact(text, secrets)).strip()
     return _cut(text, limit)
@@ -89,7 +89,7 @@ def _whole(text: Worded) -> str:
     return text if cleaned == plain else cleaned
 
 
-def _fitting(text: str, limit: int) -> str:
+def _fit(text: str, limit: int) -> str:
     if not isinstance(text, Worded):
         return _cut(text, limit)
     size = len(text.encode())
@@ -97,7 +97,7 @@ def _fitting(text: str, limit: int) -> str:
         return text
     longest = max(_words_in(text), key=lambda fact: len(fact.encode()), default="")
     room = max(0, len(longest.encode()) - (size - limit))
-    shorter = text.changed(lambda fact: _cut(fact, room) if fact == longest else fact)
+    shorter = text.change_texts(lambda fact: _cut(fact, room) if fact == longest else fact)
     return shorter if len(shorter.encode()) <= limit else _cut(str(shorter), limit)
 
 

@@ -86,7 +86,7 @@ class ContentAdapter:
 
     def adapt_to_text(self, attachment: AttachmentInfo, *, unreadable: bool = False) -> AdaptedContent:
         """The attachment as words and fields; `unreadable` says that its bytes could not be had (MCR-E4)."""
-        suggested = self._who_can_read(attachment)
+        suggested = self._find_readers(attachment)
         text = attachment_block(
             attachment.kind,
             attachment.artifact_ref,
@@ -100,14 +100,14 @@ class ContentAdapter:
         )
         return AdaptedContent(text, _info(attachment, suggested))
 
-    def _who_can_read(self, attachment: AttachmentInfo) -> list[str]:
+    def _find_readers(self, attachment: AttachmentInfo) -> list[str]:
         """The other agents that can take it; a text file asks for the capability alone, as MCR-2.5 does.
 
         Every model reads its words, so no slot for files and no list of types stands in the way.
         """
         named = (attachment.mime_type or "").partition(";")[0].strip().lower()
         decides = has_the_word if is_text_mime(named) else self.can_read
-        return self.agents.who_can_read(attachment.file, decides, but=self.agent_id)
+        return self.agents.find_readers(attachment.file, decides, but=self.agent_id)
 
     def adapt_multiple(self, attachments: Iterable[AttachmentInfo]) -> list[AdaptedContent]:
         """Each attachment as words and fields, in order."""
@@ -115,7 +115,7 @@ class ContentAdapter:
 
     def find_capable_agents(self, capability: str) -> list[str]:
         """The ids of agents that read content of that capability (MCR-4.1)."""
-        return self.agents.with_capability(capability, Direction.INPUT)
+        return self.agents.find_capable(capability, Direction.INPUT)
 
     def find_capable_services(self, capability: str) -> list[str]:
         """The ids of model services that read it: what an agent made for the purpose could use."""

@@ -47,7 +47,7 @@ class AgentDirectory:
         for profile in profiles:
             self._agents.setdefault(profile.id, profile)
 
-    def living(self, now: float) -> AgentDirectory:
+    def select_living(self, now: float) -> AgentDirectory:
         """Those that have not expired at that moment, in seconds since 1970."""
         alive = [agent for agent in self if agent.expires_at is None or agent.expires_at > now]
         return self if len(alive) == len(self) else AgentDirectory(alive)
@@ -56,12 +56,12 @@ class AgentDirectory:
         """The agent with that id, or None."""
         return self._agents.get(agent_id)
 
-    def with_capability(self, capability: str, direction: Direction | str = Direction.INPUT) -> list[str]:
+    def find_capable(self, capability: str, direction: Direction | str = Direction.INPUT) -> list[str]:
         """The ids of agents whose model has the capability in that direction (MCR-4.1, MCR-4.2)."""
         way = direction_of(direction)
         return [agent.id for agent in self if way and agent.capabilities.has(capability, way)]
 
-    def who_can_read(self, file: FilePart, can_read: CanRead = has_the_word, *, but: str | None = None) -> list[str]:
+    def find_readers(self, file: FilePart, can_read: CanRead = has_the_word, *, but: str | None = None) -> list[str]:
         """The ids of agents that can read this very file, as `can_read` decides; `but` is the agent who asks."""
         return [agent.id for agent in self if agent.id != but and can_read(agent, file)]
 
@@ -97,4 +97,4 @@ class AgentDirectory:
         return agent_id in self._agents
 
     def _others(self, capability: str, agent_id: str | None) -> list[str]:
-        return [other for other in self.with_capability(capability) if other != agent_id]
+        return [other for other in self.find_capable(capability) if other != agent_id]

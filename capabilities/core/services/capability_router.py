@@ -85,7 +85,7 @@ class CapabilityRouter:
         blocks: list[str] = []
         unsupported: list[AttachmentInfo] = []
         for attachment in message.attachments:
-            routed = self._routed(attachment, reader)
+            routed = self._route(attachment, reader)
             if isinstance(routed, str):
                 blocks.append(routed)
                 unsupported.append(attachment)
@@ -107,7 +107,7 @@ class CapabilityRouter:
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY
 
-    def _routed(self, attachment: AttachmentInfo, reader: Reader) -> dict[str, Any] | str:
+    def _route(self, attachment: AttachmentInfo, reader: Reader) -> dict[str, Any] | str:
         """The attachment as a part, or the block that describes it."""
         file = replace(attachment.file, content=_Behind(attachment, self.load))
         if decide(file, reader).outcome is not Outcome.NATIVE:

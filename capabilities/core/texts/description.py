@@ -72,7 +72,7 @@ def attachment_block(
     lines += [say.unreadable_status] if unreadable else []
     lines += ["", say.cannot]
     lines += [say.forward_to(content_type)] if has_send_message else []
-    return "\n".join([*lines, _who(say, agents, has_send_message)])
+    return "\n".join([*lines, _list_readers(say, agents, has_send_message)])
 
 
 def unreadable_block(
@@ -120,6 +120,6 @@ def artifact_lead(filename_or_id: str, language: str | None) -> str:
     return f"{words(language).lead}{escape_name(filename_or_id)}):"
 
 
-def _who(say: Phrases, agents: Sequence[str], has_send_message: bool) -> str:
+def _list_readers(say: Phrases, agents: Sequence[str], has_send_message: bool) -> str:
     names = ", ".join(escape_name(agent, ",") for agent in agents if agent)
     return (say.suggested if has_send_message else say.able) + names if names else say.nobody

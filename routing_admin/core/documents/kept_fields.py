@@ -17,7 +17,7 @@ T = TypeVar("T")
 SECRET_FIELDS = ("apiKey",)
 
 
-def leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
+def find_leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
     """What `raw` says and `canonical` does not; of a key field only the empty text that means none, never a key."""
     kept = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
     return {
@@ -53,7 +53,7 @@ def same_json(one: Any, other: Any) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
-def without_absent(pairs: Mapping[str, Any]) -> dict[str, Any]:
+def drop_absent(pairs: Mapping[str, Any]) -> dict[str, Any]:
     """The pairs whose value is not None."""
     return {key: item for key, item in pairs.items() if item is not None}
 

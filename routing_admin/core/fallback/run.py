@@ -133,7 +133,7 @@ class FallbackRun(Generic[T]):
     def _ask(self, candidate: PlannedCandidate, retries: int) -> Generator[Step, Any, RunResult[T] | None]:
         """Call one candidate until it answers or is left; None when the chain goes on."""
         run_context, place = self._context, (candidate.provider, candidate.model)
-        trial = Trial.remembering(run_context.memory, candidate, run_context.clock(), retries)
+        trial = Trial.from_memory(run_context.memory, candidate, run_context.clock(), retries)
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:

@@ -43,7 +43,7 @@ class Trial:
     stripped: tuple[str, ...] = ()
 
     @classmethod
-    def remembering(cls, memory: Memory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
+    def from_memory(cls, memory: Memory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
         """The beginning of a trial, with what the candidate is known not to take."""
         known = memory.refusals(candidate.provider, candidate.model)
         left_out = frozenset(each.param for each in known if each.sent_as is None)

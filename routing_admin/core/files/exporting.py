@@ -21,7 +21,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
 )
 from routing_admin.core.documents.json_path import write_document
-from routing_admin.core.documents.kept_fields import without_absent
+from routing_admin.core.documents.kept_fields import drop_absent
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import key_text, write_provider, write_route
 from routing_admin.core.files.llmservices import write_service
@@ -62,7 +62,7 @@ def export(
         value, left_out = (seed_routing if file_format is FileFormat.ROUTING else seed_services)(configuration)
         return Export(write_document(value), left_out)
     if mode is Mode.GATEWAY:
-        configuration = _pointing_at_us(configuration, public_url.rstrip("/") + "/v1")
+        configuration = _point_at_us(configuration, public_url.rstrip("/") + "/v1")
     write = routing_value if file_format is FileFormat.ROUTING else services_value
     return Export(write_document(write(configuration)))
 
@@ -75,7 +75,7 @@ def routing_value(configuration: Configuration) -> dict[str, Any]:
     return {
         "providers": [write_provider(provider) for provider in providers],
         "routing": {route.task_type: write_route(route, names) for route in configuration.routes},
-        **without_absent({"defaultLanguage": configuration.default_language}),
+        **drop_absent({"defaultLanguage": configuration.default_language}),
         **configuration.extra_routing,
     }
 
@@ -89,7 +89,7 @@ def services_value(configuration: Configuration) -> dict[str, Any]:
     }
 
 
-def _pointing_at_us(configuration: Configuration, base: str) -> Configuration:
+def _point_at_us(configuration: Configuration, base: str) -> Configuration:
     """The same task types and services, each answered by this installation under its own name."""
     key = KeySpec(KeyKind.ENV, key_variable(GATEWAY))
     us = ProviderSpec(GATEWAY, f"{base}/chat/completions", task_name(DEFAULT_ROUTE), key=key)

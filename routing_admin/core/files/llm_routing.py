@@ -13,7 +13,7 @@ from typing import Any
 from capabilities.core.providers.environment import key_variable, reference
 from capabilities.core.providers.presets import protocol_of
 from routing_admin.core.configuration.specs import CandidateSpec, KeyKind, KeySpec, ProviderSpec, RouteSpec
-from routing_admin.core.documents.kept_fields import leftovers, plain_number, without_absent, write_fields
+from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, plain_number, write_fields
 
 ROOT_KEYS = ("providers", "routing", "defaultLanguage")
 PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
@@ -35,7 +35,7 @@ def key_text(provider: ProviderSpec) -> str:
 def read_provider(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
     """The provider an entry of `providers` describes, with the key found for it."""
     provider = _provider_fields(raw, key)
-    return replace(provider, extra=leftovers(raw, _provider_canonical(provider)))
+    return replace(provider, extra=find_leftovers(raw, _provider_canonical(provider)))
 
 
 def write_provider(provider: ProviderSpec) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
         "apiKey": key_text(provider),
         "endpoint": provider.endpoint,
         "defaultModel": provider.default_model,
-    } | without_absent(
+    } | drop_absent(
         {
             "displayName": provider.display_name or None,
             "protocol": None if provider.protocol == detected else provider.protocol,
@@ -91,7 +91,7 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
 def read_route(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
     """The route an entry of `routing` describes; `providers` are the names that its fallbacks can mean."""
     route = _route_fields(task_type, raw, providers)
-    return replace(route, extra=leftovers(raw, _route_canonical(route, providers)))
+    return replace(route, extra=find_leftovers(raw, _route_canonical(route, providers)))
 
 
 def write_route(route: RouteSpec, providers: Collection[str]) -> dict[str, Any]:
@@ -123,8 +123,8 @@ def _route_fields(task_type: str, raw: Mapping[str, Any], providers: Collection[
 
 
 def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, Any]:
-    times = without_absent({"total": plain_number(route.deadline), "firstContent": plain_number(route.first_content)})
-    return {"provider": route.primary.provider} | without_absent(
+    times = drop_absent({"total": plain_number(route.deadline), "firstContent": plain_number(route.first_content)})
+    return {"provider": route.primary.provider} | drop_absent(
         {
             "model": route.primary.model,
             "temperature": plain_number(route.temperature),
@@ -152,7 +152,7 @@ def read_candidate(entry: str | Mapping[str, Any], providers: Collection[str]) -
     if isinstance(entry, str):
         return CandidateSpec(*resolve_candidate(entry, providers))
     candidate = _candidate_fields(entry)
-    return replace(candidate, extra=leftovers(entry, _candidate_canonical(candidate)))
+    return replace(candidate, extra=find_leftovers(entry, _candidate_canonical(candidate)))
 
 
 def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str | dict[str, Any]:
@@ -179,7 +179,7 @@ def _candidate_fields(raw: Mapping[str, Any]) -> CandidateSpec:
 
 
 def _candidate_canonical(candidate: CandidateSpec) -> dict[str, Any]:
-    return {"provider": candidate.provider} | without_absent(
+    return {"provider": candidate.provider} | drop_absent(
         {
             "model": candidate.model,
             "temperature": plain_number(candidate.temperature),

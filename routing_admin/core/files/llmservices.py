@@ -11,7 +11,7 @@ from capabilities.core.services.entries import parse_capabilities, parse_service
 from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import ServiceSpec
-from routing_admin.core.documents.kept_fields import leftovers, without_absent, write_fields
+from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, write_fields
 from routing_admin.core.documents.problem_sentences import duplicate_name, errors, missing_field, wrong_type
 from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Rule, broken
@@ -71,7 +71,7 @@ def _problems(raw: object, path: str, ids: set[str], around: KeyContext) -> Iter
 def read_service(raw: Mapping[str, Any], provider: str, key: str) -> ServiceSpec:
     """The service an entry describes, at the provider found for it whose key field is written `key`."""
     service = _fields(raw, provider)
-    return replace(service, extra=leftovers(raw, _canonical(service, key)))
+    return replace(service, extra=find_leftovers(raw, _canonical(service, key)))
 
 
 def write_service(service: ServiceSpec, key: str) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _canonical(service: ServiceSpec, key: str) -> dict[str, Any]:
         "apiKey": key,
         "capabilityTags": list(service.capability_tags),
         "description": service.description,
-    } | without_absent(
+    } | drop_absent(
         {
             "capabilities": able and {"input": list(able.input), "output": list(able.output)},
             "enabled": None if service.enabled else False,

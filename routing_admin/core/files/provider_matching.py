@@ -70,10 +70,10 @@ def merge_services(
         services=services,
         extra_services=({} if prune else dict(current.extra_services)) | extra,
     )
-    return (without_orphans(result) if prune else result), keys
+    return (drop_orphans(result) if prune else result), keys
 
 
-def without_orphans(configuration: Configuration) -> Configuration:
+def drop_orphans(configuration: Configuration) -> Configuration:
     """The configuration without providers that only services brought in and that nothing uses any more."""
     used = {service.provider for service in configuration.services}
     used |= {candidate.provider for route in configuration.routes for candidate in route.candidates}
@@ -96,7 +96,7 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
 
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
     names: dict[KeyedAddress, str] = {}
-    for find in (_with_that_key, _same_as_before, _with_any_stored_key):
+    for find in (_find_by_key, _find_former, _find_by_stored_key):
         for place, entries in groups.items():
             found = None if place in names else find(current, place, entries, set(names.values()))
             if found:
@@ -123,7 +123,7 @@ def _matches(provider: ProviderSpec, place: KeyedAddress) -> bool:
     }.get(place.form, False)
 
 
-def _with_that_key(
+def _find_by_key(
     current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     before = _providers_before(current, entries)
@@ -131,7 +131,7 @@ def _with_that_key(
     return next((name for name in before if name in found), found[0] if found else None)
 
 
-def _same_as_before(
+def _find_former(
     current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     """The provider that one of these services had at the same base: its key has changed, or is kept."""
@@ -142,7 +142,7 @@ def _same_as_before(
     return None
 
 
-def _with_any_stored_key(
+def _find_by_stored_key(
     current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     """For an entry whose key is only a placeholder: a provider there that has a key already."""

@@ -14,7 +14,7 @@ from typing import Any
 from capabilities.core.providers.environment import NOT_IN_NAME
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
-from routing_admin.core.documents.kept_fields import plain_number, without_absent
+from routing_admin.core.documents.kept_fields import drop_absent, plain_number
 from routing_admin.core.files.endpoints import base_of, call_of
 from routing_admin.core.files.llm_routing import PROVIDER_KEYS, ROUTE_KEYS, key_text
 from routing_admin.core.files.llmservices import SERVICE_KEYS, write_service
@@ -52,7 +52,7 @@ def seed_routing(configuration: Configuration) -> Written:
     """`llm-routing.json` in the seed's own shape, and what it could not say."""
     providers = {item.name: item for item in configuration.providers if item.enabled and item.protocol in SPOKEN}
     chains = {
-        route.task_type: [item for item in _distinct(route.candidates) if item.provider in providers]
+        route.task_type: [item for item in _drop_repeats(route.candidates) if item.provider in providers]
         for route in configuration.routes
         if is_taken(route)
     }
@@ -64,10 +64,10 @@ def seed_routing(configuration: Configuration) -> Written:
             for route in configuration.routes
             if chains.get(route.task_type)
         },
-        **without_absent({"defaultLanguage": configuration.default_language}),
+        **drop_absent({"defaultLanguage": configuration.default_language}),
         **configuration.extra_routing,
     }
-    return value, tuple(_unsaid(configuration, providers, chains))
+    return value, tuple(_list_losses(configuration, providers, chains))
 
 
 def seed_services(configuration: Configuration) -> Written:
@@ -78,7 +78,7 @@ def seed_services(configuration: Configuration) -> Written:
         provider = providers[service.provider]
         if service.enabled and provider.enabled and provider.protocol == "openai":
             bare = replace(service, base_url=base_of(service.base_url), routed=False, **OURS_UNSAID)
-            kept.append(_without_our_keys(write_service(bare, key_text(provider)), SERVICE_KEYS[8:]))
+            kept.append(_drop_our_keys(write_service(bare, key_text(provider)), SERVICE_KEYS[8:]))
         else:
             left_out.append(_service_left_out(service.id, provider.protocol))
         said = [word for word in OURS_UNSAID if getattr(service, word)]
@@ -96,11 +96,11 @@ def _service_left_out(name: str, protocol: str) -> str:
     return worded("Model service “%(name)s” is left out: it is disabled.", name=name)
 
 
-def _without_our_keys(entry: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
+def _drop_our_keys(entry: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
     return {key: item for key, item in entry.items() if key not in ours}
 
 
-def _distinct(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
+def _drop_repeats(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
     """The chain as it is walked: repeats are skipped (decision 7)."""
     return list({(item.provider, item.model): item for item in reversed(candidates)}.values())[::-1]
 
@@ -116,13 +116,13 @@ def _entries(
     for candidate in (item for chain in chains.values() for item in chain[1:]):
         model = candidate.model or providers[candidate.provider].default_model
         if (candidate.provider, model) not in names:
-            name = _free(f"{candidate.provider}-{NOT_IN_NAME.sub('-', model.upper()).lower()}", taken)
+            name = _find_free_name(f"{candidate.provider}-{NOT_IN_NAME.sub('-', model.upper()).lower()}", taken)
             names[candidate.provider, model] = name
             taken.add(name)
     return names
 
 
-def _free(name: str, names: Collection[str]) -> str:
+def _find_free_name(name: str, names: Collection[str]) -> str:
     number, free = 2, name
     while free in names:
         free, number = f"{name}-{number}", number + 1
@@ -149,7 +149,7 @@ def _route(
     max_tokens = route.max_tokens if chain[0].max_tokens is None else chain[0].max_tokens
     return (
         {"provider": chain[0].provider}
-        | without_absent(
+        | drop_absent(
             {
                 "model": chain[0].model,
                 "temperature": plain_number(temperature),
@@ -161,7 +161,7 @@ def _route(
     )
 
 
-def _unsaid(
+def _list_losses(
     configuration: Configuration, providers: Mapping[str, ProviderSpec], chains: Mapping[str, list[CandidateSpec]]
 ) -> Iterator[str]:
     for provider in configuration.providers:
@@ -172,7 +172,7 @@ def _unsaid(
                 "Provider “%(name)s”: its %(what)s cannot be said.", name=provider.name, what=UNSAID_OF_PROVIDER[what]
             )
     for route in configuration.routes:
-        yield from _unsaid_of_route(route, chains.get(route.task_type, []))
+        yield from _list_route_losses(route, chains.get(route.task_type, []))
     yield from (worded("Alias “%(name)s” cannot be said.", name=alias.name) for alias in configuration.aliases)
 
 
@@ -184,7 +184,7 @@ def _provider_left_out(provider: ProviderSpec) -> str:
     )
 
 
-def _unsaid_of_route(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator[str]:
+def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator[str]:
     if not chain:
         if is_taken(route):
             yield worded("Route “%(name)s” is left out: none of its candidates can be said.", name=route.task_type)

@@ -104,14 +104,14 @@ def lint(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, 
         able = {word for word in MEDIA if one.capabilities.has(word)}
         loses = tuple(word for word in MEDIA if word in read - able - lost)
         gains = tuple(word for word in MEDIA if word in able - read and at != live[0])
-        findings = (*one.findings, *_of_place(plain, live, at, bool(gains)))
+        findings = (*one.findings, *_check_place(plain, live, at, bool(gains)))
         candidates.append(replace(one, findings=findings, loses=loses, gains=gains))
         read |= able
         lost |= set(loses)
     return ChainLint(tuple(candidates), _common([plain[at].capabilities for at in live]))
 
 
-def _of_place(plain: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
+def _check_place(plain: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
     """What is to be known of a candidate because of where it stands."""
     if gains:
         yield Finding.READS_MORE

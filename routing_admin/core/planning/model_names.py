@@ -56,9 +56,9 @@ def resolve_model(configuration: Configuration, model: str, task_type: str | Non
         return NamedRoute(*resolve_route(configuration, task_type))
     aliases = {alias.name: alias.target for alias in configuration.aliases}
     target = aliases.get(model) if not model.startswith(TASK) else None
-    found = _by_table(configuration, target or model)
+    found = _look_up(configuration, target or model)
     if found is None and CATCH_ALL in aliases:
-        found = _by_table(configuration, aliases[CATCH_ALL])
+        found = _look_up(configuration, aliases[CATCH_ALL])
     if found is None:
         raise UnknownModelError(model)
     return found
@@ -87,7 +87,7 @@ def task_name(task_type: str) -> str:
     return TASK + task_type
 
 
-def _by_table(configuration: Configuration, name: str) -> NamedRoute | None:
+def _look_up(configuration: Configuration, name: str) -> NamedRoute | None:
     return next((found for row in TABLE if (found := row(configuration, name)) is not None), None)
 
 

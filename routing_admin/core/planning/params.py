@@ -19,7 +19,7 @@ class Params:
     max_tokens: int | None = None
 
 
-def in_effect(*levels: Params) -> Params:
+def pick_effective(*levels: Params) -> Params:
     """For each parameter the first level that names it, levels given from strongest to weakest (MMR-P7)."""
     return Params(
         next((level.temperature for level in levels if level.temperature is not None), None),
@@ -61,7 +61,7 @@ ADDED = frozenset({"stream_options"})
 EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
 
 
-def without_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
+def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
     """The request without the parameters a model refused, by whatever name its vendor gave them."""
     ours = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
     emptied: dict[str, Any] = {name: EMPTY.get(name) for name in ours}
@@ -71,22 +71,22 @@ def without_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
     return replace(chat, **emptied) if extra == chat.extra else replace(chat, **emptied, extra=extra)
 
 
-def for_candidate(chat: ChatRequest, call: Call) -> ChatRequest:
+def apply_params(chat: ChatRequest, call: Call) -> ChatRequest:
     """The request with the parameters in effect for the candidate that is called, refused ones left out."""
-    effective = _in_effect_for(chat, call)
-    return without_params(effective, call.without_params) if call.without_params else effective
+    effective = _apply_effective(chat, call)
+    return drop_params(effective, call.without_params) if call.without_params else effective
 
 
 def left_out(chat: ChatRequest, call: Call) -> tuple[str, ...]:
     """The parameters that a request has and this call leaves out, by the names that were refused, in their order."""
     if not call.without_params:
         return ()
-    effective = _in_effect_for(chat, call)
+    effective = _apply_effective(chat, call)
     names = sorted(call.without_params - ADDED)
-    return tuple(name for name in names if without_params(effective, {name}) != effective)
+    return tuple(name for name in names if drop_params(effective, {name}) != effective)
 
 
-def _in_effect_for(chat: ChatRequest, call: Call) -> ChatRequest:
+def _apply_effective(chat: ChatRequest, call: Call) -> ChatRequest:
     temperature, max_tokens = call.candidate.temperature, call.candidate.max_tokens
     if (temperature, max_tokens) == (chat.temperature, chat.max_tokens):
         return chat

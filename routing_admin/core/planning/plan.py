@@ -22,7 +22,7 @@ from routing_admin.core.fallback.chain import Plan, PlannedCandidate, SkipReason
 from routing_admin.core.fallback.policy import DEFAULT_RETRIES, ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
-from routing_admin.core.planning.params import Params, in_effect
+from routing_admin.core.planning.params import Params, pick_effective
 
 ALL_DISABLED = worded("The model service %(service)s is disabled. Enable it, or ask another model.")
 """Why a candidate is passed by whose model services are all disabled, as a template."""
@@ -130,7 +130,7 @@ def _candidate(
     if skip is None and cannot_read is not None:
         detail = cannot_read(spec.provider, model) or ""
         skip = SkipReason.CANNOT_READ if detail else None
-    params = in_effect(
+    params = pick_effective(
         query.params, Params(spec.temperature, spec.max_tokens), Params(route.temperature, route.max_tokens)
     )
     timeouts = _candidate_timeouts(configuration, route, provider, model) if provider else None
@@ -194,17 +194,17 @@ def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) 
     """The route's times; where it names no total, the longest that one of its candidates has for itself."""
     own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
     total = route.deadline or max([Timeouts().total, *own])
-    return _over(Timeouts(), {"firstContent": route.first_content, "total": total})
+    return _override(Timeouts(), {"firstContent": route.first_content, "total": total})
 
 
 def _candidate_timeouts(configuration: Configuration, route: RouteSpec, provider: ProviderSpec, model: str) -> Timeouts:
     """The provider's own times, the service's over them, the route's over both; no total beyond the route's."""
     service = configuration.service_at(provider.name, model)
-    own = _over(_over(Timeouts(), provider.timeouts), service.timeouts if service else {})
-    return _over(own, {"firstContent": route.first_content, "total": route.deadline})
+    own = _override(_override(Timeouts(), provider.timeouts), service.timeouts if service else {})
+    return _override(own, {"firstContent": route.first_content, "total": route.deadline})
 
 
-def _over(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
+def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
     def seconds(word: str, otherwise: float) -> float:
         value = own.get(word)
         return float(value) if isinstance(value, int | float) and value > 0 else otherwise

@@ -13,7 +13,7 @@ from typing import Any
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import overrides, read
 from routing_admin.core.documents.json_path import read_document, write_document
-from routing_admin.core.documents.kept_fields import plain_number, without_absent
+from routing_admin.core.documents.kept_fields import drop_absent, plain_number
 from routing_admin.core.documents.problem_sentences import InvalidConfigurationError, errors
 from routing_admin.core.files import llm_routing_checks
 from routing_admin.core.files.llm_routing import CANDIDATE_KEYS, PROVIDER_OWN_KEYS, ROUTE_OWN_KEYS
@@ -61,7 +61,7 @@ class ConfigLoader:
         """The file's configuration; None where there is no file. Raises `InvalidConfigurationError` with every
         problem of a file that is not valid (MMR-E3)."""
         place = Path(path)
-        return _parsed(place.read_bytes(), place.name) if place.is_file() else None
+        return _parse(place.read_bytes(), place.name) if place.is_file() else None
 
     @staticmethod
     def validate(value: object) -> list[Problem]:
@@ -76,7 +76,7 @@ class ConfigLoader:
     @staticmethod
     def parse(json: str | bytes) -> RoutingConfig:
         """The configuration a text holds; unknown fields change nothing (MMR-P2). Raises as `load` does."""
-        return _parsed(json, "the configuration")
+        return _parse(json, "the configuration")
 
     @staticmethod
     def apply_env_overrides(config: RoutingConfig, env: Mapping[str, str]) -> RoutingConfig:
@@ -91,7 +91,7 @@ class ConfigLoader:
         )
 
 
-def _parsed(data: str | bytes, source: str) -> RoutingConfig:
+def _parse(data: str | bytes, source: str) -> RoutingConfig:
     document = read_document(data)
     problems = document.problems or tuple(llm_routing_checks.validate(document.value))
     if errors(problems):
@@ -132,7 +132,7 @@ def _value(config: RoutingConfig) -> dict[str, Any]:
     return {
         "providers": [_provider_value(item) for item in config.providers],
         "routing": {task_type: _route_value(route) for task_type, route in config.routing.items()},
-        **without_absent({"defaultLanguage": config.default_language}),
+        **drop_absent({"defaultLanguage": config.default_language}),
     }
 
 
@@ -154,4 +154,4 @@ def _route_value(route: TaskRoute) -> dict[str, Any]:
         "maxTokens": plain_number(route.max_tokens),
         "fallback": list(route.fallback) or None,
     }
-    return without_absent(seed) | dict(route.options)
+    return drop_absent(seed) | dict(route.options)

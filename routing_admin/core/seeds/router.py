@@ -17,7 +17,7 @@ from routing_admin.core.fallback.drivers import Outcome, drive
 from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
 from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.planning.language import inject_directive
-from routing_admin.core.planning.params import Params, for_candidate
+from routing_admin.core.planning.params import Params, apply_params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, make_plan, resolve_route
 
 
@@ -96,7 +96,7 @@ def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
     """The canonical request for one candidate: directive, prompts, and the parameters in effect for it."""
     system = (Message(Role.SYSTEM, (TextPart(request.system_prompt),)),) if request.system_prompt else ()
     messages = (*system, Message(Role.USER, (TextPart(request.prompt),)))
-    return for_candidate(inject_directive(ChatRequest(messages), plan.directive), call)
+    return apply_params(inject_directive(ChatRequest(messages), plan.directive), call)
 
 
 def _response(plan: Plan, result: RunResult[Answer]) -> LLMResponse:

@@ -29,7 +29,7 @@ class Command(command.Command):
             for problem in problems:
                 self.stderr.write(f"     {name}: {problem}")
             bad += bool(problems)
-        self.stdout.write(f"ok   file types: {sniffer.in_use()}")
+        self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
         if bad:
             self.stderr.write(f"{bad} of {len(integrity.CHECKS)} checks failed.")
             sys.exit(1)

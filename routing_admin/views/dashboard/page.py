@@ -25,7 +25,7 @@ from routing_admin.dispatch.send import process_run_context
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Day, Health
-from routing_admin.request_log.story import chips
+from routing_admin.request_log.story import color_chips
 from routing_admin.views.requests.pages import content_of
 
 
@@ -209,7 +209,7 @@ def figures_of(today: Day, yesterday: Day) -> list[dict[str, Any]]:
 def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
     """The newest requests of a day that fell back or failed."""
     found = list_troubled_requests(now)
-    return [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found]
+    return [{"row": row, "chain": color_chips(row.chain), **content_of(row.adaptation)} for row in found]
 
 
 def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class SignIn(LoginView):
         user = form.get_user()
         assert isinstance(user, User)  # noqa: S101 - the form's own promise, for the type checker
         throttle.leave(form.cleaned_data["username"], address_of(self.request))
-        people.note_sign_in(somebody(self.request), "user.sign_in", [user.get_username()])
+        people.note_sign_in(build_visitor(self.request), "user.sign_in", [user.get_username()])
         response = super().form_valid(form)
         remember_language(response, find_language(user))
         return response
@@ -40,11 +40,11 @@ class SignIn(LoginView):
             response.status_code = 429
             response.headers["Retry-After"] = str(wait)
         elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
-            people.note_sign_in(somebody(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
+            people.note_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
         return response
 
 
-def somebody(request: HttpRequest) -> Actor:
+def build_visitor(request: HttpRequest) -> Actor:
     """Whoever stands at the door, by address and request alone."""
     return Actor("person", "", address_of(request), request_id_of(request))
 

@@ -91,7 +91,7 @@ def listing(
 def user(request: HttpRequest, pk: int) -> HttpResponse:
     """One user: role, a link for a new password, leaving and coming back."""
     found = user_or_404(pk)
-    return single(request, found)
+    return show_user(request, found)
 
 
 @require_POST
@@ -100,12 +100,12 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
     found = user_or_404(pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
-        return single(request, found, form=form, status=422)
+        return show_user(request, found, form=form, status=422)
     try:
         people.set_role(actor_of(request), pk, form.cleaned_data["role"], expected=form.cleaned_data["was"])
     except ActionError as refusal:
         form.add_error("role", str(refusal))
-        return single(request, user_or_404(pk), form=form, status=refusal.status)
+        return show_user(request, user_or_404(pk), form=form, status=refusal.status)
     messages.success(request, _("Role saved"))
     return redirect("user", pk)
 
@@ -119,7 +119,7 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
     except User.DoesNotExist as gone:
         raise Http404 from gone
     except ActionError as refusal:
-        return single(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
+        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
     said = (
         _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot come back in")
     )
@@ -134,8 +134,8 @@ def user_link(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         token = people.new_link(actor_of(request), found)
     except ActionError as refusal:
-        return single(request, found, refusal=str(refusal), status=refusal.status)
-    return single(request, found, link=link_of(found, token))
+        return show_user(request, found, refusal=str(refusal), status=refusal.status)
+    return show_user(request, found, link=link_of(found, token))
 
 
 @require_POST
@@ -146,12 +146,12 @@ def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     except User.DoesNotExist as gone:
         raise Http404 from gone
     except ActionError as refusal:
-        return single(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
+        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
     messages.success(request, _("Invitation of %(name)s withdrawn") % {"name": name})
     return redirect("users")
 
 
-def single(
+def show_user(
     request: HttpRequest, user: User, *, form: RoleForm | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
     """The page of one user."""

@@ -19,7 +19,7 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.queries.requests import find_logged_request
 from routing_admin.request_log.search import KEYS, Search, find, parse
 from routing_admin.request_log.sentences import render_logged
-from routing_admin.request_log.story import chips, meaning, steps, story, tracks
+from routing_admin.request_log.story import build_steps, build_tracks, color_chips, explain_outcome, tell_story
 
 if TYPE_CHECKING:
     from routing_admin.models import RequestLog
@@ -48,7 +48,7 @@ def requests(request: HttpRequest) -> HttpResponse:
     """The newest requests that match what the address says."""
     search = parse(request.GET.get("q", ""))
     found = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
-    rows = [{"row": row, "chain": chips(row.chain), **content_of(row.adaptation)} for row in found.rows]
+    rows = [{"row": row, "chain": color_chips(row.chain), **content_of(row.adaptation)} for row in found.rows]
     typed = request.GET.get("q", "")
     context = {
         "rows": rows,
@@ -122,15 +122,15 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     found = find_logged_request(pk, body=may(request.user, PagePart.RECORDED_BODIES))
     if found is None:
         raise Http404
-    row, walked, state = found.row, steps(found.attempts), snapshot.current()
+    row, walked, state = found.row, build_steps(found.attempts), snapshot.current()
     context = {
         "row": row,
-        "story": story(row, walked),
+        "story": tell_story(row, walked),
         "steps": walked,
-        "chain": chips(row.chain),
-        "tracks": tracks(walked),
+        "chain": color_chips(row.chain),
+        "tracks": build_tracks(walked),
         "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
-        "meaning": meaning(row.outcome),
+        "meaning": explain_outcome(row.outcome),
         "error": render_logged(row),
         "has_files": any(step.files for step in walked),
         "is_route": state.configuration.route(row.task_type) is not None,

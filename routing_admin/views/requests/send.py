@@ -39,15 +39,13 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     row = require_found(find_artifact(pk))
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
-    planned = planned_request(state, row, service, request.POST.get("language") or None)
+    planned = plan_preview(state, row, service, request.POST.get("language") or None)
     context = {"row": row, "service": service, **send_for_real(planned, request_id_of(request))}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
 
 
-def planned_request(
-    state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None
-) -> PlannedRequest:
+def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
     """The previewed request for that one service: no directive is added, so what was shown is what is sent."""
     chat = request_for(open_artifact(row))
     route = RouteSpec(service.id, (CandidateSpec(service.provider, service.model),))

@@ -43,8 +43,8 @@ from routing_admin.views.routes.draft import (
     draft_of,
     press_in,
 )
-from routing_admin.views.routes.listing import why_not_deleted
-from routing_admin.views.simulate.panel import Panel, panel_in, with_outcomes
+from routing_admin.views.routes.listing import find_delete_refusal
+from routing_admin.views.simulate.panel import Panel, panel_in, set_outcomes
 from routing_admin.views.simulate.runs import run, send
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
     """The panel beside the chain; its run when Simulate or Send was pressed, on the draft."""
     may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
     panel = panel_in(page.data, page.state.configuration, may_attach=may_attach)
-    with_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
+    set_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
     if page.press.verb == "simulate":
         run(panel, page.state, page.draft.spec(page.base))
     elif page.press.verb == "send" and may(request.user, PagePart.REAL_REQUESTS):
@@ -241,7 +241,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         "providers": state.configuration.providers,
         "focus": focus(page),
         "limits": [draft.form[name] for name in NUMBERS],
-        "why_not_deleted": why_not_deleted(page.row),
+        "why_not_deleted": find_delete_refusal(page.row),
     }
 
 

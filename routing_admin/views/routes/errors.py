@@ -98,7 +98,7 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     """The error policy of a route, row by row; its own words that the table does not know come last."""
     policy = policy_of(route)
     known = {word for word, _label, _failures in ROWS}
-    further: list[Row] = [(word, word, _standing_for(word)) for word in policy.on_error if word not in known]
+    further: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in known]
     return [
         PolicyRow(
             *(word, label, verdict_line(verdict, policy), verdict.action, policy.on_error.get(word, "")),
@@ -110,7 +110,7 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     ]
 
 
-def _standing_for(word: str) -> tuple[Failure, ...]:
+def _pick_failure(word: str) -> tuple[Failure, ...]:
     """A failure that the word names."""
     if word in GROUPS:
         return (Failure(sorted(GROUPS[word])[0]),)

@@ -95,7 +95,7 @@ def _warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
     for place, one in enumerate(lint.candidates, start=1):
         if one.loses:
-            kinds = words.joined([words.KINDS[word] for word in one.loses])
+            kinds = words.join_list([words.KINDS[word] for word in one.loses])
             text = _("From candidate %(place)s on %(kinds)s become descriptions")
             yield "warn", "say", text % {"place": place, "kinds": kinds}
 
@@ -216,6 +216,6 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
     return redirect("routes")
 
 
-def why_not_deleted(row: TaskRoute | None) -> str:
+def find_delete_refusal(row: TaskRoute | None) -> str:
     """Why a route cannot be deleted; empty when it can, or is not there yet."""
     return "" if row is None else find_refusal(actions.check_can_delete_route, row)

@@ -52,7 +52,7 @@ FIELDS: Mapping[str, Text] = {
 }
 
 
-def joined(words: Sequence[Text]) -> str:
+def join_list(words: Sequence[Text]) -> str:
     """A list as a sentence holds it."""
     return join_words(words)
 
@@ -61,7 +61,7 @@ def loss(capabilities: Sequence[str]) -> str:
     """What is lost from a candidate on; empty when nothing is."""
     if not capabilities:
         return ""
-    kinds = joined([KINDS.get(word, word) for word in capabilities])
+    kinds = join_list([KINDS.get(word, word) for word in capabilities])
     return _("From here on %(kinds)s become descriptions") % {"kinds": kinds}
 
 
@@ -87,7 +87,7 @@ def value_text(value: Any) -> str:
     if value in (None, "", {}):
         return _("nothing")
     if isinstance(value, Mapping):
-        return joined([f"{key} → {item}" for key, item in value.items()])
+        return join_list([f"{key} → {item}" for key, item in value.items()])
     return str(value)
 
 

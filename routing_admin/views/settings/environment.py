@@ -53,7 +53,7 @@ def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data
         if names:
             found.append(setting_row(setting, names, environment, dotenv))
         else:
-            found.append(unset(setting, data_dir))
+            found.append(build_unset_row(setting, data_dir))
     return found
 
 
@@ -71,10 +71,10 @@ def setting_row(
     value = environment[names[0]]
     if setting.secret:
         value = ", ".join(names) if "{NAME}" in setting.name else ""
-    return SettingRow(setting, without_password(value), source, is_set=True)
+    return SettingRow(setting, strip_password(value), source, is_set=True)
 
 
-def unset(setting: Setting, data_dir: Path) -> SettingRow:
+def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
     """A setting nobody set: what holds instead."""
     if setting.name in KEPT:
         return SettingRow(setting, "", "generated", is_set=(data_dir / KEPT[setting.name]).exists())
@@ -87,7 +87,7 @@ def unset(setting: Setting, data_dir: Path) -> SettingRow:
     return SettingRow(setting, "" if setting.secret else value, "default", is_set=False)
 
 
-def without_password(value: str) -> str:
+def strip_password(value: str) -> str:
     """An address without the user and password it may carry."""
     return re.sub(r"(?<=://)[^/@\s]+@", "", value)
 

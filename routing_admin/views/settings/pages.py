@@ -29,7 +29,7 @@ from routing_admin.demo import load as demo
 from routing_admin.environment import BASE_DIR
 from routing_admin.forms.settings import DefaultLanguageForm, KeepingForm, LanguageForm, write_keeping
 from routing_admin.queries.settings import find_database_name, find_installation, sum_artifact_sizes
-from routing_admin.views.session import back
+from routing_admin.views.session import find_return_url
 from routing_admin.views.settings import environment
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def demo_remove(request: HttpRequest) -> HttpResponse:
     """Takes the demo's configuration away as one revision, with Undo, and returns to the page that asked."""
     made = demo.remove(actor_of(request))
     add_toast(request, _("Demo data removed"), made.revision)
-    return redirect(back(request))
+    return redirect(find_return_url(request))
 
 
 def answer_saved(request: HttpRequest, name: str, message: str, revision: int | None = None) -> HttpResponse:
@@ -142,7 +142,7 @@ def context() -> dict[str, Any]:
         "keeping_form": KeepingForm.from_keeping(keeping),
         "expected": write_keeping(keeping),
         "values": environment.values_in_force(),
-        **about(),
+        **describe_runtime(),
     }
 
 
@@ -171,14 +171,14 @@ def language_lines(default: str) -> list[dict[str, Any]]:
     return lines
 
 
-def about() -> dict[str, Any]:
+def describe_runtime() -> dict[str, Any]:
     """What runs here: versions, who detects file types, and how much space is used; no file's content is read."""
     return {
         "version": version(),
         "python": platform.python_version(),
         "django": django.get_version(),
         "database": find_database_name(),
-        "detector": sniffer.in_use(),
+        "detector": sniffer.describe_sniffer(),
         "revision": snapshot.current().revision,
         "data_dir": settings.DATA_DIR,
         "database_bytes": environment.sizes(settings.DATA_DIR.glob("*.sqlite3*")),

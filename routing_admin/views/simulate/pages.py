@@ -19,7 +19,7 @@ from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
 from routing_admin.request_log.recorded_bodies import question_of
 from routing_admin.views.simulate import phrases as words
-from routing_admin.views.simulate.panel import Panel, panel_in, with_outcomes
+from routing_admin.views.simulate.panel import Panel, panel_in, set_outcomes
 from routing_admin.views.simulate.runs import run, send
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
         places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
-        with_outcomes(panel, replay_outcomes(data, logged_request, route), places)
+        set_outcomes(panel, replay_outcomes(data, logged_request, route), places)
         if logged and "sim-message" not in data:
             panel.language = logged.language
             if may_read:

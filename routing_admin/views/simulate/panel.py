@@ -89,7 +89,7 @@ def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool)
     return panel
 
 
-def with_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]]) -> Panel:
+def set_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]]) -> Panel:
     """The panel with an outcome for each (card, name) of a chain: what was chosen before, else an answer."""
     outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in places]
     panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]

@@ -125,7 +125,7 @@ def details(outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDeli
 MEANINGS_BY_CODE: Mapping[str, Text] = {fault.value: text for fault, text in MEANINGS.items()}
 
 
-def received_text(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
+def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
     """The words a candidate reads, message by message; what it gets as a file is named in angle brackets."""
     went = {(one.message, one.part): one for one in deliveries}
     blocks = []

@@ -64,7 +64,7 @@ def run_view(simulated: Simulated) -> RunView:
         for at, stop in enumerate(simulated.stops)
     ]
     full = [
-        _with_payload(view, stop.payload, stop.wire, stop.bytes, stop.reason)
+        _add_payload(view, stop.payload, stop.wire, stop.bytes, stop.reason)
         for view, stop in zip(stops, simulated.stops, strict=True)
     ]
     return RunView(
@@ -106,7 +106,7 @@ def stop_view(
         code=words.code_of(outcome, attempt),
         details=words.details(outcome, attempt, deliveries),
         reason=render_sentence(attempt.error if attempt and outcome != OK else ""),
-        text=words.received_text(chat, deliveries),
+        text=words.render_received(chat, deliveries),
         described=described,
         payload=None,
         wire="",
@@ -115,7 +115,7 @@ def stop_view(
     )
 
 
-def _with_payload(view: StopView, payload: Any, wire: str, size: int, reason: str) -> StopView:
+def _add_payload(view: StopView, payload: Any, wire: str, size: int, reason: str) -> StopView:
     return replace(view, payload=payload, wire=wire, bytes=size, reason=view.reason or render_sentence(reason))
 
 
@@ -135,14 +135,16 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
         done = record_answer_sync(dispatch, recorder)
     except RouterError as error:
         said = _("Nobody answers: the caller gets %(status)s %(code)s") % {"status": error.status, "code": error.code}
-        panel.run_view = _sent_view(request, said, "bad", error.attempts, dispatch, str(render_sentence(error.message)))
+        panel.run_view = _build_sent_view(
+            request, said, "bad", error.attempts, dispatch, str(render_sentence(error.message))
+        )
         return
     named = {"place": done.candidate.index + 1, "name": done.candidate.name}
     said = _("Candidate %(place)s, %(name)s, answered") % named
-    panel.run_view = _sent_view(request, said, "ok", done.attempts, dispatch, done.answer.text)
+    panel.run_view = _build_sent_view(request, said, "ok", done.attempts, dispatch, done.answer.text)
 
 
-def _sent_view(
+def _build_sent_view(
     request: HttpRequest, headline: str, tone: str, attempts: Sequence[Attempt], dispatch: Dispatch, answer: str
 ) -> RunView:
     """What really happened, in the same shape as a simulation."""
@@ -156,6 +158,6 @@ def _sent_view(
         )
         if prepared:
             size = prepared.request.content_length
-            view = _with_payload(view, prepared.request.elided(), "", size, "")
+            view = _add_payload(view, prepared.request.elide(), "", size, "")
         stops.append(view)
     return RunView(headline, tone, stops, True, answer=answer, request_id=request_id_of(request))

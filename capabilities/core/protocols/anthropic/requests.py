@@ -12,8 +12,8 @@ from capabilities.core.message import ChatRequest, Message, NativePart, Part, Ro
 from capabilities.core.protocols.anthropic import replies
 from capabilities.core.protocols.anthropic.stream import BlockReader
 from capabilities.core.protocols.arguments import object_of
-from capabilities.core.protocols.media import bare, natives_of, placeholder, words_of
-from capabilities.core.protocols.payload import headers_for, merged, without
+from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, words_of
+from capabilities.core.protocols.payload import headers_for, merge, split_params
 from capabilities.core.protocols.schema import closed, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
@@ -50,7 +50,7 @@ class Anthropic:
             payload["stream"] = True
         version = str(quirk(ways, "anthropic_version", "anthropic"))
         headers = headers_for(target, "x-api-key", stream=stream, anthropic_version=version)
-        body = merged(payload, target.extra_body)
+        body = merge(payload, target.extra_body)
         return UpstreamRequest(call_url(target.endpoint, CALL), headers, body, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
@@ -65,9 +65,9 @@ class Anthropic:
 def _parameters(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but words, and the names of what this protocol or this provider does not take."""
     refused = unwanted_params(ways, "anthropic")
-    given, lost = without(_options(chat, ways, refused), refused)
+    given, lost = split_params(_options(chat, ways, refused), refused)
     given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
-    return given, (*lost, *_unsaid(chat, ways, refused))
+    return given, (*lost, *_list_left_out(chat, ways, refused))
 
 
 def _options(chat: ChatRequest, ways: Mapping[str, Any], refused: set[str]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _takes_schema(ways: Mapping[str, Any]) -> bool:
     return bool(quirk(ways, "structured", "anthropic") == "json_schema")
 
 
-def _unsaid(chat: ChatRequest, ways: Mapping[str, Any], refused: set[str]) -> tuple[str, ...]:
+def _list_left_out(chat: ChatRequest, ways: Mapping[str, Any], refused: set[str]) -> tuple[str, ...]:
     """The parameters that do not reach the model."""
     lost: list[str] = []
     sampling = quirk(ways, "sampling", "anthropic")
@@ -181,13 +181,13 @@ class _Ids:
 def _add(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any]) -> None:
     if message.role is Role.ASSISTANT:
         talk.model(_assistant(message, ids))
-        talk.later([_native(part) for part in natives_of(message)])
+        talk.postpone([_native(part) for part in natives_of(message)])
     elif message.role is Role.TOOL and ids.knows(message.tool_call_id):
         _result(message, talk, ids, ways)
     elif message.role is Role.TOOL:
         talk.user([{"type": "text", "text": f"Tool result: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
-        talk.later(_blocks(message.parts))  # in the middle of a talk there is no system role: it leads the next turn
+        talk.postpone(_blocks(message.parts))  # in the middle of a talk there is no system role: it leads the next turn
     else:
         talk.user(_blocks(message.parts))
 
@@ -214,7 +214,7 @@ def _result(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, 
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
     if not media or way == "hoist":
         talk.result({**block, "content": words_of(message.parts)})
-        talk.later([_native(part) for part in media])
+        talk.postpone([_native(part) for part in media])
     elif way == "text":
         lines = [words_of(message.parts), *(placeholder(part) for part in media)]
         talk.result({**block, "content": "\n".join(line for line in lines if line)})
@@ -247,4 +247,4 @@ def _native(part: NativePart) -> dict[str, Any]:
 def _source(part: NativePart) -> dict[str, Any]:
     if part.blob is None:
         return {"type": "url", "url": part.url or ""}
-    return {"type": "base64", "media_type": part.mime_type, "data": bare(part)}
+    return {"type": "base64", "media_type": part.mime_type, "data": bare_base64(part)}

@@ -9,7 +9,7 @@ from typing import Any
 from capabilities.core.protocols.anthropic.finish import finish_of
 from capabilities.core.protocols.anthropic.replies import SIGNED, usage_of, words_of
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import filled, merged_usage, total_of
+from capabilities.core.protocols.fields import filled, merge_usage, total_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta, Usage
@@ -84,7 +84,7 @@ class BlockReader:
         return Delta(tool_calls=(ToolCallDelta(place, arguments=whole),)) if place is not None and whole else None
 
     def _ending(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
-        usage = merged_usage(self._usage, usage_of(value.get("usage")))
+        usage = merge_usage(self._usage, usage_of(value.get("usage")))
         total = total_of(usage.prompt_tokens, usage.completion_tokens)
         self._usage = Usage(
             usage.prompt_tokens, usage.completion_tokens, total, usage.cached_tokens, usage.reasoning_tokens

@@ -29,7 +29,7 @@ def _tokens(characters: int) -> int:
 
 
 def _lines(chat: ChatRequest, model: str) -> Iterator[str]:
-    yield f"{model} received {_counted(len(chat.messages), 'message')}."
+    yield f"{model} received {_count(len(chat.messages), 'message')}."
     for number, message in enumerate(chat.messages, 1):
         yield f"{number}. {_headline(message)}"
         for part in message.parts:
@@ -47,8 +47,8 @@ def _lines(chat: ChatRequest, model: str) -> Iterator[str]:
 def _headline(message: Message) -> str:
     files = sum(isinstance(part, NativePart) for part in message.parts)
     length = sum(len(part.text) for part in message.parts if isinstance(part, TextPart))
-    what = [_counted(length, "character") + " of text"] if length or not files else []
-    what += [_counted(files, "file")] if files else []
+    what = [_count(length, "character") + " of text"] if length or not files else []
+    what += [_count(files, "file")] if files else []
     answers = f" (answers {message.tool_call_id})" if message.tool_call_id else ""
     return f"{message.role.value}{answers}: {', '.join(what)}"
 
@@ -63,5 +63,5 @@ def _part(part: Part) -> Iterator[str]:
         yield f"   - {part.kind.value}, {part.mime_type}{name}, {size}"
 
 
-def _counted(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

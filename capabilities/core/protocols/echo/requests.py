@@ -10,7 +10,7 @@ from capabilities.core.message import ChatRequest, Message, NativePart, Part, Te
 from capabilities.core.protocols.echo import replies
 from capabilities.core.protocols.echo.embedded import answer
 from capabilities.core.protocols.echo.stream import WholeAnswer
-from capabilities.core.protocols.media import bare
+from capabilities.core.protocols.media import bare_base64
 from capabilities.core.providers.origins import EMBEDDED
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -67,5 +67,5 @@ def _part_json(part: Part) -> dict[str, Any]:
         return {"type": "text", "text": part.text}
     named = {"filename": part.filename} if part.filename else {}
     if isinstance(part, NativePart) and part.blob is not None:
-        return {"type": part.kind.value, "mimeType": part.mime_type, **named, "data": bare(part)}
+        return {"type": part.kind.value, "mimeType": part.mime_type, **named, "data": bare_base64(part)}
     return {"type": part.kind.value, "mimeType": part.mime_type, **named, "url": part.url}

@@ -18,7 +18,7 @@ from capabilities.core.worded import worded
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
     """The outcome of a whole response."""
-    value = object_of(status, headers, body, now, _unwrapped)
+    value = object_of(status, headers, body, now, _unwrap)
     if isinstance(value, Failure):
         return value
     if value.get("error"):
@@ -26,7 +26,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
     return _answer(value)
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     """An error sometimes comes as the one element of a list."""
     wrapped = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "error" in value[0]
     return value[0] if wrapped else value

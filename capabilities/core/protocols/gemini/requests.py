@@ -12,8 +12,8 @@ from capabilities.core.message import ChatRequest, Message, NativePart, Part, Ro
 from capabilities.core.protocols.arguments import object_of
 from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
-from capabilities.core.protocols.media import bare, natives_of, placeholder, words_of
-from capabilities.core.protocols.payload import headers_for, merged, without
+from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, words_of
+from capabilities.core.protocols.payload import headers_for, merge, split_params
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
@@ -51,7 +51,7 @@ class Gemini:
         if options:
             payload["generationConfig"] = options
         headers = headers_for(target, "x-goog-api-key", stream=stream)
-        body = merged(payload, target.extra_body)
+        body = merge(payload, target.extra_body)
         return UpstreamRequest(_url(target, stream=stream), headers, body, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
@@ -97,7 +97,7 @@ def _options(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any]
         refused |= {"temperature", "top_p", "top_k"}
     there = {name: pair for name, pair in given.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in there.items() if alias in refused}
-    kept, lost = without(there, refused | by_alias)
+    kept, lost = split_params(there, refused | by_alias)
     options = dict(kept.values())
     return {**options, **_shape(chat, ways)}, (*lost, *_list_left_out(chat, kept))
 
@@ -139,7 +139,7 @@ def _json_words(chat: ChatRequest, ways: Mapping[str, Any]) -> list[str]:
 def _tools(chat: ChatRequest) -> dict[str, Any]:
     if not chat.tools:
         return {}
-    out: dict[str, Any] = {"tools": [{"functionDeclarations": [_declared(tool) for tool in chat.tools]}]}
+    out: dict[str, Any] = {"tools": [{"functionDeclarations": [_declare(tool) for tool in chat.tools]}]}
     mode = {"none": "NONE", "auto": "AUTO", "required": "ANY"}.get(chat.tool_choice or "")
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     if chat.tool_name:
@@ -147,7 +147,7 @@ def _tools(chat: ChatRequest) -> dict[str, Any]:
     return {**out, "toolConfig": {"functionCallingConfig": calling}} if calling else out
 
 
-def _declared(tool: Tool) -> dict[str, Any]:
+def _declare(tool: Tool) -> dict[str, Any]:
     out: dict[str, Any] = {"name": tool.name, "description": tool.description}
     if tool.parameters:
         out["parametersJsonSchema"] = {name: value for name, value in tool.parameters.items() if name != "$schema"}
@@ -170,27 +170,27 @@ def _conversation(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str,
 def _add(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any]) -> None:
     if message.role is Role.ASSISTANT:
         talk.model(_model(message))
-        talk.later([_native(part) for part in natives_of(message)])
+        talk.postpone([_native(part) for part in natives_of(message)])
     elif message.role is Role.TOOL:
         _result(message, talk, names, ways)
     elif message.role is Role.SYSTEM:
-        talk.later(_parts(message.parts))
+        talk.postpone(_parts(message.parts))
     else:
         talk.user(_parts(message.parts))
 
 
 def _model(message: Message) -> list[dict[str, Any]]:
     words = words_of(message.parts)
-    signed = any(_own(call) for call in message.tool_calls)
+    signed = any(_pick_signature(call) for call in message.tool_calls)
     parts: list[dict[str, Any]] = [{"text": words}] if words else []
     for index, call in enumerate(message.tool_calls):
         part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": object_of(call.arguments)}}
-        signature = _own(call) or ("" if signed or index else NOT_SIGNED_HERE)
+        signature = _pick_signature(call) or ("" if signed or index else NOT_SIGNED_HERE)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
     return parts
 
 
-def _own(call: ToolCall) -> str:
+def _pick_signature(call: ToolCall) -> str:
     """The call's signature where it is this protocol's, so plain base64; another one's is marked `name:`."""
     signature = call.signature or ""
     return "" if ":" in signature else signature
@@ -209,13 +209,13 @@ def _result(message: Message, talk: Conversation, names: Mapping[str, str], ways
     if message.tool_call_id:
         response["id"] = message.tool_call_id
     if inside:
-        response["parts"] = [_inside(part) for part in inside]
+        response["parts"] = [_inline(part) for part in inside]
     talk.result({"functionResponse": response})
-    talk.later([_native(part) for part in media if part not in inside])
+    talk.postpone([_native(part) for part in media if part not in inside])
 
 
-def _inside(part: NativePart) -> dict[str, Any]:
-    data = {"mimeType": part.mime_type, "data": bare(part)}
+def _inline(part: NativePart) -> dict[str, Any]:
+    data = {"mimeType": part.mime_type, "data": bare_base64(part)}
     return {"inlineData": {**data, "displayName": part.filename} if part.filename else data}
 
 
@@ -232,4 +232,4 @@ def _native(part: NativePart) -> dict[str, Any]:
         # An address without an extension has no type that we know; `image/*` is not one that Gemini takes.
         known = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
         return {"fileData": {**known, "fileUri": part.url or ""}}
-    return {"inlineData": {"mimeType": part.mime_type, "data": bare(part)}}
+    return {"inlineData": {"mimeType": part.mime_type, "data": bare_base64(part)}}

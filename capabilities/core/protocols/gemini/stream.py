@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import filled, merged_usage
+from capabilities.core.protocols.fields import filled, merge_usage
 from capabilities.core.protocols.gemini.finish import BROKEN_CALLS, finish_of
 from capabilities.core.protocols.gemini.replies import (
     blocked_prompt,
@@ -42,7 +42,7 @@ class PartReader:
         candidates = value.get("candidates")
         if candidates is not None and not isinstance(candidates, list):
             raise MalformedEventError(worded("%(name)s is no list", name="candidates"))
-        self._usage = merged_usage(self._usage, usage_of(value.get("usageMetadata")))
+        self._usage = merge_usage(self._usage, usage_of(value.get("usageMetadata")))
         candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
         if candidate.get("finishReason") in BROKEN_CALLS:
             return [broken_call(candidate)]

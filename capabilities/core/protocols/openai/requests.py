@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool
-from capabilities.core.protocols.media import AUDIO_FORMATS, address, bare, natives_of, placeholder, words_of
+from capabilities.core.protocols.media import AUDIO_FORMATS, address, bare_base64, natives_of, placeholder, words_of
 from capabilities.core.protocols.openai import replies
 from capabilities.core.protocols.openai.stream import ChunkReader
-from capabilities.core.protocols.payload import headers_for, merged, without
+from capabilities.core.protocols.payload import headers_for, merge, split_params
 from capabilities.core.protocols.schema import instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url
@@ -40,7 +40,7 @@ class OpenAI:
         ways = quirks_for(target.endpoint, target.quirks)
         parameters, dropped = _parameters(chat, ways, stream=stream)
         messages = list(_messages(_with_instruction(chat, ways), ways))
-        payload = merged({"model": target.model, "messages": messages, **parameters}, target.extra_body)
+        payload = merge({"model": target.model, "messages": messages, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
         return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
 
@@ -83,7 +83,7 @@ def _parameters(chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool) -> 
     refused = unwanted_params(ways) | NOT_IN_AN_ANSWER
     if not quirk(ways, "sampling"):
         refused |= {"temperature", "top_p"}
-    kept, dropped = without(given, refused)
+    kept, dropped = split_params(given, refused)
     if stream:
         kept["stream"] = True
         unwanted = chat.extra.get("stream_options", True) is None or "stream_options" in refused
@@ -128,22 +128,22 @@ def _messages(messages: tuple[Message, ...], ways: Mapping[str, Any]) -> Iterato
     waiting: list[NativePart] = []
     for message in messages:
         if waiting and message.role is not Role.TOOL:
-            yield _hoisted(waiting, ways)
+            yield _hoist(waiting, ways)
             waiting = []
         yield _message(message, ways)
-        waiting += _moved(message, ways)
+        waiting += _list_moved(message, ways)
     if waiting:
-        yield _hoisted(waiting, ways)
+        yield _hoist(waiting, ways)
 
 
-def _moved(message: Message, ways: Mapping[str, Any]) -> list[NativePart]:
+def _list_moved(message: Message, ways: Mapping[str, Any]) -> list[NativePart]:
     """The files that a message of this role cannot hold."""
     if message.role is Role.USER or (message.role is Role.TOOL and quirk(ways, "tool_media") != "hoist"):
         return []
     return natives_of(message)
 
 
-def _hoisted(parts: list[NativePart], ways: Mapping[str, Any]) -> dict[str, Any]:
+def _hoist(parts: list[NativePart], ways: Mapping[str, Any]) -> dict[str, Any]:
     content = [{"type": "text", "text": HOISTED}, *(_native(part, ways) for part in parts)]
     return {"role": "user", "content": content}
 
@@ -194,7 +194,7 @@ def _assistant(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
 
 def _content(message: Message, ways: Mapping[str, Any]) -> Any:
     """One text where all is text, since some take nothing else there, else the list of parts."""
-    moved = _moved(message, ways)
+    moved = _list_moved(message, ways)
     parts = [part for part in message.parts if part not in moved] if moved else list(message.parts)
     plain = quirk(ways, "string_content_only")
     plain = plain or (message.role is Role.TOOL and quirk(ways, "tool_media") == "text")
@@ -233,9 +233,9 @@ def _audio(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
     if part.blob is None:
         return None
     if shape == "string":
-        return {"type": "input_audio", "input_audio": bare(part)}
+        return {"type": "input_audio", "input_audio": bare_base64(part)}
     word = AUDIO_FORMATS.get(part.mime_type, part.mime_type.partition("/")[2])
-    return {"type": "input_audio", "input_audio": {"data": bare(part), "format": word}}
+    return {"type": "input_audio", "input_audio": {"data": bare_base64(part), "format": word}}
 
 
 def _video(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from capabilities.core.protocols.call_pieces import CallPieces
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import count, filled, merged_usage
+from capabilities.core.protocols.fields import count, filled, merge_usage
 from capabilities.core.protocols.openai.finish import BROKEN, finish_of
 from capabilities.core.protocols.openai.replies import broken_off, is_error, reasoning_of, text_and_thoughts, usage_of
 from capabilities.core.protocols.sse import SseEvent
@@ -45,7 +45,7 @@ class ChunkReader:
         return found
 
     def _envelope(self, chunk: Mapping[str, Any]) -> None:
-        self._usage = merged_usage(self._usage, usage_of(chunk.get("usage")))
+        self._usage = merge_usage(self._usage, usage_of(chunk.get("usage")))
         self._id = self._id or filled(chunk.get("id"))
         self._model = self._model or filled(chunk.get("model"))
 
