@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from capabilities.core.json_codec import write_json
 from capabilities.core.message import Blob, ChatRequest, ToolCall
@@ -249,8 +249,7 @@ class ToolCallDelta:
     signature: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """A piece of an answer as it streams in; empty when the event carried nothing a caller sees."""
 
     text: str = ""

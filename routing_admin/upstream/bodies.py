@@ -103,11 +103,11 @@ class Lines:
 
     def feed(self, block: bytes) -> None:
         """Raises `AnswerTooLargeError` when the line that is open is too long."""
-        first, newline, _ = block.partition(b"\n")
-        if self._length + len(first) > LINE_BYTES:
+        end = block.find(b"\n")
+        if self._length + (len(block) if end == -1 else end) > LINE_BYTES:
             raise AnswerTooLargeError
-        if not newline:
-            self._length += len(first)
+        if end == -1:
+            self._length += len(block)
             return
         longest = max(len(line) for line in block.split(b"\n")) if len(block) > LINE_BYTES else 0
         if longest > LINE_BYTES:

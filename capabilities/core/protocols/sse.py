@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 EVENT_BYTES = 16 * 1024 * 1024
 """The most one event may take; a longer one ends the stream as too large."""
@@ -13,8 +13,7 @@ class EventTooLargeError(Exception):
     """One event is longer than `EVENT_BYTES`."""
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
+class SseEvent(NamedTuple):
     """One event: its `data` lines joined by line breaks, and its name (empty when none was given)."""
 
     data: str
@@ -27,61 +26,71 @@ class SseParser:
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         self.started = False
         self._limit = limit
-        self._buffer = bytearray()
-        self._searched = 0
-        self._data: list[str] = []
+        self._open: list[bytes] = []
         self._size = 0
+        self._data: list[bytes] = []
         self._event = ""
 
     def feed(self, block: bytes) -> list[SseEvent]:
         """Events completed by this block; raises `EventTooLargeError`."""
-        self._buffer += block
         events: list[SseEvent] = []
-        while (line := self._line()) is not None:
-            events += self._read(line)
-        if len(self._buffer) + self._size > self._limit:
+        for line in self._lines(block):
+            if line[:5] == b"data:":
+                self.started = True
+                self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+                self._size += len(line)
+            elif line:
+                self._read(line)
+            else:
+                self._dispatch(events)
+        if self._size + sum(map(len, self._open)) > self._limit:
             raise EventTooLargeError
         return events
 
     def close(self) -> list[SseEvent]:
         """The last event, which many providers leave without its empty line."""
-        rest, self._buffer = bytes(self._buffer).rstrip(b"\r"), bytearray()
-        events = self._read(rest) if rest else []
-        return [*events, *self._dispatch()]
+        events: list[SseEvent] = []
+        rest, self._open = b"".join(self._open).rstrip(b"\r"), []
+        if rest:
+            self._read(rest)
+        self._dispatch(events)
+        return events
 
-    def _line(self) -> bytes | None:
-        """The next whole line; a CR at the very end waits, since an LF may follow."""
-        buffer = self._buffer
-        feed = buffer.find(b"\n", self._searched)
-        carriage = buffer.find(b"\r", self._searched, feed if feed >= 0 else len(buffer))
-        ends = [end for end in (feed, carriage) if end >= 0]
-        if not ends or (min(ends) == carriage and carriage == len(buffer) - 1):
-            self._searched = max(0, len(buffer) - 1)
-            return None
-        end = min(ends)
-        line = bytes(buffer[:end])
-        del buffer[: end + (2 if buffer[end : end + 2] == b"\r\n" else 1)]
-        self._searched = 0
-        return line
+    def _lines(self, block: bytes) -> list[bytes]:
+        """The lines that are whole with this block; a CR at the very end waits, since an LF may follow."""
+        returns = b"\r" in block or (bool(self._open) and self._open[-1][-1:] == b"\r")
+        if not returns and b"\n" not in block:
+            if block:
+                self._open.append(block)
+            return []
+        text = b"".join([*self._open, block])
+        waiting = b""
+        if returns:
+            if text[-1:] == b"\r":
+                text, waiting = text[:-1], b"\r"
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = text.split(b"\n")
+        rest = lines.pop() + waiting
+        self._open = [rest] if rest else []
+        return lines
 
-    def _read(self, line: bytes) -> list[SseEvent]:
-        text = line.decode("utf-8", "replace").removeprefix("\ufeff")
-        if not text:
-            return self._dispatch()
-        name, _, value = text.partition(":")
+    def _read(self, line: bytes) -> None:
+        """A line as the format has it, whatever it begins with."""
+        name, _, value = line.decode("utf-8", "replace").removeprefix("\ufeff").partition(":")
         self.started = self.started or name in FIELDS
         value = value.removeprefix(" ")
         if name == "data":
-            self._data.append(value)
+            self._data.append(value.encode())
             self._size += len(line)
         elif name == "event":
             self._event = value
-        return []
 
-    def _dispatch(self) -> list[SseEvent]:
-        events = [SseEvent("\n".join(self._data), self._event)] if self._data else []
-        self._data, self._event, self._size = [], "", 0
-        return events
+    def _dispatch(self, events: list[SseEvent]) -> None:
+        if self._data:
+            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            events.append(SseEvent(data.decode("utf-8", "replace"), self._event))
+            self._data = []
+        self._event, self._size = "", 0
 
 
 def begins_like_a_stream(data: bytes) -> bool:

@@ -89,28 +89,25 @@ class EventStream:
     def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
         out: list[StreamEvent] = []
         for event in events:
-            if not self._over:
-                out += self._read_event(event)
+            try:
+                pieces = self._reader.read(event)
+            except MalformedEventError as error:
+                self.bad_events += 1
+                if self.bad_events < BAD_EVENTS:
+                    continue
+                return [*out, self._end(_malformed(self.bad_events, error.reason))]
+            for piece in pieces:
+                if isinstance(piece, Failure):
+                    return [*out, self._end(self._break_off(piece) if self._has_content else piece)]
+                if not self._has_content:
+                    self._note(piece)
+                out.append(piece)
+            if self._reader.finished:
+                return [*out, self._end(self._ending())]
         return out
 
-    def _read_event(self, event: SseEvent) -> list[StreamEvent]:
-        try:
-            found = self._reader.read(event)
-        except MalformedEventError as error:
-            self.bad_events += 1
-            if self.bad_events < BAD_EVENTS:
-                return []
-            return [self._end(_malformed(self.bad_events, error.reason))]
-        out: list[StreamEvent] = []
-        for item in found:
-            if isinstance(item, Failure):
-                return [*out, self._end(self._break_off(item) if self._has_content else item)]
-            self._note(item)
-            out.append(item)
-        return [*out, self._end(self._ending())] if self._reader.finished else out
-
     def _note(self, delta: Delta) -> None:
-        self._has_content = self._has_content or bool(delta.text or delta.refusal or delta.tool_calls)
+        self._has_content = bool(delta.text or delta.refusal or delta.tool_calls)
         self._spoke = self._spoke or self._has_content or bool(delta.reasoning)
 
     def _ending(self) -> Finish | Failure:

@@ -81,19 +81,28 @@ class Chunks:
     id: str = field(default_factory=completion_id)
     created: int = field(default_factory=lambda: int(time.time()))
     begun: bool = False
+    _before: bytes = field(init=False)
+    _after: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What stands before and after the delta of every chunk is written once."""
+        self._before, self._after = self._chunk({"": 0}).split(b'{"":0}')
 
     def delta(self, delta: Delta) -> bytes:
         """A piece of the answer; the first one says who speaks. Empty for an event that carries nothing."""
-        told: dict[str, Any] = {}
-        if delta.text:
-            told["content"] = delta.text
-        if delta.reasoning:
-            told["reasoning_content"] = delta.reasoning
-        if delta.refusal:
-            told["refusal"] = delta.refusal
-        if delta.tool_calls:
-            told["tool_calls"] = [_call_piece(call) for call in delta.tool_calls]
-        return self._chunk(self._first() | told) if told else b""
+        text, reasoning, refusal, calls = delta
+        if self.begun and text and not (reasoning or refusal or calls):
+            return self._before + b'{"content":' + orjson.dumps(text) + b"}" + self._after
+        fields: dict[str, Any] = {}
+        if text:
+            fields["content"] = text
+        if reasoning:
+            fields["reasoning_content"] = reasoning
+        if refusal:
+            fields["refusal"] = refusal
+        if calls:
+            fields["tool_calls"] = [_call_piece(call) for call in calls]
+        return self._chunk(self._first() | fields) if fields else b""
 
     def finish(self, finish: Finish) -> bytes:
         """The reason to stop, the count where it was asked for, and the end."""
@@ -101,7 +110,7 @@ class Chunks:
         if not self.include_usage:
             return last + DONE
         counted: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
-        return last + event(self._head() | counted) + DONE
+        return last + write_event(self._head() | counted) + DONE
 
     def _first(self) -> dict[str, Any]:
         if self.begun:
@@ -112,7 +121,7 @@ class Chunks:
     def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         usage = {"usage": None} if self.include_usage else {}
-        return event(self._head() | {"choices": [choice]} | usage)
+        return write_event(self._head() | {"choices": [choice]} | usage)
 
     def _head(self) -> dict[str, Any]:
         return {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model}
@@ -124,6 +133,6 @@ def _call_piece(call: ToolCallDelta) -> dict[str, Any]:
     return {"index": call.index, **begun, "function": function, **_signature_json(call.signature)}
 
 
-def event(value: Any) -> bytes:
+def write_event(value: Any) -> bytes:
     """One server-sent event."""
     return b"data: " + orjson.dumps(value) + b"\n\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Usage
+from capabilities.core.wire import Answer, Delta, Failure, Finish, Usage
 from routing_admin.core.fallback.chain import OK, Attempt, RunResult, cut_short
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import end_stream
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.gateway.chat.rendering import Chunks, event
+from routing_admin.gateway.chat.rendering import Chunks, write_event
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder
 from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
@@ -39,32 +39,33 @@ class ChatStream:
         """
         try:
             batches = aiter(self.done.answer)
+            delta = self._record_delta if self.dispatch.planned.state.record_bodies else self.chunks.delta
             while True:
                 with draining.limit():
                     batch = await anext(batches, None)
                 if batch is None:
                     return
-                block = b"".join([self._event(each) for each in batch])
+                block = b"".join([delta(each) if isinstance(each, Delta) else self._end(each) for each in batch])
                 if block:
                     yield block
         except DrainingError as error:
             self.drained = True
-            yield event(body_of(draining_error(error), self.request_id))
+            yield write_event(body_of(draining_error(error), self.request_id))
         finally:
             await self.done.answer.aclose()
             self._record_end()
 
-    def _event(self, each: StreamEvent) -> bytes:
-        if isinstance(each, Delta):
-            if self.dispatch.planned.state.record_bodies:
-                self.words.append(each.text)
-            return self.chunks.delta(each)
+    def _record_delta(self, delta: Delta) -> bytes:
+        self.words.append(delta.text)
+        return self.chunks.delta(delta)
+
+    def _end(self, event: Finish | Failure) -> bytes:
         self.finished = True
-        if isinstance(each, Finish):
-            self.usage = each.usage
-            return self.chunks.finish(each)
-        self.failure = each
-        return event(body_of(self._error(each), self.request_id))
+        if isinstance(event, Finish):
+            self.usage = event.usage
+            return self.chunks.finish(event)
+        self.failure = event
+        return write_event(body_of(self._error(event), self.request_id))
 
     def _error(self, failure: Failure) -> GatewayError:
         status, code = caller_of(failure)

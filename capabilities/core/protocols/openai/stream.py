@@ -29,46 +29,51 @@ class ChunkReader:
 
     def read(self, event: SseEvent) -> list[Delta | Failure]:
         """What a chunk adds. Raises `MalformedEventError` when its choices are no list."""
-        if event.data.strip() == "[DONE]":
+        if event.data[:1] != "{" and event.data.strip() == "[DONE]":
             self.finished = True
             return []
         chunk = json_event(event)
-        if event.event == "error" or is_error(chunk):
-            return [failure_inside(chunk)]
         choices = chunk.get("choices")
+        if event.event == "error" or ((not choices or "base_resp" in chunk) and is_error(chunk)):
+            return [failure_inside(chunk)]
         if choices is not None and not isinstance(choices, list):
             raise MalformedEventError(worded("%(name)s is no list", name="choices"))
         self._envelope(chunk)
-        choice = next((item for item in choices or [] if isinstance(item, dict) and item.get("index", 0) == 0), None)
-        found = self._choice(choice) if choice is not None else []
-        self._settle(counted=count(chunk, "usage", "completion_tokens") is not None)
-        return found
+        choice = next((item for item in choices or () if isinstance(item, dict) and item.get("index", 0) == 0), None)
+        pieces = self._choice(choice) if choice is not None else []
+        if self.finish is not None:
+            self._settle(counted=count(chunk, "usage", "completion_tokens") is not None)
+        return pieces
 
     def _envelope(self, chunk: Mapping[str, Any]) -> None:
-        self._usage = merge_usage(self._usage, usage_of(chunk.get("usage")))
-        self._id = self._id or filled(chunk.get("id"))
-        self._model = self._model or filled(chunk.get("model"))
+        if chunk.get("usage"):
+            self._usage = merge_usage(self._usage, usage_of(chunk["usage"]))
+        if self._id is None:
+            self._id = filled(chunk.get("id"))
+        if self._model is None:
+            self._model = filled(chunk.get("model"))
 
     def _choice(self, choice: Mapping[str, Any]) -> list[Delta | Failure]:
         reason = choice.get("finish_reason")
-        if reason in BROKEN:
+        if reason and reason in BROKEN:
             return [broken_off(choice, reason)]
         delta = choice.get("delta", choice.get("message"))  # some send a whole message as one event
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError(worded("%(name)s is no object", name="delta"))
-        found = self._delta(delta or {})
+        pieces: list[Delta | Failure] = self._pieces(delta) if delta else []
         if reason:
             self.finish = Finish(finish_of(reason, has_calls=self._calls.any))
-        return [found] if found != Delta() else []
+        return pieces
 
-    def _delta(self, delta: Mapping[str, Any]) -> Delta:
-        text, thought = text_and_thoughts(delta.get("content"))
-        refusal = delta.get("refusal")
-        calls = tuple(self._calls.read(item) for item in delta.get("tool_calls") or [] if isinstance(item, dict))
-        return Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls)
+    def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Failure]:
+        """What a delta adds; nothing where it says nothing."""
+        content, refusal, called = delta.get("content"), delta.get("refusal"), delta.get("tool_calls")
+        text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
+        calls = tuple(self._calls.read(item) for item in called if isinstance(item, dict)) if called else ()
+        piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls)
+        return [piece] if any(piece) else []
 
     def _settle(self, *, counted: bool) -> None:
-        if self.finish is None:
-            return
-        self.finish = Finish(self.finish.finish_reason, self._usage, self._model, self._id)
-        self.finished = self.finished or counted
+        if self.finish is not None:
+            self.finish = Finish(self.finish.finish_reason, self._usage, self._model, self._id)
+            self.finished = self.finished or counted
