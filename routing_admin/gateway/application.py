@@ -19,7 +19,7 @@ from django.http import HttpRequest
 from capabilities.body_limits import received_limit
 from routing_admin.gateway.chat import completions
 from routing_admin.gateway.errors import GatewayError, reply_of
-from routing_admin.gateway.http import HttpCall, HttpReply, call_of_scope, headers_of_scope
+from routing_admin.gateway.http import HttpCall, HttpReply, WaitingBody, call_of_scope, headers_of_scope
 from routing_admin.server.body_limit import announced_length, refuse
 from routing_admin.server.request_id import make_request_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
@@ -41,10 +41,12 @@ Send = Callable[[Message], Awaitable[None]]
 async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """One call; when its caller leaves, the work for it is cancelled."""
     limit = received_limit(scope["path"])
+    if announced_length(scope) > limit:
+        return await refuse(scope["path"], limit, send)
     body = await _read_body(scope, receive, limit)
     if body is None:
         return None
-    if len(body) > limit:
+    if len(body.data) > limit:
         return await refuse(scope["path"], limit, send)
     watch = _Watch(receive)
     try:
@@ -56,10 +58,8 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
         watch.close()
 
 
-async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> bytes | bytearray | None:
-    """The body, held once; a little more than `limit` where it is too large, None when the caller left."""
-    if announced_length(scope) > limit:
-        return bytes(limit + 1)
+async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> WaitingBody | None:
+    """The body, held once; None when the caller left before its end. Of one that is too large no more is read."""
     message = await receive()
     body: bytes | bytearray = message.get("body", b"")
     if message.get("more_body"):
@@ -67,10 +67,10 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> 
         while message.get("more_body") and len(body) <= limit:
             message = await receive()
             body += message.get("body", b"")
-    return None if message["type"] == "http.disconnect" else body
+    return None if message["type"] == "http.disconnect" else WaitingBody(body)
 
 
-async def _reply_to(scope: Mapping[str, Any], body: bytes | bytearray) -> HttpReply:
+async def _reply_to(scope: Mapping[str, Any], body: WaitingBody) -> HttpReply:
     headers = headers_of_scope(scope)
     request_id = make_request_id(headers.get("x-request-id", ""))
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):

@@ -22,13 +22,13 @@ def read_object(call: HttpCall) -> dict[str, Any]:
     if call.headers.get("content-encoding", "identity") != "identity":
         raise BadRequestError(worded("Send the body without Content-Encoding."), None, "unsupported_encoding", 415)
     announced = call.headers.get("content-length", "")
-    if len(call.body) > limit or (announced.isdigit() and int(announced) > limit):
+    if len(call.body.data) > limit or (announced.isdigit() and int(announced) > limit):
         message = worded("The body is larger than the limit of %(limit)s bytes.", limit=limit)
         raise BadRequestError(message, None, "body_too_large", 413)
-    if call.broken:
+    if call.body.broken:
         message = worded("The body ended before it was whole. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
-    return parse_object(call.body)
+    return parse_object(call.body.take())
 
 
 def parse_object(data: bytes | bytearray) -> dict[str, Any]:
@@ -42,11 +42,25 @@ def parse_object(data: bytes | bytearray) -> dict[str, Any]:
         raise _not_json(data, error) from None
     if not isinstance(value, dict):
         raise BadRequestError(worded("The body is not a JSON object."), None, "invalid_json")
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:  # fewer cannot nest deeper
+    if _nests_deeply(value):
         for path, _, depth in walk(value):
             if depth > MAX_DEPTH:
                 raise _too_deep(path)
     return value
+
+
+def _nests_deeply(value: Any) -> bool:
+    """Whether anything lies `MAX_DEPTH` levels down; looks at containers alone, level by level."""
+    level, depth = [value], 0
+    while level and depth < MAX_DEPTH:
+        depth += 1
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if type(each) is dict else each)
+            if type(inner) is dict or type(inner) is list
+        ]
+    return bool(level)
 
 
 def _too_deep(path: str | None) -> BadRequestError:

@@ -17,11 +17,24 @@ from routing_admin.server.request_id import request_id_of
 SAFE = " !#$&'()*+,/:;=?@[]~"
 
 
+@dataclass(slots=True)
+class WaitingBody:
+    """A body until it is read, once: nobody holds its bytes beside what was made of them. `broken`: it ended early."""
+
+    data: bytes | bytearray = field(default=b"", repr=False)
+    broken: bool = False
+
+    def take(self) -> bytes | bytearray:
+        """The bytes; they are gone from here."""
+        data, self.data = self.data, b""
+        return data
+
+
 @dataclass(frozen=True, slots=True)
 class HttpCall:
     """A call that has come whole; names of headers are in lower case, `address` is the caller's.
 
-    `broken` says that the body ended early. `in_own_threads` says that what reads rows may run in any thread.
+    `in_own_threads` says that what reads rows may run in any thread.
     """
 
     method: str
@@ -30,8 +43,7 @@ class HttpCall:
     headers: Mapping[str, str]
     address: str
     request_id: str
-    body: bytes | bytearray = field(default=b"", repr=False)
-    broken: bool = False
+    body: WaitingBody
     in_own_threads: bool = False
 
 
@@ -59,14 +71,11 @@ def call_of(request: HttpRequest) -> HttpCall:
         {name.lower(): value for name, value in request.headers.items()},
         request.META.get("REMOTE_ADDR") or "",
         request_id_of(request),
-        body,
-        broken,
+        WaitingBody(body, broken),
     )
 
 
-def call_of_scope(
-    scope: Mapping[str, Any], request_id: str, headers: Mapping[str, str], body: bytes | bytearray
-) -> HttpCall:
+def call_of_scope(scope: Mapping[str, Any], request_id: str, headers: Mapping[str, str], body: WaitingBody) -> HttpCall:
     """A call that our own application received."""
     client = scope.get("client")
     return HttpCall(

@@ -55,6 +55,10 @@ class RequestBody:
         self.length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
         self.error: Exception | None = None
 
+    def whole(self) -> bytes:
+        """All of it. Raises what reading a file raises."""
+        return b"".join(request_blocks(self._pieces))
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             for block in request_blocks(self._pieces):

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from capabilities.core.providers.redaction import brief
-from capabilities.core.wire import Failure, Fault, MediaData, UpstreamRequest
+from capabilities.core.wire import Failure, Fault, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.bodies import ANSWER_BYTES, AnswerTooLargeError, BadEncodingError, Plain, RequestBody
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure
@@ -16,6 +16,8 @@ from routing_admin.upstream.pools import Pool
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
 CODE_BYTES = 200
+ONE_PIECE_BYTES = 4 * 1024 * 1024
+"""A body up to this size is written at once, a larger one block by block, so that memory stays flat."""
 SLOWEST_BYTES = 1024
 """Bytes that must arrive in a third of the time allowed between contents (1 KiB in 10 s by default)."""
 
@@ -41,13 +43,11 @@ async def send(request: UpstreamRequest, pool: Pool, timeouts: Timeouts, timer: 
 
 
 def _content(request: UpstreamRequest) -> bytes | RequestBody | None:
-    """The body in one piece, or to be read as it is sent when there are files in it; None for a GET."""
+    """The body in one piece, or to be read as it is sent where there are large files in it; None for a GET."""
     if request.method == "GET":
         return None
-    pieces = request.pieces()
-    if any(isinstance(piece, MediaData) for piece in pieces):
-        return RequestBody(pieces)
-    return b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    body = RequestBody(request.pieces())
+    return body if body.length > ONE_PIECE_BYTES else body.whole()
 
 
 async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int = ANSWER_BYTES) -> bytes | Failure:

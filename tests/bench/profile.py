@@ -1,4 +1,4 @@
-"""`python -m tests.bench.profile [plain|stream|image]`: in which of our rooms a call's CPU goes.
+"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: in which of our rooms a call's CPU goes.
 
 The application is served in this process, called by another one, and looked at every millisecond of CPU that it takes:
 the innermost file of the table says which room it is in. Threads of ours are told apart by their own clocks.
@@ -27,7 +27,7 @@ from tests.gateway.serving import free_port
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
 EVERY_SECONDS = 0.001
-IN_FLIGHT = {"plain": 16, "stream": 8, "image": 2}
+IN_FLIGHT = {"plain": 16, "stream": 8, "paced": 8, "image": 2, "failover": 1}
 ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("server", ("gateway/application", "gateway/http", "routing_admin/asgi", "/uvicorn/", "routing_admin/server/")),
     ("admission", ("gateway/admission", "gateway/key_cache", "capabilities/access", "configuration/")),
@@ -79,9 +79,11 @@ def request_for(what: str, port: int, key: str) -> bytes:
 
     from tests.bench.bench_data_plane import MB, picture
 
-    word = "stream" if what == "stream" else "plain"
-    body: dict[str, Any] = {"model": f"{word}/{NAME}", "messages": [{"role": "user", "content": "hello"}]}
-    body |= {"stream": True} if what == "stream" else picture(MB) if what == "image" else {}
+    body: dict[str, Any] = {
+        "model": "task:failover0" if what == "failover" else f"{'plain' if what == 'image' else what}/{NAME}",
+        "messages": [{"role": "user", "content": "hello"}],
+    }
+    body |= {"stream": True} if what in ("stream", "paced") else picture(MB) if what == "image" else {}
     return request_bytes(port, "/v1/chat/completions", orjson.dumps(body), key)
 
 
