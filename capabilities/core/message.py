@@ -209,4 +209,13 @@ class ChatRequest:
 
     def has_tool(self, name: str) -> bool:
         """Whether the caller offers the model a tool of that name."""
-        return any(tool.name == name for tool in self.tools)
+        return bool(self.tools) and any(tool.name == name for tool in self.tools)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether a file stands in it, so that its form depends on who reads it."""
+        for message in self.messages:
+            for part in message.parts:
+                if isinstance(part, FilePart):
+                    return True
+        return False

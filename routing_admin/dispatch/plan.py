@@ -36,11 +36,6 @@ class PlannedRequest:
     keep: Keep | None = None
     service: ServiceSpec | None = None
 
-    @property
-    def has_files(self) -> bool:
-        """Whether preparing it may read files, which is done off the event loop."""
-        return any(isinstance(part, FilePart) for message in self.chat.messages for part in message.parts)
-
     def proxy(self, provider: str) -> str:
         """The provider's proxy setting."""
         found = self.state.configuration.provider(provider)
@@ -75,7 +70,7 @@ def plan_request(
     plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)
     words = text_style_for(chat, plan.language, lambda file: readers_of(state, file, agent))
     planned = PlannedRequest(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
-    if not (planned.has_files and decisions.can_refuse_files(route)):
+    if not (chat.has_files and decisions.can_refuse_files(route)):
         return planned
     known = decisions.unusable if unusable is None else unusable
     refuse = partial(_cannot_read, planned)

@@ -97,7 +97,7 @@ class Dispatch:
     async def _prepared(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
         """Prepared here, or in a thread when files may be read or stored."""
         work = partial(prepare_for, self.planned, chat, to, call)
-        if not self.planned.has_files:
+        if not chat.has_files:
             return work()
         return await self.in_thread(work)
 

@@ -55,22 +55,25 @@ async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int
 
     White space before an answer is a provider's sign of life, as long as the first content may take.
     """
-    body = bytearray()
+    texts: list[bytes] = []
+    size, begun, pace = 0, False, None
     try:
         plain = Plain(head.headers.get("content-encoding", ""), most)
-        pace = _Pace(timeouts.between / 3)
         while True:
-            begun = bool(body.strip()) if len(body) < SLOWEST_BYTES else True
             block = await timer.wait(head.block(), timeouts.between if begun else timeouts.first_content)
-            if not block:
-                return bytes(body)
-            body += plain.feed(block)
+            if block:
+                texts.append(text := plain.feed(block))
+                size += len(text)
+                begun = begun or size >= SLOWEST_BYTES or not (text.isspace() or not text)
+            if not block or head.is_read():
+                return b"".join(texts)
             if begun:
+                pace = pace or _Pace(timeouts.between / 3)
                 pace.feed(len(block))
     except WaitTooLongError as late:
         if late.total:
             return failure(Fault.DEADLINE)
-        return failure(Fault.SLOW_BODY if body.strip() else Fault.READ_TIMEOUT, head.status)
+        return failure(Fault.SLOW_BODY if begun else Fault.READ_TIMEOUT, head.status)
     except _SlowError:
         return failure(Fault.SLOW_BODY, head.status)
     except AnswerTooLargeError:
@@ -78,7 +81,7 @@ async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)
     except BrokenBodyError as broken:
-        return bytes(body) if head.status >= 400 else failure(broken.fault, head.status)
+        return b"".join(texts) if head.status >= 400 else failure(broken.fault, head.status)
     finally:
         await head.close()
 

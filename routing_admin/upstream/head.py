@@ -27,12 +27,16 @@ class BrokenBodyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of an answer; names of headers are found in any case. `read` gives what has come, `b""` at the end."""
+    """The head of an answer; names of headers are found in any case. `read` gives what has come, `b""` at the end.
+
+    `is_read` tells without waiting that the end was reached; False where one has to read to know.
+    """
 
     status: int
     headers: Mapping[str, str]
     read: Callable[[], Awaitable[bytes]] = field(repr=False)
     release: Callable[[], Awaitable[None] | None] = field(repr=False)
+    is_read: Callable[[], bool] = lambda: False
 
     async def block(self) -> bytes:
         """What has come of the body, still encoded; empty at its end.
@@ -61,7 +65,8 @@ class Head:
 
 def head_of_call(response: aiohttp.ClientResponse) -> Head:
     """The head of an answer to a call."""
-    return Head(response.status, response.headers, response.content.readany, lambda: _let_go(response))
+    content = response.content
+    return Head(response.status, response.headers, content.readany, lambda: _let_go(response), content.at_eof)
 
 
 def _let_go(response: aiohttp.ClientResponse) -> None:

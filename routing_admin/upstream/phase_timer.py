@@ -11,6 +11,9 @@ from typing import TypeVar, cast
 
 T = TypeVar("T")
 
+AHEAD_SECONDS = 5.0
+"""How far ahead the loop's timer is set at most, so that a shorter wait that follows needs no other one."""
+
 
 class WaitTooLongError(Exception):
     """What was waited for did not come within its time; `total` says that it was the whole exchange's."""
@@ -23,7 +26,7 @@ class WaitTooLongError(Exception):
 class PhaseTimer:
     """The times of one exchange: `total` seconds for all of it, and for each wait its own; one wait at a time."""
 
-    __slots__ = ("_handle", "_loop", "_rang", "_task", "_until", "deadline")
+    __slots__ = ("_handle", "_loop", "_rang", "_rings_at", "_task", "_until", "deadline")
 
     def __init__(self, total: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -32,6 +35,7 @@ class PhaseTimer:
         self._handle: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[object] | None = None
         self._rang = False
+        self._rings_at = 0.0
 
     async def wait(self, work: Awaitable[T], seconds: float) -> T:
         """What `work` gives. Raises `WaitTooLongError` when it takes longer than `seconds`, or than the whole may."""
@@ -41,7 +45,7 @@ class PhaseTimer:
         """What `work` gives. Raises `WaitTooLongError` when the loop's clock shows `until` first."""
         self._until = until = min(until, self.deadline)
         self._task = task = cast("asyncio.Task[object]", asyncio.current_task())
-        if self._handle is None or self._handle.when() > until:
+        if self._handle is None or self._rings_at > until:
             self._set(until)
         others = task.cancelling()
         try:
@@ -61,7 +65,8 @@ class PhaseTimer:
 
     def _set(self, until: float) -> None:
         self.close()
-        self._handle = self._loop.call_at(until, self._ring)
+        self._rings_at = min(until, self._loop.time() + AHEAD_SECONDS)
+        self._handle = self._loop.call_at(self._rings_at, self._ring)
 
     def _ring(self) -> None:
         self._handle = None

@@ -7,7 +7,7 @@ candidates were asked before (ARCHITECTURE, idea 4). The canonical request stays
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -69,9 +69,9 @@ HOISTED_LEAD: Mapping[str, str] = MappingProxyType(
 
 def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | CannotRead:
     """The request as this reader gets it, or, under policy `native_only`, the file it cannot read."""
-    totals = Counter(part.kind for message in chat.messages for _, part in _files(message))
-    if not totals:
+    if not chat.has_files:
         return Adapted(chat)
+    totals = Counter(part.kind for message in chat.messages for _, part in _files(message))
     files = _SizeBudget(reader, words, totals, _text_bytes(chat)).write_all(chat.messages)
     rewriter = _MessageRewriter(words, files)
     for index, message in enumerate(chat.messages):
@@ -83,8 +83,10 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
     return Adapted(replace(chat, messages=tuple(rewriter.messages)), tuple(rewriter.deliveries))
 
 
-def summary(deliveries: Iterable[PartDelivery]) -> str:
+def summary(deliveries: Sequence[PartDelivery]) -> str:
     """The `x-routing-adaptation` header: `image=native;file=described:2`, in order of appearance (CONTRACT §6)."""
+    if not deliveries:
+        return ""
     counts = Counter(f"{slot_key(each.file.kind)}={each.delivery.outcome.value}" for each in deliveries)
     return ";".join(pair if count == 1 else f"{pair}:{count}" for pair, count in counts.items())
 

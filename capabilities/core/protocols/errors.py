@@ -215,7 +215,6 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
 
 def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     """The JSON value of a 200 response; a web page or other content is `bad_content_type`, broken JSON `bad_json`."""
-    kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
     start = body.lstrip()[:1]
     if start == b"<":
         page = worded(WEB_PAGE, said=brief(parse_error(body).message))
@@ -223,6 +222,7 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     try:
         return read_json(body)
     except (ValueError, RecursionError) as error:
+        kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
         if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':
             other = worded("%(type)s came where JSON was due", type=brief(kind or "plain text"))
             return Failure(Fault.BAD_CONTENT_TYPE, other, 200)

@@ -73,11 +73,15 @@ class LocalCooldowns:
 
     def look(self, provider: str, model: str) -> Cooling | None:
         """Whether the candidate or its provider is cooling now; the longer of the two."""
+        if not self._states:  # as nearly always: nobody has failed
+            return None
         with self._lock:
             return self._look(provider, model)
 
     def enter(self, provider: str, model: str) -> Cooling | None:
         """None when the candidate may be called; claims the probe where one is due."""
+        if not self._states:
+            return None
         with self._lock:
             cooling = self._look(provider, model)
             if cooling is None:
@@ -86,6 +90,8 @@ class LocalCooldowns:
 
     def record_success(self, provider: str, model: str) -> None:
         """Forget every failure of the candidate and of its provider."""
+        if not self._states:
+            return
         with self._lock:
             for key in _keys(provider, model):
                 self._states.pop(key, None)
@@ -106,6 +112,8 @@ class LocalCooldowns:
 
     def release_probe(self, provider: str, model: str) -> None:
         """Give back a claimed probe."""
+        if not self._states:
+            return
         with self._lock:
             self._free(provider, model)
 

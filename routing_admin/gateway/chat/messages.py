@@ -62,7 +62,7 @@ class MessageReader:
             raise BadRequestError(worded("messages is a list of at least one message."), "messages", "empty_array")
         newest = _newest(found)
         return tuple(
-            replace(self, must_exist=at == newest).message(an_object(each, f"messages[{at}]"), f"messages[{at}]")
+            MessageReader(self.find, at == newest).message(an_object(each, f"messages[{at}]"), f"messages[{at}]")
             for at, each in enumerate(found)
         )
 

@@ -68,6 +68,8 @@ def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
 
 def usage_of(value: Any) -> Usage:
     """The token counts of a `usage` object."""
+    if not isinstance(value, dict):
+        return Usage()
     return Usage(
         count(value, "prompt_tokens"),
         count(value, "completion_tokens"),
