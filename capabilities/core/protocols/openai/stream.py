@@ -39,7 +39,7 @@ class ChunkReader:
         if choices is not None and not isinstance(choices, list):
             raise MalformedEventError(worded("%(name)s is no list", name="choices"))
         self._envelope(chunk)
-        choice = next((item for item in choices or () if isinstance(item, dict) and item.get("index", 0) == 0), None)
+        choice = _first_choice(choices) if choices else None
         pieces = self._choice(choice) if choice is not None else []
         if self.finish is not None:
             self._settle(counted=count(chunk, "usage", "completion_tokens") is not None)
@@ -67,7 +67,10 @@ class ChunkReader:
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Failure]:
         """What a delta adds; nothing where it says nothing."""
-        content, refusal, called = delta.get("content"), delta.get("refusal"), delta.get("tool_calls")
+        content = delta.get("content")
+        if len(delta) == 1 and isinstance(content, str):  # as nearly every chunk is
+            return [Delta(content)] if content else []
+        refusal, called = delta.get("refusal"), delta.get("tool_calls")
         text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
         calls = tuple(self._calls.read(item) for item in called if isinstance(item, dict)) if called else ()
         piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls)
@@ -77,3 +80,11 @@ class ChunkReader:
         if self.finish is not None:
             self.finish = Finish(self.finish.finish_reason, self._usage, self._model, self._id)
             self.finished = self.finished or counted
+
+
+def _first_choice(choices: list[Any]) -> dict[str, Any] | None:
+    """The candidate that is read; others were never asked for."""
+    for item in choices:
+        if isinstance(item, dict) and item.get("index", 0) == 0:
+            return item
+    return None
