@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from django.conf import settings
 
@@ -57,5 +58,6 @@ def received_limit(path: str) -> int:
     return row.size() + row.margin
 
 
+@lru_cache(maxsize=256)
 def _row(path: str) -> BodyLimit:
     return next(row for row in LIMITS if row.addresses.fullmatch(path))

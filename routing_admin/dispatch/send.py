@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Protocol, TypeVar
 
-from capabilities.core.delivery.adaptation import CannotRead, summary
+from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import ChatRequest, UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault
@@ -97,7 +97,7 @@ class Dispatch:
     async def _prepared(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
         """Prepared here, or in a thread when files may be read or stored."""
         work = partial(prepare_for, self.planned, chat, to, call)
-        if not chat.has_files:
+        if not chat.has_files or (not call.without_capabilities and is_sent_as_it_came(chat, to.reader)):
             return work()
         return await self.in_thread(work)
 

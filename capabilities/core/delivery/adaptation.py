@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from capabilities.core.delivery.decision import Delivery, Outcome
+from capabilities.core.delivery.decision import Delivery, Outcome, decide
 from capabilities.core.delivery.obstacles import wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.reasons import Reason
@@ -81,6 +81,19 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
     if refused:
         return CannotRead(refused)
     return Adapted(replace(chat, messages=tuple(rewriter.messages)), tuple(rewriter.deliveries))
+
+
+def is_sent_as_it_came(chat: ChatRequest, reader: Reader) -> bool:
+    """Whether the only file of a request came inside it and goes as it is, so that preparing reads and stores nothing.
+
+    With more files than one each takes room from the others; that is for `adapt` to see.
+    """
+    files = [(message.role, file) for message in chat.messages for _, file in _files(message)]
+    if len(files) != 1 or files[0][1].artifact_id is not None:
+        return False
+    role, file = files[0]
+    position = Position(role, request_bytes=_text_bytes(chat))
+    return decide(file, reader, position).outcome is Outcome.NATIVE
 
 
 def summary(deliveries: Sequence[PartDelivery]) -> str:

@@ -1,8 +1,9 @@
 """POST /v1/chat/completions: admit, parse, decide, walk, answer; whole or streamed.
 
-A call whose key is known and whose request holds no file never leaves the event loop; what must ask the database, or
-look into files, does so in a thread. Nothing is sent before the first real content, no keep-alive comment either:
-until then the status and the `x-routing-*` headers are still open, and a start that fails can go to the next candidate.
+A call whose key is known and whose request holds no stored file and no large one never leaves the event loop; what must
+ask the database, or look into files, does so in a thread. Nothing is sent before the first real content, no keep-alive
+comment either: until then the status and the `x-routing-*` headers are still open, and a start that fails can go to the
+next candidate.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from routing_admin.dispatch.recorded import record_answer, record_plan, record_s
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway.admission import admit_caller, admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.body import read_object
-from routing_admin.gateway.chat.parsing import may_hold_files, parse
+from routing_admin.gateway.chat.parsing import needs_thread, parse
 from routing_admin.gateway.chat.rendering import Chunks, completion
 from routing_admin.gateway.chat.streaming import ChatStream, draining_error
 from routing_admin.gateway.errors import GatewayError, json_reply, of_router, reply_of
@@ -105,12 +106,13 @@ async def _admit(call: HttpCall, recorder: RequestRecorder) -> Ready:
         principal = await run_in_thread(call, partial(admit_caller, *asked))
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
+        size = len(call.body.data)
         body = read_object(call)
         state = snapshot.newest.fresh()
         if state is None:
             state = await run_in_thread(call, snapshot.current)
         decide = partial(_decide, call, principal, state, body, recorder)
-        return await run_in_thread(call, decide) if may_hold_files(body) else decide()
+        return await run_in_thread(call, decide) if needs_thread(body, size) else decide()
     except GatewayError as error:
         recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import worded
@@ -38,6 +39,10 @@ OURS = frozenset(
 CHOICES = ("none", "auto", "required")
 WORDS = ("text", "refusal")
 """Types of parts that are no files."""
+MEDIA = {"image_url": "url", "input_audio": "data"}
+"""Types of parts that hold media, and where in them it stands."""
+SMALL_BYTES = 2 * 1024 * 1024
+"""A body up to this size is looked through faster than a thread is entered and left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +71,34 @@ def parse(body: Object, find: Find) -> ChatCall:
     return ChatCall(chat, model or "", task_type, language, stream, truth_in(options, "include_usage") or False)
 
 
-def may_hold_files(body: Object) -> bool:
-    """Whether reading the messages may look into files or ask for rows; what is written wrongly does neither."""
+def needs_thread(body: Object, size: int) -> bool:
+    """Whether reading the messages may ask for rows, or look into more than a small picture or sound.
+
+    `size` is that of the body in bytes. What is written wrongly needs none: it is refused at once.
+    """
     messages = body.get("messages")
-    return isinstance(messages, list) and any(_may_hold_file(each) for each in messages if isinstance(each, dict))
+    return isinstance(messages, list) and any(_needs_thread(each, size) for each in messages if isinstance(each, dict))
 
 
-def _may_hold_file(message: Object) -> bool:
+def _needs_thread(message: Object, size: int) -> bool:
     content, from_tool = message.get("content"), message.get("role") == "tool"
     if isinstance(content, str):
         return from_tool and content.lstrip()[:1] == "{"
-    return isinstance(content, list) and (
-        from_tool or any(isinstance(part, dict) and part.get("type") not in WORDS for part in content)
-    )
+    if not isinstance(content, list):
+        return False
+    return from_tool or not all(_is_at_hand(part, size) for part in content if isinstance(part, dict))
+
+
+def _is_at_hand(part: Object, size: int) -> bool:
+    """Whether a part is words, or media that stands in the request itself and is small."""
+    kind = part.get("type")
+    if kind in WORDS:
+        return True
+    if not isinstance(kind, str) or kind not in MEDIA:
+        return False
+    inner = part.get(kind)
+    data = inner.get(MEDIA[kind]) if isinstance(inner, dict) else inner
+    return isinstance(data, str) and not data.startswith(REF_PREFIX) and size <= SMALL_BYTES
 
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
