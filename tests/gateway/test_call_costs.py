@@ -1,0 +1,128 @@
+"""What a call by a known key does without: rows, threads, tasks of ours; proved by counting, over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgiref.sync import SyncToAsync
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+import routing_admin
+from routing_admin.configuration import snapshot
+from routing_admin.gateway import application
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.plane import logged
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+ROOT = str(Path(routing_admin.__file__).parents[1])
+TRIES = 20
+HOUR = 3600.0
+
+
+@dataclass
+class Costs:
+    """What was done while it counted: rows and threads by who did it, tasks by their coroutine's name."""
+
+    rows: list[str] = field(default_factory=list)
+    threads: list[str] = field(default_factory=list)
+    ours: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+    def make_task(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any) -> Any:
+        """A task as the loop makes it, noted as ours or as somebody else's by the file its code stands in."""
+        file = work.cr_code.co_filename
+        ours = file.startswith(ROOT) and "site-packages" not in file
+        (self.ours if ours else self.others).append(work.__qualname__)
+        return asyncio.Task(work, loop=loop, **more)
+
+
+@pytest.fixture
+def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
+    """Counts from now on: cursors of every connection, work for every pool, threads, each turn from one to another."""
+    costs = Costs()
+
+    def note(owner: type, name: str, found: list[str]) -> None:
+        usual = getattr(owner, name)
+
+        def noting(*args: Any, **more: Any) -> Any:
+            found.append(f"{owner.__name__}.{name} in {threading.current_thread().name}")
+            return usual(*args, **more)
+
+        monkeypatch.setattr(owner, name, noting)
+
+    for name in ("cursor", "connect"):
+        note(BaseDatabaseWrapper, name, costs.rows)
+    for owner, name in ((ThreadPoolExecutor, "submit"), (threading.Thread, "start"), (SyncToAsync, "__call__")):
+        note(owner, name, costs.threads)
+    return costs
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    """Providers of this machine."""
+    with loopback_providers() as providers:
+        yield providers
+
+
+async def cost_of(key: str, word: str, costs: Costs, **body: Any) -> Call:
+    """A call after one that made the key known and the connection; again where the stamp grew old on the way.
+
+    A look at the stamp is due every second, whoever calls: it is not the call's.
+    """
+    loop = asyncio.get_running_loop()
+    for _ in range(TRIES):
+        assert (await chat_call(key, word, **body).run()).status == 200
+        for found in (costs.rows, costs.threads, costs.ours, costs.others):
+            found.clear()
+        call = chat_call(key, word, **body)
+        loop.set_task_factory(costs.make_task)
+        try:
+            await call.run()
+        finally:
+            loop.set_task_factory(None)
+        if snapshot.newest.fresh() is not None:
+            break
+    return call
+
+
+@pytest.mark.parametrize(("word", "stream"), [("plain", False), ("stream", True)])
+@pytest.mark.parametrize(("watch_after", "watches"), [(HOUR, []), (0.0, ["_Watch._listen"])])
+async def test_a_call_by_a_known_key_asks_no_rows_enters_no_thread_and_makes_no_task(
+    key, loopback, costs, monkeypatch, word, stream, watch_after, watches
+):
+    """But for the watch of a call that takes longer. The client (aiohttp) makes one of its own for the body it sends.
+
+    Python 3.12 and later run that one at once, so that it never meets the loop.
+    """
+    monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", watch_after)
+    async with loopback.serve():
+        call = await cost_of(key, word, costs, stream=stream)
+    assert (call.status, costs.rows, costs.threads) == (200, [], [])
+    assert (b"[DONE]" in call.answer, b"bench" in call.answer) == (stream, True)
+    assert costs.ours == watches
+    assert set(costs.others) <= {"ClientRequest.write_bytes"}
+    assert len(costs.others) <= 1
+
+
+async def test_the_count_sees_rows_threads_and_tasks(key, loopback, costs):
+    """A call by an unknown key has all that the law above forbids: what counts nothing proves nothing."""
+    loop = asyncio.get_running_loop()
+    async with loopback.serve():
+        loop.set_task_factory(costs.make_task)
+        call = await asyncio.create_task(chat_call(key, "plain").run())
+        loop.set_task_factory(None)
+    assert call.status == 200
+    assert any("BaseDatabaseWrapper.cursor" in each for each in costs.rows)
+    assert "ThreadPoolExecutor.submit in MainThread" in costs.threads
+    assert "Thread.start in MainThread" in costs.threads
+    assert costs.ours[0] == "Call.run"
+    row = await asyncio.to_thread(logged, call.answer_headers["x-request-id"])
+    assert row.outcome == "ok"
