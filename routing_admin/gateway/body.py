@@ -21,8 +21,7 @@ def read_object(call: HttpCall) -> dict[str, Any]:
     limit = body_limit(call.path)
     if call.headers.get("content-encoding", "identity") != "identity":
         raise BadRequestError(worded("Send the body without Content-Encoding."), None, "unsupported_encoding", 415)
-    announced = call.headers.get("content-length", "")
-    if len(call.body.data) > limit or (announced.isdigit() and int(announced) > limit):
+    if len(call.body.data) > limit:
         message = worded("The body is larger than the limit of %(limit)s bytes.", limit=limit)
         raise BadRequestError(message, None, "body_too_large", 413)
     if call.body.broken:
