@@ -50,4 +50,7 @@ def words_of(parts: Iterable[Part]) -> str:
 
 def natives_of(message: Message) -> list[NativePart]:
     """The files of a message, in order."""
-    return [part for part in message.parts if isinstance(part, NativePart)]
+    parts = message.parts
+    if len(parts) == 1 and isinstance(parts[0], TextPart):  # as nearly every message is
+        return []
+    return [part for part in parts if isinstance(part, NativePart)]

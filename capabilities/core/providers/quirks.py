@@ -105,7 +105,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
 def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
     """The option's value in effect; an absent, null or invalid one is the protocol's default."""
     known = QUIRKS[name]
-    value = quirks.get(name)
+    value = quirks.get(name) if quirks else None
     if value is None or not _fits(known, value):
         return known.by_protocol.get(protocol, known.default)
     return tuple(value) if known.kind == "list" else value

@@ -194,6 +194,8 @@ def _assistant(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
 
 def _content(message: Message, ways: Mapping[str, Any]) -> Any:
     """One text where all is text, since some take nothing else there, else the list of parts."""
+    if len(message.parts) == 1 and isinstance(message.parts[0], TextPart):
+        return message.parts[0].text
     moved = _list_moved(message, ways)
     parts = [part for part in message.parts if part not in moved] if moved else list(message.parts)
     plain = quirk(ways, "string_content_only")
