@@ -100,12 +100,16 @@ TEMPLATES = [
 ]
 
 
-def sqlite(name: str, synchronous: str) -> dict[str, Any]:
-    """An SQLite database of the data directory; writers wait for one another instead of failing (docs/decisions)."""
+def sqlite(name: str, synchronous: str, checkpoint_pages: int) -> dict[str, Any]:
+    """An SQLite database of the data directory; writers wait for one another instead of failing (docs/decisions).
+
+    So many pages gather before they are moved from the write-ahead log into the database.
+    """
     pragmas = (
         "journal_mode=WAL",
         f"synchronous={synchronous}",
         "journal_size_limit=67108864",
+        f"wal_autocheckpoint={checkpoint_pages}",
         "cache_size=-8000",
     )
     return {
@@ -120,7 +124,11 @@ def sqlite(name: str, synchronous: str) -> dict[str, Any]:
     }
 
 
-DATABASES: dict[str, Any] = {"default": sqlite("routing_admin", "FULL"), "logs": sqlite("logs", "NORMAL")}
+# Pages of the request log are written again and again while its indexes grow: moved seldom, each is moved once.
+DATABASES: dict[str, Any] = {
+    "default": sqlite("routing_admin", "FULL", checkpoint_pages=1000),
+    "logs": sqlite("logs", "NORMAL", checkpoint_pages=8000),
+}
 if env.str("DATABASE_URL", default=""):
     DATABASES = {"default": env.db_url("DATABASE_URL"), "logs": env.db_url("DATABASE_URL")}
     DATABASES["logs"]["TEST"] = {"MIRROR": "default"}

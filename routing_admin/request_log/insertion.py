@@ -9,6 +9,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -90,7 +91,7 @@ def _places(fields: Iterable[Field[Any, Any]], kind: type[Field[Any, Any]]) -> t
 
 def _insert(model: type[Model], rows: Iterable[Columns]) -> None:
     connection, insertion = connections[LOGS], _insertion(model)
-    adapt_time, parameters = connection.ops.adapt_datetimefield_value, []
+    adapt_time, parameters = _time_adapter(connection), []
     for columns in rows:
         values = list(insertion.values(columns))
         for at in insertion.json_places:
@@ -102,6 +103,14 @@ def _insert(model: type[Model], rows: Iterable[Columns]) -> None:
     if parameters:
         with connection.cursor() as cursor:
             cursor.executemany(insertion.statement, parameters)
+
+
+def _time_adapter(connection: Any) -> Callable[[datetime], Any]:
+    """How the database takes a moment in UTC, as all of ours are; SQLite takes its text, without the zone."""
+    if connection.vendor == "sqlite" and connection.timezone is UTC:
+        return lambda moment: str(moment.astimezone(UTC))[: -len("+00:00")]
+    adapt: Callable[[datetime], Any] = connection.ops.adapt_datetimefield_value
+    return adapt
 
 
 def json_text(value: Any) -> str:
