@@ -61,7 +61,8 @@ def acts() -> dict[str, Callable[[], Any]]:
     from django.core.files.uploadedfile import SimpleUploadedFile
     from django.test import Client
 
-    from tests.gateway.plane import key_of, post, said
+    from tests.cast import key_of
+    from tests.gateway.plane import post, said
 
     key, person = key_of("text-agent"), administrator()
     file = (ROOT / "routing_admin/demo/llm-routing.json").read_text()

@@ -55,6 +55,34 @@ def waits_for_time(sources: Sources) -> list[str]:
     return found
 
 
+def imports_nothing(sources: Sources) -> list[str]:
+    """Each name that a test takes from another file of tests and that is not there, inside functions too."""
+    found = []
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("tests."):
+                continue
+            module = (node.module or "").removeprefix("tests.").replace(".", "/")
+            giver = sources.get(f"{module}.py")
+            names = [alias.name for alias in node.names]
+            if giver is not None:
+                found += [f"{path}:{node.lineno} {name}" for name in names if name not in names_in(giver)]
+    return found
+
+
+def names_in(source: str) -> set[str]:
+    """What stands at the top of a file, under whatever condition: definitions, values, imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+    return found
+
+
 def is_sleep(node: ast.AST) -> bool:
     """Whether it is a call that passes the machine's time, the browser's among them; `sleep(0)` passes none."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -109,6 +137,17 @@ def is_private(name: object) -> bool:
 def test_no_test_sleeps() -> None:
     """What happens elsewhere is waited for by its event or its condition, and time is a value."""
     assert waits_for_time(sources_of_tests()) == []
+
+
+def test_tests_take_from_one_another_what_is_there() -> None:
+    """A measurement that nobody runs every day would break without a word."""
+    assert imports_nothing(sources_of_tests()) == []
+
+
+def test_a_planted_import_of_nothing_is_found() -> None:
+    """Inside a function, where nothing else would see it before it runs."""
+    planted = {"a.py": "def f():\n    from tests.b import there, gone\n", "b.py": "there = 1\n"}
+    assert imports_nothing(planted) == ["a.py:2 gone"]
 
 
 def test_no_test_pokes_a_private_attribute() -> None:
