@@ -46,7 +46,10 @@ def _content(request: UpstreamRequest) -> bytes | RequestBody | None:
     """The body in one piece, or to be read as it is sent where there are large files in it; None for a GET."""
     if request.method == "GET":
         return None
-    body = RequestBody(request.pieces())
+    pieces = request.pieces()
+    if len(pieces) == 1 and isinstance(pieces[0], bytes):
+        return pieces[0]
+    body = RequestBody(pieces)
     return body if body.length > ONE_PIECE_BYTES else body.whole()
 
 

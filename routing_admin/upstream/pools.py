@@ -191,7 +191,10 @@ class Pools:
 
     def get(self, proxy: str) -> Pool:
         """The running loop's pool for a proxy URL, empty for none."""
-        pools = self._pools.setdefault(asyncio.get_running_loop(), {})
+        loop = asyncio.get_running_loop()
+        pools = self._pools.get(loop)
+        if pools is None:
+            pools = self._pools.setdefault(loop, {})
         if proxy not in pools:
             pools[proxy] = self._make(proxy)
         return pools[proxy]
