@@ -53,8 +53,13 @@ class Decisions:
         return found[1]
 
     def receiver(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> Receiver:
-        """Who a candidate of a route is. Raises `LookupError` when its provider is not there."""
-        key = (id(route), candidate.index, id(service))
+        """Who a candidate of a route is. Raises `LookupError` when its provider is not there.
+
+        Routes that say nothing of their own about how a model is asked share its receiver.
+        """
+        own = bool(route.candidates[candidate.index].extra_body or route.content)
+        where: Hashable = (id(route), candidate.index) if own else (candidate.provider, candidate.model)
+        key = (where, id(service))
         found = self._receivers.get(key)
         if found is None:
             found = _keep(self._receivers, key, (route, service, self._receiver(route, candidate, service)))
