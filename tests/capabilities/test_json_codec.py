@@ -1,0 +1,70 @@
+"""The codec that the cores are given reads and writes what the standard library does; what it refuses, that decides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.json_codec import read_json, write_json
+from capabilities.core.message import blob_of
+from capabilities.core.wire import MediaData, split_payload
+
+TEXT = st.text(st.characters(codec="utf-8"))
+NUMBER = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBER | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def no_default() -> Callable[[Any], Any]:
+    """For values that are JSON."""
+
+    def refuse(value: Any) -> Any:
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+    return refuse
+
+
+@given(JSON)
+def test_what_is_written_is_read_by_both_as_the_same_value(value: Any) -> None:
+    """Numbers beyond 64 bits are written digit by digit, by the standard library."""
+    assert json.loads(write_json(value, no_default)) == value
+
+
+@pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": -Infinity}', '"\\ud800"', "123456789012345678", "[]", '"é"'])
+def test_what_the_codec_refuses_the_standard_library_reads(text: str) -> None:
+    """Providers answer with such things."""
+    assert repr(read_json(text)) == repr(json.loads(text))
+    assert repr(read_json(text.encode())) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[1,]", b"\xff", b"nul"])
+def test_what_is_no_json_is_a_value_error(text: bytes) -> None:
+    """As the standard library says it."""
+    with pytest.raises(ValueError):  # each of its kinds
+        read_json(text)
+
+
+def test_a_place_of_media_is_found_by_both_writers() -> None:
+    """Where the codec gives up half way, the places it saw are forgotten and found again."""
+    media = MediaData(blob_of(b"abc"), "data:x;base64,")
+    payload = {"first": media, "huge": 2**80, "second": [media], "view": MappingProxyType({"a": (1, 2)})}
+    assert isinstance(orjson.dumps({"a": 1}), bytes)
+    pieces = split_payload(payload)
+    assert [isinstance(piece, MediaData) for piece in pieces] == [False, True, False, True, False]
+    text = b"".join(b"YWJj" if isinstance(piece, MediaData) else piece for piece in pieces)
+    assert json.loads(text) == {
+        "first": "data:x;base64,YWJj",
+        "huge": 2**80,
+        "second": ["data:x;base64,YWJj"],
+        "view": {"a": [1, 2]},
+    }
