@@ -1,0 +1,141 @@
+"""A large body stays in memory: on its way through `/v1` no file is made for it, not even one without a name."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.asgi_caller import PATH, Loopback, chat_call, loopback_providers
+from tests.gateway.serving import Server, served
+
+MB = 1_000_000
+BLOCK = 500_000
+TEXT = "word and word again " * MB
+"""20 MB."""
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Files that anybody makes through `os.open`, as all of `tempfile` does, and bodies that are written to one."""
+    found: list[str] = []
+    making = os.O_CREAT | getattr(os, "O_TMPFILE", 0)
+    usual, roll = os.open, tempfile.SpooledTemporaryFile.rollover
+
+    def opening(path: Any, flags: int, *args: Any, **more: Any) -> int:
+        if flags & making:
+            found.append(str(path))
+        return usual(path, flags, *args, **more)
+
+    def rolling(file: Any) -> None:
+        found.append("a body that outgrew memory")
+        roll(file)
+
+    monkeypatch.setattr(os, "open", opening)
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", rolling)
+    return found
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    """Providers of this machine."""
+    with loopback_providers() as providers:
+        yield providers
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+@pytest.mark.parametrize("pieces", [1, 300])
+async def test_a_large_call_makes_no_file(key, loopback, files, pieces):
+    """20 MB of words, in one piece or as a server reads them: received, understood, sent on, answered."""
+    async with loopback.serve():
+        assert (await chat_call(key, "plain").run()).status == 200
+        files.clear()  # databases that were opened, if any
+        messages = [{"role": "user", "content": TEXT}]
+        assert (await chat_call(key, "plain", pieces=pieces, messages=messages).run()).status == 200
+    assert files == []
+
+
+def test_the_watch_sees_every_temporary_file(files):
+    """With a name, without one, and one that a body is moved to."""
+    with tempfile.NamedTemporaryFile(), tempfile.TemporaryFile(), tempfile.SpooledTemporaryFile(max_size=5) as body:
+        body.write(b"longer")
+    assert len(files) == 4
+
+
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for temporary files that nobody else uses."""
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, temporary: Path) -> Iterator[Server]:
+    """A server that makes its temporary files there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(temporary))
+        with served(tmp_path_factory.mktemp("no-files")) as server:
+            yield server
+
+
+def temporary_files(server: Server, temporary: Path) -> set[str]:
+    """Files that the process holds open there, or that have no name (any more)."""
+    found = set()
+    for each in Path(f"/proc/{server.process.pid}/fd").iterdir():
+        try:
+            target = os.readlink(each)
+        except FileNotFoundError:  # closed meanwhile
+            continue
+        if target.startswith(str(temporary)) or target.endswith("(deleted)"):
+            found.add(target)
+    return found
+
+
+def begin(server: Server, path: str, body: bytes) -> socket.socket:
+    """A connection on which a call with that body is announced, and nothing of it sent."""
+    made = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {server.key}\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    made.sendall(head.encode())
+    return made
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="which files a process has open is read from Linux's /proc")
+
+
+@linux
+def test_a_served_call_of_20_mb_leaves_no_trace_among_the_temporary_files(server, temporary):
+    """None is open while its body comes, nor while its provider is silent; and none was made and removed meanwhile."""
+    messages = [{"role": "user", "content": TEXT}]
+    body = json.dumps({"model": "one/fault:silent", "messages": messages}).encode()
+    server.get("/v1/models")
+    made_before, open_before = temporary.stat().st_mtime_ns, temporary_files(server, temporary)  # standard output, say
+    seen = set[str]()
+    with begin(server, PATH, body) as caller:
+        for at in range(0, len(body), BLOCK):
+            caller.sendall(body[at : at + BLOCK])
+            seen |= temporary_files(server, temporary)
+        assert server.lab.wait_until(lambda: bool(server.lab.requests), 30)
+        seen |= temporary_files(server, temporary)
+    assert len(server.lab.requests[0].body) > 20 * MB
+    assert seen - open_before == set()
+    assert temporary.stat().st_mtime_ns == made_before
+
+
+@linux
+def test_a_body_that_a_page_gets_is_seen_as_a_file(server, temporary):
+    """What Django receives goes to one: the look at the process would see it."""
+    open_before = temporary_files(server, temporary)
+    with begin(server, "/api/v1/messages/route", b" " * 10 * MB) as caller:
+        caller.sendall(b" " * 9 * MB)
+        until = time.monotonic() + 20
+        while temporary_files(server, temporary) <= open_before and time.monotonic() < until:
+            time.sleep(0.01)
+        assert temporary_files(server, temporary) - open_before != set()
