@@ -87,15 +87,15 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
 
 
 async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
-    """Calls that begin at fixed moments, whether or not those before were answered; milliseconds each."""
+    """Calls that begin at fixed moments, whether or not those before were answered; milliseconds of each that was."""
     idle: list[Connection] = []
     taken: list[float] = []
 
     async def one() -> None:
         connection = idle.pop() if idle else await connect(port)
         began = time.perf_counter()
-        await connection.ask(request)
-        taken.append((time.perf_counter() - began) * 1000)
+        if await connection.ask(request) == 200:
+            taken.append((time.perf_counter() - began) * 1000)
         idle.append(connection)
 
     began, calls = time.perf_counter(), []

@@ -18,8 +18,10 @@ from tests.bench.upstream import NAME
 from tests.gateway.serving import ROOT, free_port, manage
 
 TICKS = os.sysconf("SC_CLK_TCK")
-FAILING = 40
-"""Providers that fail, each asked so rarely that none begins to be left alone."""
+FAILOVERS = 10
+"""Failovers that a round measures."""
+FAILING = 5 * FAILOVERS
+"""Providers that fail, each asked in one round alone, so that none fails so often that it is left alone."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,94 @@
+"""The lines of the data plane's table: what is measured, with what it is compared, and what is wanted."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+SECONDS = float(os.environ.get("BENCH_SECONDS", "2"))
+CALLS = int(os.environ.get("BENCH_CALLS", "10000"))
+STEADY_CALLS, STEADY_SECONDS = 500, 5 * SECONDS
+
+Get = Callable[[str], float]
+"""What one server's measurement of that name gave; not a number where there was none."""
+
+Base = Callable[[Get, Get, str], float]
+
+
+def over_lean(own: Get, lean: Get, name: str) -> float:
+    """Ours divided by the yardstick's."""
+    return own(name) / lean(name)
+
+
+def more_than_lean(own: Get, lean: Get, name: str) -> float:
+    """Ours beyond the yardstick's, in the row's unit."""
+    return own(name) - lean(name)
+
+
+def over_one_worker(own: Get, lean: Get, name: str) -> float:
+    """Ours divided by what one worker needs."""
+    return own(name) / own("cpu workers")
+
+
+def alone(own: Get, lean: Get, name: str) -> float:
+    """Ours, in the row's unit."""
+    return own(name)
+
+
+SIGNS: Mapping[Base, str] = MappingProxyType(
+    {over_lean: "× lean", over_one_worker: "× one", more_than_lean: "over lean", alone: ""}
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what is wanted, if anything is, of ours compared by `base`."""
+
+    label: str
+    name: str
+    at_most: float | None = None
+    at_least: float | None = None
+    base: Base = over_lean
+
+    def cells(self, upstream: Get, lean: Get, own: Get) -> tuple[object, ...]:
+        """Everybody's median, ours compared, what is wanted, and whether it is so."""
+        value, found = self.base(own, lean, self.name), [each(self.name) for each in (upstream, lean, own)]
+        cells = ["" if math.isnan(each) else each for each in (*found, value)]
+        if self.at_most is not None:
+            return (self.label, *cells, f"≤ {self.at_most:g} {SIGNS[self.base]}", _yes_or_no(value <= self.at_most))
+        if self.at_least is not None:
+            return (self.label, *cells, f"≥ {self.at_least:g} {SIGNS[self.base]}", _yes_or_no(value >= self.at_least))
+        return (self.label, *cells, "", "")
+
+
+def _yes_or_no(holds: bool) -> str:
+    return "yes" if holds else "no"
+
+
+ROWS: tuple[Row, ...] = (
+    Row("calls/s at 16", "rate 16", at_least=0.6),
+    Row("calls/s at 64", "rate 64", at_least=0.6),
+    Row("CPU ms per call at 16", "cpu 16", at_most=1.6),
+    Row("CPU ms per call at 64", "cpu 64", at_most=1.6),
+    Row("CPU ms per call with two workers", "cpu two workers", at_most=1.3, base=over_one_worker),
+    Row("median ms at 50/s", "median 50/s", at_most=0.5, base=more_than_lean),
+    Row("p99 ms at 50/s", "p99 50/s"),
+    Row("CPU ms per call at 50/s", "cpu 50/s", at_most=1.6),
+    Row("200-chunk streams/s, 8 at a time", "streams", at_least=0.5),
+    Row("CPU µs per paced chunk", "cpu chunk", at_most=1.3),
+    Row("1 MB images/s, 2 at a time", "images 1", at_least=0.7),
+    Row("10 MB images/s, 2 at a time", "images 10", at_least=0.8),
+    Row("CPU ms per 10 MB image", "cpu image 10"),
+    Row("MB over idle with two 10 MB images", "memory 10", at_most=110, base=alone),
+    Row("ms added by a failover", "failover", at_most=1.5),
+    Row("start, s", "start", at_most=2, base=alone),
+    Row("idle, MB", "idle", at_most=110, base=alone),
+    Row(f"MB over idle after {CALLS} calls", "growth", base=alone),
+    Row(f"answered of {STEADY_CALLS * STEADY_SECONDS:g} at {STEADY_CALLS}/s", "answered", base=alone,
+        at_least=STEADY_CALLS * STEADY_SECONDS),
+    Row("answered calls missing in the log after SIGTERM", "lost", at_most=0, base=alone),
+)  # fmt: skip
+"""What is measured, and what is wanted of it."""
