@@ -70,7 +70,7 @@ def started(name: str, command: list[str], port: int, key: str, environment: dic
     began = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     try:
-        while not _listens(port):
+        while not listens(port):
             if process.poll() is not None or time.perf_counter() - began > 60:
                 raise RuntimeError(f"{name} does not listen: {' '.join(command)}")
             time.sleep(0.01)
@@ -80,7 +80,8 @@ def started(name: str, command: list[str], port: int, key: str, environment: dic
         process.wait(timeout=60)
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether somebody listens there."""
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port)) == 0
 
@@ -108,7 +109,9 @@ def lean_proxy(to: Served) -> Iterator[Served]:
 def install(to: Served, directory: Path) -> tuple[dict[str, str], str]:
     """An installation whose routes lead to the upstream: the environment to serve it in, and an agent's key."""
     directory.mkdir(exist_ok=True)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "LLM_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DJANGO", "ROUTING_ADMIN_", "LLM_"))
+    }
     origin = f"http://127.0.0.1:{to.port}"
     environment = kept | {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
     manage(environment, "bootstrap")

@@ -1,50 +1,93 @@
 """`python -m tests.bench.profile [plain|stream|paced|image|failover]`: in which of our rooms a call's CPU goes.
 
 The application is served in this process, called by another one, and looked at every millisecond of CPU that it takes:
-the innermost file of the table says which room it is in. Threads of ours are told apart by their own clocks.
+the innermost file of the table says which room it is in. Threads are told apart by their own clocks.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
 import multiprocessing
 import os
 import signal
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tests.bench.bench_data_plane import MB, model_of, picture
 from tests.bench.load import closed_loop, request_bytes
-from tests.bench.processes import install, upstream
+from tests.bench.processes import install, listens, upstream
 from tests.bench.table import show
-from tests.bench.upstream import NAME
-from tests.gateway.serving import free_port
+from tests.gateway.serving import ROOT, free_port
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
+FUNCTIONS = int(os.environ.get("BENCH_FUNCTIONS", "25"))
+WARM_SECONDS = 1.0
 EVERY_SECONDS = 0.001
 IN_FLIGHT = {"plain": 16, "stream": 8, "paced": 8, "image": 2, "failover": 1}
+"""What can be profiled, and how many such calls at a time."""
+THREADS = ("journal", "upkeep", "upstream")
+"""Threads of ours by name."""
+LIBRARIES = "site-packages/"
+NO_ROOM = "loop and interpreter"
+
 ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("server", ("gateway/application", "gateway/http", "routing_admin/asgi", "/uvicorn/", "routing_admin/server/")),
-    ("admission", ("gateway/admission", "gateway/key_cache", "capabilities/access", "configuration/")),
-    ("reading the request", ("gateway/chat/parsing", "gateway/chat/messages", "gateway/fields", "gateway/body",
-                             "gateway/media", "artifacts/")),
-    ("planning", ("dispatch/plan", "dispatch/decisions", "core/planning/")),
-    ("the chain", ("core/fallback/", "dispatch/send", "dispatch/recorded", "gateway/chat/completions")),
-    ("preparing", ("dispatch/prepare", "core/delivery/", "openai/requests", "protocols/payload", "core/wire.py")),
-    ("way out", ("routing_admin/upstream/", "/aiohttp/", "/yarl/", "/multidict/", "/httpx/")),
-    ("way back", ("protocols/", "gateway/chat/rendering", "gateway/chat/streaming", "gateway/errors")),
-    ("log entry", ("request_log/",)),
+    ("server", (
+        "uvicorn/protocols/", "routing_admin/asgi.py", "routing_admin/server/",
+        "routing_admin/gateway/application.py", "routing_admin/gateway/http.py",
+    )),
+    ("admission", (
+        "routing_admin/gateway/admission.py", "routing_admin/gateway/key_cache.py", "routing_admin/configuration/",
+        "capabilities/access.py", "capabilities/core/permissions.py",
+    )),
+    ("reading the request", (
+        "routing_admin/gateway/body.py", "routing_admin/gateway/fields.py", "routing_admin/gateway/media.py",
+        "routing_admin/gateway/chat/parsing.py", "routing_admin/gateway/chat/messages.py",
+        "capabilities/core/message.py", "artifacts/",
+    )),
+    ("planning", (
+        "routing_admin/dispatch/plan.py", "routing_admin/dispatch/decisions.py", "routing_admin/core/planning/",
+        "routing_admin/core/configuration/",
+    )),
+    ("the chain", (
+        "routing_admin/core/fallback/", "routing_admin/dispatch/send.py", "routing_admin/dispatch/recorded.py",
+        "routing_admin/gateway/chat/completions.py", "routing_admin/gateway/threads.py",
+    )),
+    ("preparing", (
+        "routing_admin/dispatch/", "capabilities/core/delivery/", "capabilities/core/texts/",
+        "capabilities/core/wire.py", "capabilities/core/protocols/payload.py",
+        "capabilities/core/protocols/openai/requests.py",
+    )),
+    ("way out", ("routing_admin/upstream/", "aiohttp/", "yarl/", "multidict/")),
+    ("way back", (
+        "capabilities/core/protocols/", "routing_admin/gateway/chat/rendering.py",
+        "routing_admin/gateway/chat/streaming.py", "routing_admin/gateway/errors.py",
+    )),
+    ("log entry", ("routing_admin/request_log/",)),
 )  # fmt: skip
-"""Parts of a file's path, by room; what is in none of them is the loop's and the interpreter's own."""
+"""Files and folders, of ours or of a library, by room; the first that fits counts."""
+
+
+@lru_cache(maxsize=10_000)
+def room_of(file: str) -> str | None:
+    """The room that a source file belongs to; None where it belongs to whoever calls it."""
+    _, library, place = file.rpartition(LIBRARIES)
+    place = place if library else file.removeprefix(f"{ROOT}/")
+    return next((room for room, parts in ROOMS if place.startswith(parts)), None)
 
 
 class Sampler:
-    """Counts in which room, and in which function, the main thread is."""
+    """Counts in which room, and in which function of it, the main thread is."""
 
     def __init__(self) -> None:
         self.rooms: Counter[str] = Counter()
@@ -53,19 +96,17 @@ class Sampler:
     def look(self, _number: int, frame: FrameType | None) -> None:
         """One look, by the innermost frame that belongs to a room."""
         while frame is not None:
-            path = frame.f_code.co_filename
-            room = next((room for room, parts in ROOMS if any(part in path for part in parts)), None)
+            code = frame.f_code
+            room = room_of(code.co_filename)
             if room is not None:
                 self.rooms[room] += 1
-                self.functions[(room, f"{Path(path).stem}.{frame.f_code.co_qualname}")] += 1
+                self.functions[(room, f"{Path(code.co_filename).stem}.{code.co_qualname}")] += 1
                 return
             frame = frame.f_back
-        self.rooms["loop and interpreter"] += 1
+        self.rooms[NO_ROOM] += 1
 
     def start(self) -> None:
         """Begins to look."""
-        self.rooms.clear()
-        self.functions.clear()
         signal.setitimer(signal.ITIMER_PROF, EVERY_SECONDS, EVERY_SECONDS)
 
     def stop(self) -> None:
@@ -73,91 +114,121 @@ class Sampler:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+@dataclass(frozen=True)
+class Profile:
+    """So many calls: what was seen of them, and seconds of CPU by thread, `main` among them."""
+
+    calls: int
+    sampler: Sampler
+    threads: dict[str, float]
+
+    def rooms(self) -> Iterator[tuple[str, float, str]]:
+        """Each room with µs of CPU per call and its share of the main thread."""
+        looks = self.sampler.rooms.total()
+        for room, count in self.sampler.rooms.most_common():
+            yield room, self._each(self.threads["main"] * count / looks), f"{count / looks:.0%}"
+
+    def others(self) -> Iterator[tuple[str, float, str]]:
+        """Each thread but the main one, and all of them."""
+        for name, seconds in self.threads.items():
+            if name != "main" and seconds > 0:
+                yield f"thread: {name}", self._each(seconds), ""
+        yield "all", self._each(sum(self.threads.values())), ""
+
+    def functions(self) -> Iterator[tuple[str, str, float]]:
+        """The functions that take most, with their room and µs of CPU per call."""
+        looks = self.sampler.rooms.total()
+        for (room, function), count in self.sampler.functions.most_common(FUNCTIONS):
+            yield function, room, self._each(self.threads["main"] * count / looks)
+
+    def _each(self, seconds: float) -> float:
+        return seconds / self.calls * 1e6
+
+
 def request_for(what: str, port: int, key: str) -> bytes:
     """The request that is sent again and again."""
-    import orjson
-
-    from tests.bench.bench_data_plane import MB, picture
-
-    body: dict[str, Any] = {
-        "model": "task:failover0" if what == "failover" else f"{'plain' if what == 'image' else what}/{NAME}",
-        "messages": [{"role": "user", "content": "hello"}],
-    }
-    body |= {"stream": True} if what in ("stream", "paced") else picture(MB) if what == "image" else {}
-    return request_bytes(port, "/v1/chat/completions", orjson.dumps(body), key)
+    word = {"image": "plain", "failover": "failover0"}.get(what, what)
+    body: dict[str, Any] = {"model": model_of(word), "messages": [{"role": "user", "content": "hello"}]}
+    if what == "image":
+        body |= picture(MB)
+    if what in ("stream", "paced"):
+        body["stream"] = True
+    return request_bytes(port, "/v1/chat/completions", json.dumps(body).encode(), key)
 
 
-def call(port: int, request: bytes, in_flight: int, seconds: float, out: Any) -> None:
-    """The caller's process: how many calls were answered."""
-    out.put(len(asyncio.run(closed_loop(port, request, in_flight, seconds))))
+def call(port: int, request: bytes, in_flight: int, seconds: float) -> int:
+    """The caller's work, in a process of its own: how many calls were answered."""
+    return len(asyncio.run(closed_loop(port, request, in_flight, seconds)))
 
 
 def clocks() -> dict[str, float]:
-    """Seconds of CPU of each thread so far, by the thread's name."""
-    found: dict[str, float] = {}
-    for thread in threading.enumerate():
-        if thread.ident is not None:
-            name = "other threads" if thread.name.startswith(("asyncio", "Thread", "uvicorn")) else thread.name
-            clock = time.pthread_getcpuclockid(thread.ident)
-            found[name] = found.get(name, 0.0) + time.clock_gettime(clock)
-    return found
+    """Seconds of CPU so far: of the main thread, of ours by name, and of all others together."""
+    found = {"main": _clock_of(threading.main_thread())}
+    found |= {each.name: _clock_of(each) for each in threading.enumerate() if each.name in THREADS}
+    return found | {"others": time.process_time() - sum(found.values())}
 
 
-def measure(what: str, port: int, key: str) -> tuple[int, Sampler, dict[str, float]]:
-    """Serves here while the other process calls: the calls, what was seen, and each thread's seconds."""
-    import uvicorn
+def _clock_of(thread: threading.Thread) -> float:
+    assert thread.ident is not None
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+
+
+def measure(what: str, port: int, key: str) -> Profile:
+    """Serves here while the other process calls. Raises what calling raises."""
+    import uvicorn  # after the environment says which installation
 
     from routing_admin.asgi import application
 
-    sampler, spent = Sampler(), dict[str, float]()
-    request, out = request_for(what, port, key), multiprocessing.get_context("spawn").Queue()
+    sampler, found = Sampler(), list[Profile | BaseException]()
     config = uvicorn.Config(application, port=port, log_config=None, access_log=False, server_header=False)
     server = uvicorn.Server(config)
-    calls: list[int] = []
 
     def drive() -> None:
-        for seconds in (1.0, SECONDS):
-            if seconds == SECONDS:
-                before = clocks()
-                sampler.start()
-            work = (port, request, IN_FLIGHT[what], seconds, out)
-            caller = multiprocessing.get_context("spawn").Process(target=call, args=work)
-            caller.start()
-            calls.append(out.get())
-            caller.join()
-        sampler.stop()
-        spent.update({name: seconds - before.get(name, 0.0) for name, seconds in clocks().items()})
-        server.should_exit = True
+        try:
+            found.append(_drive(what, port, request_for(what, port, key), sampler))
+        except BaseException as error:  # the main thread raises it
+            found.append(error)
+        finally:
+            server.should_exit = True
 
     signal.signal(signal.SIGPROF, sampler.look)
-    driver = threading.Thread(target=drive, name="driver")
-    started = threading.Timer(1.5, driver.start)
-    started.start()
+    driver = threading.Thread(target=drive)
+    driver.start()
     server.run()
     driver.join()
-    return calls[-1], sampler, spent
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def _drive(what: str, port: int, request: bytes, sampler: Sampler) -> Profile:
+    """Lets the other process call, once to warm up and once to be looked at."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as callers:
+        until = time.monotonic() + 60
+        while not listens(port) and time.monotonic() < until:
+            time.sleep(0.01)
+        callers.submit(call, port, request, IN_FLIGHT[what], WARM_SECONDS).result()
+        before = clocks()
+        sampler.start()
+        try:
+            calls = callers.submit(call, port, request, IN_FLIGHT[what], SECONDS).result()
+        finally:
+            sampler.stop()
+        return Profile(calls, sampler, {name: each - before.get(name, 0.0) for name, each in clocks().items()})
 
 
 def main() -> None:
     """Prints µs of CPU per call by room, and the functions that take most."""
-    what = sys.argv[1] if len(sys.argv) > 1 else "plain"
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.profile", description=__doc__)
+    parser.add_argument("what", nargs="?", default="plain", choices=IN_FLIGHT, help="default plain")
+    what = parser.parse_args().what
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder, upstream() as to:
         environment, key = install(to, Path(folder))
         os.environ.update(environment)
-        calls, sampler, spent = measure(what, free_port(), key)
-    main_thread, looks = spent.pop("MainThread"), sum(sampler.rooms.values())
-    spent.pop("driver", None)
-    rows: list[tuple[Any, ...]] = [
-        (room, main_thread * count / looks / calls * 1e6) for room, count in sampler.rooms.most_common()
-    ]
-    rows += [(f"thread: {name}", seconds / calls * 1e6) for name, seconds in spent.items() if seconds > 0]
-    rows.append(("all", (main_thread + sum(spent.values())) / calls * 1e6))
-    show(f"{what}: {calls} calls, {IN_FLIGHT[what]} at a time", ("where", "CPU µs per call"), rows)
-    most = [
-        (function, room, main_thread * count / looks / calls * 1e6)
-        for (room, function), count in sampler.functions.most_common(int(os.environ.get("BENCH_FUNCTIONS", "25")))
-    ]
-    show("the functions that take most", ("function", "room", "CPU µs per call"), most)
+        profile = measure(what, free_port(), key)
+    title = f"{what}: {profile.calls} calls, {IN_FLIGHT[what]} at a time"
+    show(title, ("where", "CPU µs per call", "share"), [*profile.rooms(), *profile.others()])
+    show("the functions that take most", ("function", "room", "CPU µs per call"), [*profile.functions()])
 
 
 if __name__ == "__main__":
