@@ -152,8 +152,8 @@ class _WithoutData:
     def text(self) -> Text | None:
         return self.content.text()
 
-    def converted(self, target: ConvertTo) -> Converted | None:
-        return self.content.converted(target)
+    def convert(self, target: ConvertTo) -> Converted | None:
+        return self.content.convert(target)
 
 
 def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:

@@ -12,13 +12,13 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
-from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
+from routing_admin.gateway.application import HANDLERS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
-from routing_admin.upstream import configured_upstream, run_sync  # noqa: E402
+from routing_admin.upstream import process_upstream, run_sync  # noqa: E402
 
 pages = limit_bodies(cast(App, site))
 
@@ -31,7 +31,7 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
     """Serves a request, or follows the process through its life."""
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
-    elif scope["path"] in DOORS and scope["type"] == "http":
+    elif scope["path"] in HANDLERS and scope["type"] == "http":
         await answer_call(scope, receive, send)
     else:
         await pages(scope, receive, limit_slow_readers(send))
@@ -56,13 +56,13 @@ async def lifespan(receive: Receive, send: Send) -> None:
     memory.settle()
     await send({"type": "lifespan.startup.complete"})
     await receive()
-    await configured_upstream().close()
+    await process_upstream().close()
     await asyncio.to_thread(threads_end)
     await send({"type": "lifespan.shutdown.complete"})
 
 
 def threads_end() -> None:
     """The same for what lives in threads: connections of calls without an event loop, the journal's writer, upkeep."""
-    run_sync(configured_upstream().close())
+    run_sync(process_upstream().close())
     journal.stop()
     upkeep.stop()

@@ -54,7 +54,7 @@ class _Somewhere:
     def text(self) -> None:
         return None
 
-    def converted(self, _: object) -> None:
+    def convert(self, _: object) -> None:
         return None
 
 

@@ -49,18 +49,18 @@ class StoredContent:
         if self.encoding:
             words = "".join(decode_blocks(self.store.open_blocks(self.sha256), self.encoding))
             return Text(words, self.encoding)
-        return self._extracted()
+        return self._extract()
 
     def render(self) -> Text | None:
         """What a reader would see: a web page without its markup, else the text."""
-        return self._extracted() if extract.can_extract(self.mime_type) else self.text()
+        return self._extract() if extract.can_extract(self.mime_type) else self.text()
 
-    def converted(self, target: ConvertTo) -> Converted | None:
+    def convert(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies the target; None when it cannot be had."""
         with self.store.local_path(self.sha256) as path:
             return extract.convert_image(path, target, cache_key=self.sha256)
 
-    def _extracted(self) -> Text | None:
+    def _extract(self) -> Text | None:
         """The words that the extraction process finds; asked once for equal bytes."""
         if not extract.can_extract(self.mime_type):
             return None

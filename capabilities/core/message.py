@@ -84,7 +84,7 @@ class Content(Protocol):
     def text(self) -> Text | None:
         """The file's text: decoded for a text file, extracted for a document; None when there is none."""
 
-    def converted(self, target: ConvertTo) -> Converted | None:
+    def convert(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies `target`; None when no decoder is there or it fails."""
 
 

@@ -202,7 +202,7 @@ WITHOUT_A_KEY = frozenset(
         "agents-api:openapi-json",
         "agents-api:openapi-view",
         "agents-api:unknown-call",
-        "gateway:elsewhere",
+        "gateway:unknown_url",
         "probes:healthz",
         "probes:readyz",
         "probes:metrics",

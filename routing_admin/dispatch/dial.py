@@ -25,7 +25,7 @@ from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.files.endpoints import base_of
 from routing_admin.dispatch.receivers import receiver_at
 from routing_admin.dispatch.transport import NetworkTransport
-from routing_admin.upstream import configured_upstream, run_sync
+from routing_admin.upstream import process_upstream, run_sync
 
 QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
@@ -108,7 +108,7 @@ class Dialler:
         headers.pop("content-type", None)
         request = UpstreamRequest(models_url(spec), headers, method="GET")
         began = time.monotonic()
-        outcome = configured_upstream().call_sync(request, ModelList(), QUICK, spec.proxy)
+        outcome = process_upstream().call_sync(request, ModelList(), QUICK, spec.proxy)
         listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
         return dialled_of(outcome, began, listed)
 

@@ -24,7 +24,7 @@ from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import FallbackRun, RunContext
 from routing_admin.core.fallback.scripts import SCRIPTED, Script
 from routing_admin.core.fallback.trial import Trial
-from routing_admin.core.planning.params import apply_params, left_out
+from routing_admin.core.planning.params import apply_params, list_dropped_params
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.dispatch.send import process_run_context
@@ -108,7 +108,7 @@ class _Play:
         self.clock.sleep(min(word.seconds, call.timeouts.first_content))
         self.cut = word.cut if self.planned.stream else None
         outcome = word.failure or Answer(f"{call.candidate.name} answers here.")
-        dropped = prepared.request.dropped_params + left_out(self.planned.chat, call)
+        dropped = prepared.request.dropped_params + list_dropped_params(self.planned.chat, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:

@@ -10,7 +10,7 @@ from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Answer, Failure
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.upstream import Stream, configured_upstream
+from routing_admin.upstream import Stream, process_upstream
 
 
 class Transport(Protocol):
@@ -30,11 +30,11 @@ class NetworkTransport:
         """A whole answer."""
         if is_embedded(to.target.endpoint):
             return embedded.answer(prepared.chat, to.target.model)
-        return await configured_upstream().call(prepared.request, to.protocol, timeouts, proxy)
+        return await process_upstream().call(prepared.request, to.protocol, timeouts, proxy)
 
     async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
         """A stream that has its first content."""
         if is_embedded(to.target.endpoint):
             outcome = embedded.answer(prepared.chat, to.target.model)
             return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
-        return await configured_upstream().open(prepared.request, to.protocol, timeouts, proxy)
+        return await process_upstream().open(prepared.request, to.protocol, timeouts, proxy)

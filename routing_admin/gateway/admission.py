@@ -17,7 +17,7 @@ from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, response_of
-from routing_admin.gateway.key_cache import kept_principal, principal_of_key
+from routing_admin.gateway.key_cache import cached_principal, principal_of_key
 from routing_admin.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
@@ -36,14 +36,14 @@ def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str)
 def admit_known_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal | None:
     """`admit_caller` by what is in memory alone; None where rows have to be read."""
     refusal = refuse_query(query) if query else None
-    found = refusal or kept_principal(headers)
-    return None if found is None else _admit(found, method, path)
+    caller = refusal or cached_principal(headers)
+    return None if caller is None else _admit(caller, method, path)
 
 
-def _admit(found: Principal | Refusal, method: str, path: str) -> Principal:
-    refusal = refuse_call(found, method, path) if isinstance(found, Principal) else found
+def _admit(caller: Principal | Refusal, method: str, path: str) -> Principal:
+    refusal = refuse_call(caller, method, path) if isinstance(caller, Principal) else caller
     if refusal is None:
-        return cast(Principal, found)
+        return cast(Principal, caller)
     raise GatewayError(refusal.status, refusal.code, refusal.message)
 
 

@@ -1,7 +1,7 @@
 """The data plane as an ASGI application of its own: no session, no address table, no thread per request.
 
 Django's handler opens a thread for each request and runs each of the pages' middlewares in it (docs/data-plane.md).
-Here a call goes to its door at once, in the server's own task. Calls that are not in `DOORS` are Django's.
+Here a call goes to its handler at once, in the server's own task. Calls that are not in `HANDLERS` are Django's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.server.body_limit import announced_length, refuse
 from routing_admin.server.request_id import make_request_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
-DOORS: Mapping[str, Callable[[HttpCall], Awaitable[HttpReply]]] = MappingProxyType(
+HANDLERS: Mapping[str, Callable[[HttpCall], Awaitable[HttpReply]]] = MappingProxyType(
     {completions.PATH: completions.complete}
 )
 SLOWEST_READER_SECONDS = 60.0
@@ -76,7 +76,7 @@ async def _reply_to(scope: Mapping[str, Any], body: WaitingBody) -> HttpReply:
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
         return reply_of(GatewayError(400, "host_not_allowed", message), request_id)
-    return await DOORS[scope["path"]](call_of_scope(scope, request_id, headers, body))
+    return await HANDLERS[scope["path"]](call_of_scope(scope, request_id, headers, body))
 
 
 @lru_cache(maxsize=100)
@@ -120,8 +120,8 @@ class _Watch:
         self._receive = receive
         self._task = asyncio.current_task()
         self._left = False
-        self._listening: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._begin)
+        self._listener: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._start_listening)
 
     def has_left(self) -> bool:
         """Whether the task was cancelled since the caller left; it is as if it had not been, then."""
@@ -132,11 +132,11 @@ class _Watch:
     def close(self) -> None:
         """Nobody is watched any more."""
         self._timer.cancel()
-        if self._listening is not None:
-            self._listening.cancel()
+        if self._listener is not None:
+            self._listener.cancel()
 
-    def _begin(self) -> None:
-        self._listening = asyncio.get_running_loop().create_task(self._listen())
+    def _start_listening(self) -> None:
+        self._listener = asyncio.get_running_loop().create_task(self._listen())
 
     async def _listen(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

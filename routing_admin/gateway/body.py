@@ -75,21 +75,21 @@ def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
         return _too_deep(None)
     except ValueError as problem:
         return BadRequestError(_place_in_json(problem, error), None, "invalid_json")
-    for path, found, _ in walk(value):
-        if isinstance(found, str) and not _is_encodable(found):
+    for path, each, _ in walk(value):
+        if isinstance(each, str) and not _is_encodable(each):
             return BadRequestError(worded("This string holds half a surrogate pair, which no encoding can say."), path)
-        if isinstance(found, float) and (found != found or found in (float("inf"), float("-inf"))):
+        if isinstance(each, float) and (each != each or each in (float("inf"), float("-inf"))):
             return BadRequestError(worded("JSON has no NaN and no Infinity."), path)
     return BadRequestError(worded("The body is not valid JSON."), None, "invalid_json")
 
 
 def _place_in_json(*problems: ValueError) -> str:
     """Where the text stops being JSON, as the first parser that knows it says."""
-    known = next((each for each in problems if isinstance(each, json.JSONDecodeError)), None)
-    if known is None:
+    problem = next((each for each in problems if isinstance(each, json.JSONDecodeError)), None)
+    if problem is None:
         return worded("The body is not valid JSON (not UTF-8).")
     return worded(
-        "The body is not valid JSON (line %(line)s, column %(column)s).", line=known.lineno, column=known.colno
+        "The body is not valid JSON (line %(line)s, column %(column)s).", line=problem.lineno, column=problem.colno
     )
 
 
@@ -105,12 +105,12 @@ def walk(value: Any) -> Iterator[tuple[str, Any, int]]:
     """Every container's, key's and leaf's place, value and depth, without recursion; strange keys are cut short."""
     waiting: list[tuple[str, Any, int]] = [("", value, 0)]
     while waiting:
-        path, found, depth = waiting.pop()
-        yield path, found, depth
-        if isinstance(found, dict):
-            for key, inner in found.items():
+        path, each, depth = waiting.pop()
+        yield path, each, depth
+        if isinstance(each, dict):
+            for key, inner in each.items():
                 place = f"{path}.{key[:40].encode(errors='replace').decode()}".lstrip(".")
                 yield place, key, depth
                 waiting.append((place, inner, depth + 1))
-        elif isinstance(found, list):
-            waiting.extend((f"{path}[{at}]", inner, depth + 1) for at, inner in enumerate(found))
+        elif isinstance(each, list):
+            waiting.extend((f"{path}[{at}]", inner, depth + 1) for at, inner in enumerate(each))

@@ -51,11 +51,11 @@ class MethodError(GatewayError):
         self.allowed = tuple(allowed)
 
 
-def of_router(error: RouterError) -> GatewayError:
+def gateway_error_of(error: RouterError) -> GatewayError:
     """The same error for a caller of this plane."""
-    made = GatewayError(error.status, error.code, error.message, attempts=error.attempts)
-    made.retry_after = error.retry_after
-    return made
+    refusal = GatewayError(error.status, error.code, error.message, attempts=error.attempts)
+    refusal.retry_after = error.retry_after
+    return refusal
 
 
 def type_of(status: int) -> str:
@@ -65,7 +65,7 @@ def type_of(status: int) -> str:
 
 def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
     """The error object; attempts stand in it where a chain was walked."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "message": error.message,
         "type": "invalid_request_error" if error.code == "model_not_found" else type_of(error.status),
         "code": error.code,
@@ -73,8 +73,8 @@ def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
         "request_id": request_id,
     }
     if error.attempts:
-        told["attempts"] = [attempt.as_json() for attempt in error.attempts]
-    return {"error": told}
+        fields["attempts"] = [attempt.as_json() for attempt in error.attempts]
+    return {"error": fields}
 
 
 def reply_of(error: GatewayError, request_id: str) -> HttpReply:

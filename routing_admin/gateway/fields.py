@@ -22,9 +22,9 @@ A_WHOLE_NUMBER = worded("%(param)s is a whole number.")
 """What a field is, as a refusal of anything else says it."""
 
 
-def wrong_type(wanted: Worded, param: str) -> BadRequestError:
-    """The refusal of a value of the wrong type; `wanted` is one of the sentences above."""
-    return BadRequestError(Worded(wanted.template, {"param": param}), param, "invalid_type")
+def wrong_type(sentence: Worded, param: str) -> BadRequestError:
+    """The refusal of a value of the wrong type; `sentence` is one of those above."""
+    return BadRequestError(Worded(sentence.template, {"param": param}), param, "invalid_type")
 
 
 def missing_field(param: str) -> BadRequestError:

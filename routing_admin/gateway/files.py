@@ -32,7 +32,7 @@ STATUS_OF: dict[type[Exception], int] = {TooLargeError: 413, StorageFullError: 5
 @endpoint("/v1/files")
 def files(request: HttpRequest) -> HttpResponse:
     """One's own files, or a new one."""
-    return upload(request) if request.method == "POST" else listing(request)
+    return upload(request) if request.method == "POST" else list_files(request)
 
 
 @endpoint("/v1/files/{ref}")
@@ -60,13 +60,13 @@ def upload(request: HttpRequest) -> HttpResponse:
     if not (request.content_type or "").startswith("multipart/form-data"):
         raise BadRequestError(worded("Send multipart/form-data with the fields purpose and file."), "file")
     try:
-        given = received_files(request)
-        if not given:
+        uploads = received_files(request)
+        if not uploads:
             raise missing_field("file")
         purpose = request.POST.get("purpose", "user_data")[:100]
         row = store_upload(
             actor_for(request, principal),
-            given[0],
+            uploads[0],
             owner=principal.agent,
             metadata={"purpose": purpose},
             expires_in=lifetime_of(request.POST.get("expires_after[seconds]")),
@@ -76,7 +76,7 @@ def upload(request: HttpRequest) -> HttpResponse:
     return json_response(file_json(row))
 
 
-def listing(request: HttpRequest) -> HttpResponse:
+def list_files(request: HttpRequest) -> HttpResponse:
     """One's own files, newest first (`order=asc` for oldest first), in pages: `limit`, `after`, `purpose`.
 
     Raises `BadRequestError` when `after` is no file of one's own.

@@ -1,4 +1,4 @@
-"""A call and its reply as the doors of the data plane see them, whoever serves them: our own application, or Django."""
+"""A call and its reply as the data plane sees them, whoever serves them: our own application, or Django."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def call_of_scope(scope: Mapping[str, Any], request_id: str, headers: Mapping[st
 
 def headers_of_scope(scope: Mapping[str, Any]) -> dict[str, str]:
     """The headers by their names in lower case; one that came twice is joined by a comma."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        found[key] = f"{found[key]},{text}" if key in found else text
-    return found
+        headers[key] = f"{headers[key]},{text}" if key in headers else text
+    return headers
 
 
 def response_of_reply(reply: HttpReply) -> HttpResponseBase:

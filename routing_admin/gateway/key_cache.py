@@ -23,24 +23,24 @@ from routing_admin.configuration.newest import Newest
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.databases.away import is_away
 
-KEPT_SECONDS = 20.0
+ENTRY_SECONDS = 20.0
 """Less than the minute after which a key's last use is noted again."""
-HELD_SECONDS = 15 * 60.0
+OUTAGE_SECONDS = 15 * 60.0
 """How long after the last good look a key that came in before is let in while the database does not answer."""
-KEPT_KEYS = 1000
+MAX_ENTRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedKey:
-    """A key's agent, under which stamp and until when by the door's clock."""
+    """A key's agent, under which stamp and until when by the cache's clock."""
 
     principal: Principal
     stamp: int
     until: float
 
 
-class Door:
-    """Lets keys in; `clock` is the one that `newest` goes by, `now` the one by which keys expire."""
+class KeyCache:
+    """Who came in with which key; `clock` is the one that `newest` goes by, `now` the one by which keys expire."""
 
     def __init__(
         self,
@@ -49,53 +49,53 @@ class Door:
         now: Callable[[], datetime] = timezone.now,
     ) -> None:
         self._newest, self._clock, self._now = newest, clock, now
-        self._kept: dict[bytes, _CachedKey] = {}
+        self._entries: dict[bytes, _CachedKey] = {}
 
-    def kept(self, headers: Mapping[str, str]) -> Principal | None:
-        """Who comes in by what is known in memory alone; None where a row, or the stamp, has to be looked at."""
+    def look_up(self, headers: Mapping[str, str]) -> Principal | None:
+        """Who comes in by what is in memory alone; None where a row, or the stamp, has to be looked at."""
         if self._newest.fresh() is None:
             return None
-        kept = self._kept.get(_digest_of(headers))
-        if kept is None or kept.stamp != self._newest.stamp() or not self._lives(kept.principal):
+        entry = self._entries.get(_digest_of(headers))
+        if entry is None or entry.stamp != self._newest.stamp() or not self._lives(entry.principal):
             return None
-        in_time = self._clock() < kept.until or self._holds(unread=self._newest.unread_since())
-        return kept.principal if in_time else None
+        in_time = self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
+        return entry.principal if in_time else None
 
-    def known(self, headers: Mapping[str, str]) -> Principal | Refusal:
+    def authenticate(self, headers: Mapping[str, str]) -> Principal | Refusal:
         """The same answer as `authenticate`; from memory where it was given under the same stamp a moment ago.
 
         Raises what the database raises for a key that it would have to look up and cannot.
         """
         self._newest.current()
-        found = self.kept(headers)
-        if found is not None:
-            return found
+        principal = self.look_up(headers)
+        if principal is not None:
+            return principal
         digest, stamp = _digest_of(headers), self._newest.stamp()
-        kept = self._kept.get(digest)
+        entry = self._entries.get(digest)
         try:
             answer = authenticate(headers)
         except (DatabaseError, InterfaceError) as error:
-            same = kept is not None and kept.stamp == stamp and self._lives(kept.principal)
-            if kept is not None and same and is_away(error) and self._holds():
-                return kept.principal
+            same = entry is not None and entry.stamp == stamp and self._lives(entry.principal)
+            if entry is not None and same and is_away(error) and self._bridges_outage():
+                return entry.principal
             raise
         self._keep(digest, answer, stamp)
         return answer
 
     def forget(self) -> None:
         """Lets every key be looked up again: for tests, whose rows are rolled back behind our back."""
-        self._kept.clear()
+        self._entries.clear()
 
-    def _holds(self, unread: object = True) -> bool:
-        """Whether kept keys go on though the database is `unread`."""
-        return bool(unread) and self._clock() - self._newest.read_at() < HELD_SECONDS
+    def _bridges_outage(self, outage: object = True) -> bool:
+        """Whether keys that came in before go on in an `outage` of the database; never without one."""
+        return bool(outage) and self._clock() - self._newest.read_at() < OUTAGE_SECONDS
 
     def _keep(self, digest: bytes, answer: Principal | Refusal, stamp: int) -> None:
-        self._kept.pop(digest, None)
+        self._entries.pop(digest, None)
         if isinstance(answer, Principal) and not answer.acts_through:
-            if len(self._kept) >= KEPT_KEYS:
-                self._kept.clear()
-            self._kept[digest] = _CachedKey(answer, stamp, self._clock() + KEPT_SECONDS)
+            if len(self._entries) >= MAX_ENTRIES:
+                self._entries.clear()
+            self._entries[digest] = _CachedKey(answer, stamp, self._clock() + ENTRY_SECONDS)
 
     def _lives(self, principal: Principal) -> bool:
         return principal.ends_at is None or self._now() < principal.ends_at
@@ -105,6 +105,6 @@ def _digest_of(headers: Mapping[str, str]) -> bytes:
     return hashlib.sha256(f"{key_in(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
 
 
-door = Door(snapshot.newest)
+cache = KeyCache(snapshot.newest)
 """This process's."""
-principal_of_key, kept_principal, forget = door.known, door.kept, door.forget
+principal_of_key, cached_principal, forget = cache.authenticate, cache.look_up, cache.forget

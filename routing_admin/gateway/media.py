@@ -58,29 +58,29 @@ class References:
     find: Find
     must_exist: bool
 
-    def part(self, ref: str, param: str, unknown: FilePart) -> FilePart:
-        """The artifact behind a reference, or `unknown` as a part that says that it is gone.
+    def part(self, ref: str, param: str, description: FilePart) -> FilePart:
+        """The artifact behind a reference, or `description` as a part that says that it is gone.
 
         Raises `BadRequestError` for one that must exist; it does not say whether another agent has it.
         """
-        found = self.find(ref)
-        if found is None and self.must_exist:
+        part = self.find(ref)
+        if part is None and self.must_exist:
             message = worded(
                 "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
             )
             raise BadRequestError(message, param, "artifact_not_found")
-        return found or _gone(ref, unknown)
+        return part or _gone_part(ref, description)
 
 
-def _gone(ref: str, known: FilePart) -> FilePart:
+def _gone_part(ref: str, description: FilePart) -> FilePart:
     """The part that says that a file is gone; a word that cannot be an artifact's id is at least its name."""
     bare = artifact_id(ref)
-    filename = known.filename or (None if bare else clean_filename(ref))
-    return replace(known, artifact_id=bare, filename=filename, unreadable=MissingError.code)
+    filename = description.filename or (None if bare else clean_filename(ref))
+    return replace(description, artifact_id=bare, filename=filename, unreadable=MissingError.code)
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
+class InlineContent:
     """Content that came inside a request; documents and images are decoded in the extraction process."""
 
     data: bytes
@@ -105,7 +105,7 @@ class Inline:
         with self._path() as path:
             return extract.extract_text(path, self.mime_type)
 
-    def converted(self, target: ConvertTo) -> Converted | None:
+    def convert(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies the target; None when it cannot be had."""
         with self._path() as path:
             return extract.convert_image(path, target)
@@ -118,14 +118,14 @@ class Inline:
             yield Path(file.name)
 
 
-def inline(data: bytes, declared: str | None, filename: str | None) -> FilePart:
+def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> FilePart:
     """The part of bytes that came inside a request: what they are is looked at like an upload's (decision 3)."""
     name = clean_filename(filename) if filename else None
-    found = detector().detect(data[:HEAD], len(data), declared, name, read_at=lambda at, size: data[at : at + size])
-    pixels = image_size(data[:HEAD], found.mime_type) if found.kind is Kind.IMAGE else None
+    facts = detector().detect(data[:HEAD], len(data), declared, name, read_at=lambda at, size: data[at : at + size])
+    pixels = image_size(data[:HEAD], facts.mime_type) if facts.kind is Kind.IMAGE else None
     width, height = pixels or (None, None)
-    content = Inline(data, found.mime_type, found.encoding)
-    return FilePart(found.kind, found.mime_type, name, len(data), width=width, height=height, content=content)
+    content = InlineContent(data, facts.mime_type, facts.encoding)
+    return FilePart(facts.kind, facts.mime_type, name, len(data), width=width, height=height, content=content)
 
 
 def decode_base64(text: str, param: str, start: int = 0) -> bytes:
@@ -137,17 +137,17 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
         message = worded("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
         raise BadRequestError(message, param, "file_too_large", 413)
     try:
-        return in_pieces(text, start)
+        return decode_pieces(text, start)
     except (binascii.Error, ValueError):
         pass
     try:
-        return in_pieces("".join(text[start:].split()), 0)
+        return decode_pieces("".join(text[start:].split()), 0)
     except (binascii.Error, ValueError):
         message = worded("This is not valid base64. Send the file again.")
         raise BadRequestError(message, param, "invalid_base64") from None
 
 
-def in_pieces(text: str, start: int) -> bytes:
+def decode_pieces(text: str, start: int) -> bytes:
     """Strict base64 from `start` on, decoded piece by piece, so that a large file's text is not copied for it.
 
     Raises `ValueError` for what is not base64.
@@ -155,56 +155,52 @@ def in_pieces(text: str, start: int) -> bytes:
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
         raise ValueError("padding stands at the end")
-    made = io.BytesIO()
+    data = io.BytesIO()
     for at in range(start, len(text), PIECE_CHARS):
-        made.write(pybase64.b64decode(text[at : at + PIECE_CHARS], validate=True))
-    return made.getvalue()
+        data.write(pybase64.b64decode(text[at : at + PIECE_CHARS], validate=True))
+    return data.getvalue()
 
 
-def from_data_url(url: str, param: str, filename: str | None = None) -> FilePart:
+def part_of_data_url(url: str, param: str, filename: str | None = None) -> FilePart:
     """The part in a data URL. Raises `BadRequestError` for a URL that is written otherwise, or does not decode."""
     match = DATA_URL.match(url)
     if match is None:
         raise BadRequestError(worded("A data URL is written data:<type>;base64,<data>."), param)
     is_base64 = match[2].lower().endswith(";base64")
     data = decode_base64(url, param, match.end()) if is_base64 else unquote_to_bytes(url[match.end() :])
-    return inline(data, match[1] or None, filename)
+    return part_of_bytes(data, match[1] or None, filename)
 
 
-def at_url(url: str, param: str, references: References) -> FilePart:
+def image_of_url(url: str, param: str, references: References) -> FilePart:
     """The image at a URL: data in it, an artifact's reference, or an address that is passed on and never fetched.
 
     Raises `BadRequestError` for a URL that is none of these.
     """
     if url[:5].lower() == "data:":
-        return from_data_url(url, param)
+        return part_of_data_url(url, param)
     if url.startswith(REF_PREFIX):
         return references.part(url, param, ANY_IMAGE)
     parts = urlsplit(url) if len(url) <= URL_CHARS and url.isprintable() else None
     if parts is None or parts.scheme not in ("https", "http") or not parts.hostname:
         raise BadRequestError(worded("A URL here is a data URL, an https URL or artifact:<id>."), param)
-    named = mime_of_filename(parts.path)
-    return replace(ANY_IMAGE, mime_type=named if named and named.startswith("image/") else "image/*", url=url)
+    mime_type = mime_of_filename(parts.path) or ""
+    return replace(ANY_IMAGE, mime_type=mime_type if mime_type.startswith("image/") else ANY_IMAGE.mime_type, url=url)
 
 
-def keeper(actor: Actor) -> Callable[[FilePart], FilePart]:
-    """Stores inline media as an artifact of the agent, equal bytes once; where that fails the part stays as it was."""
-
-    def keep(file: FilePart) -> FilePart:
-        if file.content is None:
-            return file
-        try:
-            row = store_blocks(
-                actor,
-                file.content.blob().blocks(),
-                once=True,
-                owner=actor.name,
-                filename=file.filename or "",
-                declared=file.mime_type,
-            )
-        except (ArtifactError, ActionError) as problem:
-            log.warning("media of a request could not be stored: %s", problem)
-            return file
-        return replace(file, artifact_id=row.pk)
-
-    return keep
+def store_inline(actor: Actor, file: FilePart) -> FilePart:
+    """The part as an artifact of the agent, inline bytes stored, equal ones once; where that fails, as it was."""
+    if file.content is None:
+        return file
+    try:
+        row = store_blocks(
+            actor,
+            file.content.blob().blocks(),
+            once=True,
+            owner=actor.name,
+            filename=file.filename or "",
+            declared=file.mime_type,
+        )
+    except (ArtifactError, ActionError) as problem:
+        log.warning("media of a request could not be stored: %s", problem)
+        return file
+    return replace(file, artifact_id=row.pk)

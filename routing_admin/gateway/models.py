@@ -26,8 +26,8 @@ def models(request: HttpRequest) -> HttpResponse:
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """One of them; any name that a chat request may use is found."""
     state = snapshot.current()
-    known = next((each for each in model_list(state) if each["id"] == name), None)
-    return json_response(known or _otherwise(state, name))
+    entry = next((each for each in model_list(state) if each["id"] == name), None)
+    return json_response(entry or _model_by_another_name(state, name))
 
 
 def model_list(state: Snapshot) -> Iterator[dict[str, Any]]:
@@ -49,17 +49,17 @@ def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, A
     return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": both}
 
 
-def _otherwise(state: Snapshot, name: str) -> dict[str, Any]:
+def _model_by_another_name(state: Snapshot, name: str) -> dict[str, Any]:
     """A name that is not in the list and works all the same: an alias, provider/model, a bare task type, `auto`."""
     configuration = state.configuration
     try:
-        named = resolve_model(configuration, name)
+        target = resolve_model(configuration, name)
     except LookupError as error:
-        said = str(error) if isinstance(error, UnknownModelError) else "no route"
-        raise GatewayError(404, "model_not_found", said, "model") from None
-    if named.direct:
-        first = named.route.primary
-        service = named.service or configuration.service_at(first.provider, first.model or "")
+        reason = str(error) if isinstance(error, UnknownModelError) else "no route"
+        raise GatewayError(404, "model_not_found", reason, "model") from None
+    if target.direct:
+        first = target.route.primary
+        service = target.service or configuration.service_at(first.provider, first.model or "")
         return model_json(name, service.effective_capabilities if service else TEXT_ONLY, first.provider)
-    service = first_service(configuration, state.keys, named.route.task_type)
+    service = first_service(configuration, state.keys, target.route.task_type)
     return model_json(name, service.effective_capabilities if service else TEXT_ONLY, "routing_admin")

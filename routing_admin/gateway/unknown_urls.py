@@ -39,7 +39,7 @@ def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     return response
 
 
-def stray(shape: Shape, right: str) -> Callable[..., HttpResponseBase]:
+def unknown_url_view(shape: Shape, right: str) -> Callable[..., HttpResponseBase]:
     """A view that says where the call belongs."""
 
     @csrf_exempt
@@ -50,36 +50,36 @@ def stray(shape: Shape, right: str) -> Callable[..., HttpResponseBase]:
 
 
 OTHER_FORMAT = f"{CHAT} (OpenAI's format)"
-OTHERWISE = f"{CHAT}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
+ALL_CALLS = f"{CHAT}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
 
 BELOW_V1: list[URLPattern] = [
-    path("v1/messages", stray(as_anthropic, OTHER_FORMAT), name="elsewhere"),
-    path("v1/messages/count_tokens", stray(as_anthropic, OTHER_FORMAT), name="elsewhere"),
-    path("v1/responses", stray(as_openai, CHAT), name="elsewhere"),
-    path("v1/completions", stray(as_openai, f"{CHAT} with messages"), name="elsewhere"),
+    path("v1/messages", unknown_url_view(as_anthropic, OTHER_FORMAT), name="unknown_url"),
+    path("v1/messages/count_tokens", unknown_url_view(as_anthropic, OTHER_FORMAT), name="unknown_url"),
+    path("v1/responses", unknown_url_view(as_openai, CHAT), name="unknown_url"),
+    path("v1/completions", unknown_url_view(as_openai, f"{CHAT} with messages"), name="unknown_url"),
     re_path(
         r"^v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$",
-        stray(as_gemini, OTHER_FORMAT),
-        name="elsewhere",
+        unknown_url_view(as_gemini, OTHER_FORMAT),
+        name="unknown_url",
     ),
 ]
 """Other vendors' and other versions' calls below `/v1/`."""
 
-REST = re_path(r"^v1(?:/.*)?$", stray(as_openai, OTHERWISE), name="elsewhere")
+OTHERS_BELOW_V1 = re_path(r"^v1(?:/.*)?$", unknown_url_view(as_openai, ALL_CALLS), name="unknown_url")
 """Everything else there, after the real addresses."""
 
-ELSEWHERE: list[URLPattern] = [
+BESIDE_V1: list[URLPattern] = [
     *(
-        path(f"{before}{call}", stray(shape, right), name="elsewhere")
+        path(f"{before}{call}", unknown_url_view(shape, right), name="unknown_url")
         for before in ("", "api/v1/", "api/")
         for call, shape, right in (
             ("chat/completions", as_openai, CHAT),
             ("responses", as_openai, CHAT),
             ("completions", as_openai, f"{CHAT} with messages"),
-            ("embeddings", as_openai, OTHERWISE),
+            ("embeddings", as_openai, ALL_CALLS),
             ("messages", as_anthropic, OTHER_FORMAT),
         )
     ),
-    re_path(r"^v1beta/.*$", stray(as_gemini, OTHER_FORMAT), name="elsewhere"),
+    re_path(r"^v1beta/.*$", unknown_url_view(as_gemini, OTHER_FORMAT), name="unknown_url"),
 ]
 """Beside `/v1/`: without it, or under the agents' API."""

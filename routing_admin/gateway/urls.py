@@ -6,7 +6,7 @@ from django.urls import path
 
 from routing_admin.gateway import files, models
 from routing_admin.gateway.chat.completions import completions
-from routing_admin.gateway.unknown_urls import BELOW_V1, ELSEWHERE, REST
+from routing_admin.gateway.unknown_urls import BELOW_V1, BESIDE_V1, OTHERS_BELOW_V1
 
 app_name = "gateway"
 urlpatterns = [
@@ -17,6 +17,6 @@ urlpatterns = [
     path("v1/models", models.models, name="models"),
     *BELOW_V1,
     path("v1/models/<path:name>", models.model, name="model"),
-    REST,
-    *ELSEWHERE,
+    OTHERS_BELOW_V1,
+    *BESIDE_V1,
 ]

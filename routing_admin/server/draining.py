@@ -73,7 +73,7 @@ class Draining:
         """A stretch of waiting that ends with the drain time. Raises `DrainingError` then."""
         return _Stretch(self._waiting, over=self._over)
 
-    def begin(self) -> None:
+    def schedule_end(self) -> None:
         """SIGTERM has come: what waits may go on until shortly before the server's end."""
         asyncio.get_running_loop().call_later(DRAIN_SECONDS - EARLY_SECONDS, self.end)
 
@@ -96,7 +96,7 @@ class Draining:
             before = signal.getsignal(number)
 
             def begin_draining(number: int, frame: FrameType | None, before: object = before) -> None:
-                loop.call_soon_threadsafe(self.begin)
+                loop.call_soon_threadsafe(self.schedule_end)
                 if callable(before):
                     before(number, frame)
 

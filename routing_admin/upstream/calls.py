@@ -18,7 +18,7 @@ from routing_admin.upstream.faults import failure
 from routing_admin.upstream.head import Head
 from routing_admin.upstream.phase_timer import PhaseTimer
 from routing_admin.upstream.pools import Pools
-from routing_admin.upstream.streams import Stream, begin, event_batches, events_from
+from routing_admin.upstream.streams import Stream, event_batches, events_from, wait_for_content
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class Upstream:
         if head.status != 200 or any(word in kind for word in WHOLE_ANSWERS):
             return await _read_unstreamed(head, protocol, timeouts, timer)
         batches = event_batches(head, protocol.decoder(), timeouts, timer)
-        return await begin(batches, lambda failed: clean(failed, request))
+        return await wait_for_content(batches, lambda failed: clean(failed, request))
 
     async def _head(
         self, request: UpstreamRequest, timeouts: Timeouts, proxy: str, timer: PhaseTimer
@@ -140,7 +140,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
 
 @lru_cache(maxsize=1)
-def configured_upstream() -> Upstream:
+def process_upstream() -> Upstream:
     """The process's upstream, as the settings say."""
     from django.conf import settings
 

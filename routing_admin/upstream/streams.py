@@ -58,7 +58,9 @@ class Stream:
             await self._rest.aclose()
 
 
-async def begin(batches: AsyncGenerator[Batch, None], tidy: Callable[[Failure], Failure]) -> Stream | Failure:
+async def wait_for_content(
+    batches: AsyncGenerator[Batch, None], tidy: Callable[[Failure], Failure]
+) -> Stream | Failure:
     """The stream once its first content is there; a Failure when it fails, ends or says nothing before.
 
     Reasoning is kept back until then, so that a start that fails can still go to another candidate. `tidy` is applied
@@ -66,7 +68,7 @@ async def begin(batches: AsyncGenerator[Batch, None], tidy: Callable[[Failure], 
     """
     stream: Stream | None = None
     try:
-        outcome = await _beginning(batches)
+        outcome = await _read_head(batches)
         if isinstance(outcome, Failure):
             return outcome
         stream = Stream(outcome, batches, tidy)
@@ -76,7 +78,7 @@ async def begin(batches: AsyncGenerator[Batch, None], tidy: Callable[[Failure], 
             await batches.aclose()
 
 
-async def _beginning(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] | Failure:
+async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] | Failure:
     head: list[StreamEvent] = []
     async for batch in batches:
         head += batch

@@ -40,7 +40,7 @@ class Gone:
     def text(self) -> Text | None:
         raise UnreadableError(self.reason)
 
-    def converted(self, target: ConvertTo) -> Converted | None:
+    def convert(self, target: ConvertTo) -> Converted | None:
         raise UnreadableError(self.reason)
 
 

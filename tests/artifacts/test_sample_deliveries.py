@@ -57,7 +57,7 @@ class Kept:
             return None
         return Text("".join(decode_blocks(self.store.open_blocks(self.sha256), self.encoding)), self.encoding)
 
-    def converted(self, target: ConvertTo) -> Converted | None:
+    def convert(self, target: ConvertTo) -> Converted | None:
         return None
 
 

@@ -128,7 +128,7 @@ class Bytes:
     def text(self) -> None:
         """No words."""
 
-    def converted(self, target: object) -> None:
+    def convert(self, target: object) -> None:
         """No other form."""
 
 

@@ -29,7 +29,7 @@ class FakeContent:
         self._check()
         return None if self.words is None else Text(self.words, "utf-8", self.note)
 
-    def converted(self, target: ConvertTo) -> Converted | None:
+    def convert(self, target: ConvertTo) -> Converted | None:
         self._check()
         return self.image
 

@@ -13,7 +13,7 @@ from typing import Any
 from capabilities.models import Provider
 from routing_admin.asgi import application
 from routing_admin.configuration import snapshot
-from routing_admin.upstream import configured_upstream
+from routing_admin.upstream import process_upstream
 from tests.bench import upstream
 
 PATH = "/v1/chat/completions"
@@ -66,7 +66,7 @@ class Loopback:
         try:
             yield self
         finally:
-            await configured_upstream().close()
+            await process_upstream().close()
             server.close()
 
 

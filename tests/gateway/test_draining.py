@@ -71,7 +71,7 @@ async def test_the_signal_begins_the_drain_and_the_servers_own_handler_still_run
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     class Listening(Draining):
-        def begin(self) -> None:
+        def schedule_end(self) -> None:
             heard.append("drain")
             drained.set()
 

@@ -13,7 +13,7 @@ from capabilities.core.delivery.decision import Outcome, decide
 from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.delivery.slot_choice import slots_for
 from routing_admin.gateway.errors import BadRequestError
-from routing_admin.gateway.media import PIECE_CHARS, decode_base64, from_data_url
+from routing_admin.gateway.media import PIECE_CHARS, decode_base64, part_of_data_url
 
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
@@ -42,7 +42,7 @@ def test_decoding_a_large_file_keeps_its_bytes_once() -> None:
     url = "data:application/octet-stream;base64," + base64.b64encode(bytes(size)).decode()
     tracemalloc.start()
     try:
-        part = from_data_url(url, "file")
+        part = part_of_data_url(url, "file")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -53,7 +53,7 @@ def test_decoding_a_large_file_keeps_its_bytes_once() -> None:
 def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
     """Law: under `extract` an inline page's words arrive, not its marks, as for a stored one."""
     page = b"<!doctype html><html><head><title>t</title></head><body><p>Hello <b>there</b></p></body></html>"
-    part = from_data_url("data:text/html;base64," + base64.b64encode(page).decode(), "file")
+    part = part_of_data_url("data:text/html;base64," + base64.b64encode(page).decode(), "file")
     reader = Reader(slots=slots_for("openai"), policies=frozenset({ContentPolicy.EXTRACT}))
     assert decide(part, reader).outcome is Outcome.EXTRACTED
     assert "Hello there" in part.content.render().text

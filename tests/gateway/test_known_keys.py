@@ -54,12 +54,12 @@ def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
     """The moment is remembered with it."""
     moment = timezone.now()
     AgentKey.objects.update(expires_at=moment + timedelta(hours=1))
-    door, headers = key_cache.Door(snapshot.newest, now=lambda: moment), {"authorization": f"Bearer {key}"}
-    assert isinstance(door.known(headers), Principal)
+    cache, headers = key_cache.KeyCache(snapshot.newest, now=lambda: moment), {"authorization": f"Bearer {key}"}
+    assert isinstance(cache.authenticate(headers), Principal)
     AgentKey.objects.update(expires_at=moment - timedelta(seconds=1))
-    assert isinstance(door.known(headers), Principal), "nothing says that the row has changed"
+    assert isinstance(cache.authenticate(headers), Principal), "nothing says that the row has changed"
     moment += timedelta(hours=1)
-    assert not isinstance(door.known(headers), Principal)
+    assert not isinstance(cache.authenticate(headers), Principal)
 
 
 def test_refusals_and_the_name_of_another_agent_are_asked_anew(key):

@@ -18,7 +18,7 @@ from routing_admin.core.fallback.errors import RouterError, UpstreamRefused
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import simulate
-from routing_admin.upstream import configured_upstream, run_sync
+from routing_admin.upstream import process_upstream, run_sync
 from tests.fallback.scripted_runs import Stage
 from tests.lab import Lab
 
@@ -66,7 +66,7 @@ def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[Plane]:
     """The lab with the script that the test is marked with."""
     with Lab(request.param) as lab:
         yield Plane(lab)
-        run_sync(configured_upstream().close())
+        run_sync(process_upstream().close())
 
 
 def lab(**script: str) -> pytest.MarkDecorator:

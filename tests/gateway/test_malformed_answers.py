@@ -16,7 +16,7 @@ from django.urls import reverse
 from capabilities.models import Provider
 from capabilities.ports import ports
 from routing_admin.configuration import snapshot
-from routing_admin.upstream import configured_upstream, run_sync
+from routing_admin.upstream import process_upstream, run_sync
 from tests.gateway.serving import Server, routing, served
 from tests.lab import MALFORMED, SCENARIOS, Lab
 from tests.views.visits import text_of
@@ -94,7 +94,7 @@ def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_
     with Lab({"up": name}) as lab:
         row = provider(lab.url("openai", "up"))
         answer = admin.post(reverse("provider_test", args=[row.name]))
-        run_sync(configured_upstream().close())
+        run_sync(process_upstream().close())
     text = text_of(answer)
     assert answer.status_code == 200
     assert "up gave no usable answer" in text
@@ -109,7 +109,7 @@ def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog, demo: N
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
         result = ports.dial.models("up")
-        run_sync(configured_upstream().close())
+        run_sync(process_upstream().close())
     assert (result.fault, result.models) == ("bad_http", ())
     assert result.message == "The provider's answer breaks the rules of HTTP."
     assert no_fault_of_ours(caplog), caplog.text

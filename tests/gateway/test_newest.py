@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, connections
 from capabilities.access import Principal, make_key
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import Newest
-from routing_admin.gateway.key_cache import HELD_SECONDS, Door
+from routing_admin.gateway.key_cache import OUTAGE_SECONDS, KeyCache
 from tests.gateway.plane import elsewhere, without
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -71,8 +71,8 @@ def at_once(call: Callable[[], T]) -> list[T]:
     return found
 
 
-def enters(door: Door, key: str) -> bool:
-    return isinstance(door.known({"authorization": f"Bearer {key}"}), Principal)
+def enters(cache: KeyCache, key: str) -> bool:
+    return isinstance(cache.authenticate({"authorization": f"Bearer {key}"}), Principal)
 
 
 def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_all(key, clock):
@@ -96,11 +96,11 @@ def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_a
 
 def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, clock, newest):
     """Known a moment before the pause, refused by every call that comes after it."""
-    door = Door(newest, clock)
-    assert enters(door, key)
+    cache = KeyCache(newest, clock)
+    assert enters(cache, key)
     elsewhere(REVOKED, NEXT_STAMP)
     clock.now += PAUSE
-    assert at_once(lambda: enters(door, key)) == [False] * CALLERS
+    assert at_once(lambda: enters(cache, key)) == [False] * CALLERS
 
 
 def test_what_was_looked_at_within_the_second_costs_no_query(key, newest, django_assert_num_queries):
@@ -139,28 +139,28 @@ def test_while_reading_fails_calls_do_not_wait_for_look_after_look(key, clock, n
 
 def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_read(key, clock, newest):
     """The old configuration goes on, the old answer about a key does not."""
-    door = Door(newest, clock)
-    assert enters(door, key)
+    cache = KeyCache(newest, clock)
+    assert enters(cache, key)
     with without("routing_admin_alias"):
         elsewhere(REVOKED, NEXT_STAMP)
         clock.now += PAUSE
-        assert not enters(door, key)
+        assert not enters(cache, key)
 
 
 def test_without_a_database_a_known_key_goes_on_for_a_quarter_of_an_hour(key, clock, newest):
     """Rows 55 and 57: known ones are let in without asking, others neither let in nor called wrong."""
-    door = Door(newest, clock)
-    assert enters(door, key)
+    cache = KeyCache(newest, clock)
+    assert enters(cache, key)
     with without("routing_admin_installation", "capabilities_agentkey"):
-        clock.now += HELD_SECONDS - 1
-        assert enters(door, key)
+        clock.now += OUTAGE_SECONDS - 1
+        assert enters(cache, key)
         with pytest.raises(DatabaseError):
-            enters(door, make_key()[0])
+            enters(cache, make_key()[0])
         clock.now += 2
         with pytest.raises(DatabaseError):
-            enters(door, key)
+            enters(cache, key)
     clock.now += PAUSE
-    assert enters(door, key)
+    assert enters(cache, key)
 
 
 def test_a_snapshot_is_never_half_of_two_revisions(key):

@@ -15,14 +15,14 @@ from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, simulate
-from routing_admin.gateway.media import inline
-from routing_admin.upstream import configured_upstream, run_sync
+from routing_admin.gateway.media import part_of_bytes
+from routing_admin.upstream import process_upstream, run_sync
 from tests.gateway.plane import PNG
 from tests.lab import Lab
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-LOOK = ChatRequest((Message(Role.USER, (TextPart("Look"), inline(PNG, "image/png", "dot.png"))),))
+LOOK = ChatRequest((Message(Role.USER, (TextPart("Look"), part_of_bytes(PNG, "image/png", "dot.png"))),))
 
 
 @pytest.fixture
@@ -137,6 +137,6 @@ def test_a_connection_is_tested_over_a_real_socket(demo: None):
             )
         snapshot.refresh()
         good, bad = ports.dial.test("up", ""), ports.dial.test("down", "")
-        run_sync(configured_upstream().close())
+        run_sync(process_upstream().close())
     assert (good.fault, good.status) == ("", 200)
     assert (bad.fault, bad.status) == ("http_401", 401)

@@ -87,7 +87,7 @@ class InMemory:
         except UnicodeDecodeError:
             return None
 
-    def converted(self, _: ConvertTo) -> Converted | None:
+    def convert(self, _: ConvertTo) -> Converted | None:
         """None: no decoder is at hand here."""
         return None
 

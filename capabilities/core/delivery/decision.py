@@ -134,7 +134,7 @@ class _AtHand:
     def text(self) -> Text | None:
         return None
 
-    def converted(self, _: ConvertTo) -> Converted | None:
+    def convert(self, _: ConvertTo) -> Converted | None:
         return None
 
 

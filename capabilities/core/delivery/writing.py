@@ -95,7 +95,7 @@ def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: 
 def _write_converted(
     file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
 ) -> WrittenFile:
-    found = file.content.converted(delivery.target) if file.content and delivery.target else None
+    found = file.content.convert(delivery.target) if file.content and delivery.target else None
     if found is None:
         reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
         return _write_description_instead(file, reader, words, reason)

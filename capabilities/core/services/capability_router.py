@@ -131,7 +131,7 @@ class _Behind:
     def text(self) -> Text | None:
         return None
 
-    def converted(self, _: ConvertTo) -> Converted | None:
+    def convert(self, _: ConvertTo) -> Converted | None:
         return None
 
 

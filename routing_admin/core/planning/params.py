@@ -77,7 +77,7 @@ def apply_params(chat: ChatRequest, call: Call) -> ChatRequest:
     return drop_params(effective, call.without_params) if call.without_params else effective
 
 
-def left_out(chat: ChatRequest, call: Call) -> tuple[str, ...]:
+def list_dropped_params(chat: ChatRequest, call: Call) -> tuple[str, ...]:
     """The parameters that a request has and this call leaves out, by the names that were refused, in their order."""
     if not call.without_params:
         return ()

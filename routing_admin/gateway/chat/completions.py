@@ -34,11 +34,11 @@ from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway.admission import admit_caller, admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.chat.parsing import needs_thread, parse
-from routing_admin.gateway.chat.rendering import Chunks, completion
+from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from routing_admin.gateway.chat.streaming import ChatStream, draining_error
-from routing_admin.gateway.errors import GatewayError, json_reply, of_router, reply_of
+from routing_admin.gateway.errors import GatewayError, gateway_error_of, json_reply, reply_of
 from routing_admin.gateway.http import HttpCall, HttpReply, call_of, header_value, response_of_reply
-from routing_admin.gateway.media import keeper
+from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DrainingError
@@ -100,10 +100,10 @@ async def _admit(call: HttpCall, recorder: RequestRecorder) -> Ready:
 
     Raises `GatewayError`; once the agent is known the log says so.
     """
-    asked = (call.method, call.query, call.headers, PATH)
-    principal = admit_known_caller(*asked)
+    arguments = (call.method, call.query, call.headers, PATH)
+    principal = admit_known_caller(*arguments)
     if principal is None:
-        principal = await run_in_thread(call, partial(admit_caller, *asked))
+        principal = await run_in_thread(call, partial(admit_caller, *arguments))
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
         size = len(call.body.data)
@@ -122,22 +122,22 @@ def _decide(
     call: HttpCall, principal: Principal, state: snapshot.Snapshot, body: dict[str, Any], recorder: RequestRecorder
 ) -> Ready:
     """The request parsed and planned. Raises `GatewayError`."""
-    asked = parse(body, RowStore(principal.agent).part)
-    recorder.add_facts(asked_model=asked.model or task_name(asked.task_type or ""), stream=asked.stream)
-    named = _resolve_model(state, asked.model, asked.task_type)
+    chat_call = parse(body, RowStore(principal.agent).part)
+    recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
+    target = _resolve_model(state, chat_call.model, chat_call.task_type)
     planned = plan_request(
         state,
-        named.route,
-        asked.chat,
-        matched=named.matched,
-        language=asked.language,
+        target.route,
+        chat_call.chat,
+        matched=target.matched,
+        language=chat_call.language,
         agent=principal.agent,
-        stream=asked.stream,
-        keep=keeper(Actor("agent", principal.agent, call.address, call.request_id)),
-        service=named.service,
+        stream=chat_call.stream,
+        keep=partial(store_inline, Actor("agent", principal.agent, call.address, call.request_id)),
+        service=target.service,
     )
-    record_plan(recorder, planned, named.task_type)
-    return Ready(Dispatch(planned, in_thread=partial(run_in_thread, call)), asked.include_usage)
+    record_plan(recorder, planned, target.task_type)
+    return Ready(Dispatch(planned, in_thread=partial(run_in_thread, call)), chat_call.include_usage)
 
 
 def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
@@ -151,31 +151,33 @@ def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) 
 
 async def _whole(call: HttpCall, ready: Ready, recorder: RequestRecorder) -> HttpReply:
     try:
-        done = await record_answer(ready.dispatch, recorder)
+        result = await record_answer(ready.dispatch, recorder)
     except RouterError as error:
-        raise of_router(error) from None
-    reply = json_reply(completion(done.answer, done.candidate.model))
-    _say_route(reply.headers, call, done)
+        raise gateway_error_of(error) from None
+    reply = json_reply(completion_json(result.answer, result.candidate.model))
+    _say_route(reply.headers, call, result)
     return reply
 
 
 async def _stream(call: HttpCall, ready: Ready, recorder: RequestRecorder) -> HttpReply:
     try:
-        done = await record_stream(ready.dispatch, recorder)
+        result = await record_stream(ready.dispatch, recorder)
     except RouterError as error:
-        raise of_router(error) from None
-    chunks = Chunks(done.candidate.model, ready.include_usage)
+        raise gateway_error_of(error) from None
+    chunks = Chunks(result.candidate.model, ready.include_usage)
     reply = HttpReply(200, dict(STREAM_HEADERS))
-    reply.blocks = ChatStream(done, ready.dispatch, recorder, chunks, call.request_id).blocks()
-    _say_route(reply.headers, call, done)
+    reply.blocks = ChatStream(result, ready.dispatch, recorder, chunks, call.request_id).blocks()
+    _say_route(reply.headers, call, result)
     return reply
 
 
-def _say_route(headers: MutableMapping[str, str], call: HttpCall, done: RunResult[Answer] | RunResult[Stream]) -> None:
+def _say_route(
+    headers: MutableMapping[str, str], call: HttpCall, result: RunResult[Answer] | RunResult[Stream]
+) -> None:
     """The headers of CONTRACT §6: who answered, after how many attempts, and in which form it got the files."""
     headers["x-request-id"] = call.request_id
-    headers["x-routing-provider"] = header_value(done.candidate.provider)
-    headers["x-routing-model"] = header_value(done.candidate.model)
-    headers["x-routing-attempts"] = str(len(done.attempts))
-    if done.attempts[-1].adaptation:
-        headers["x-routing-adaptation"] = header_value(done.attempts[-1].adaptation)
+    headers["x-routing-provider"] = header_value(result.candidate.provider)
+    headers["x-routing-model"] = header_value(result.candidate.model)
+    headers["x-routing-attempts"] = str(len(result.attempts))
+    if result.attempts[-1].adaptation:
+        headers["x-routing-adaptation"] = header_value(result.attempts[-1].adaptation)

@@ -29,10 +29,10 @@ from routing_admin.gateway.media import (
     AUDIO_TYPES,
     Find,
     References,
-    at_url,
     decode_base64,
-    from_data_url,
-    inline,
+    image_of_url,
+    part_of_bytes,
+    part_of_data_url,
 )
 
 ROLES: Mapping[str, Role] = MappingProxyType(
@@ -57,13 +57,13 @@ class MessageReader:
         """All messages. Raises `BadRequestError` naming the first place that is wrong."""
         if value is None:
             raise missing_field("messages")
-        found = a_list(value, "messages")
-        if not found:
+        values = a_list(value, "messages")
+        if not values:
             raise BadRequestError(worded("messages is a list of at least one message."), "messages", "empty_array")
-        newest = _newest(found)
+        newest = _newest_user_message(values)
         return tuple(
             MessageReader(self.find, at == newest).message(an_object(each, f"messages[{at}]"), f"messages[{at}]")
-            for at, each in enumerate(found)
+            for at, each in enumerate(values)
         )
 
     def message(self, value: Object, at: str) -> Message:
@@ -109,10 +109,10 @@ class MessageReader:
     def _from_tool(self, file: FilePart, param: str) -> FilePart:
         """The file of a tool result: its own bytes looked at, or the artifact it names."""
         if isinstance(file.content, InMemory):
-            looked = inline(file.content.data, file.mime_type, file.filename)
-            return replace(looked, artifact_id=file.artifact_id, led=True)
-        known = self._references.part(REF_PREFIX + (file.artifact_id or ""), param, file)
-        return replace(known, led=True)
+            part = part_of_bytes(file.content.data, file.mime_type, file.filename)
+            return replace(part, artifact_id=file.artifact_id, led=True)
+        part = self._references.part(REF_PREFIX + (file.artifact_id or ""), param, file)
+        return replace(part, led=True)
 
     @property
     def _references(self) -> References:
@@ -133,21 +133,21 @@ def _not_one_of(choices: tuple[str, ...], param: str) -> BadRequestError:
     return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)
 
 
-def _newest(messages: list[Any]) -> int | None:
+def _newest_user_message(messages: list[Any]) -> int | None:
     """Where the newest user message stands: what comes after it was made by machines. None without one."""
-    asked = (at for at, each in enumerate(messages) if isinstance(each, dict) and each.get("role") == Role.USER.value)
-    return max(asked, default=None)
+    places = (at for at, each in enumerate(messages) if isinstance(each, dict) and each.get("role") == Role.USER.value)
+    return max(places, default=None)
 
 
 def _image(part: Object, at: str, references: References) -> FilePart:
     inner = part.get("image_url")
     place = f"{at}.image_url"
     if isinstance(inner, str):
-        return at_url(inner, place, references)
+        return image_of_url(inner, place, references)
     if inner is None:
         raise missing_field(place)
-    found = at_url(needed_text(an_object(inner, place), "url", place), f"{place}.url", references)
-    return replace(found, detail=text_in(inner, "detail", place))
+    image = image_of_url(needed_text(an_object(inner, place), "url", place), f"{place}.url", references)
+    return replace(image, detail=text_in(inner, "detail", place))
 
 
 def _audio(part: Object, at: str, references: References) -> FilePart:
@@ -159,9 +159,10 @@ def _audio(part: Object, at: str, references: References) -> FilePart:
     if data.startswith(REF_PREFIX):
         return references.part(data, f"{place}.data", ANY_AUDIO)
     if data[:5].lower() == "data:":
-        return from_data_url(data, f"{place}.data")
+        return part_of_data_url(data, f"{place}.data")
     word = needed_text(inner, "format", place)
-    return inline(decode_base64(data, f"{place}.data"), AUDIO_TYPES.get(word.lower(), f"audio/{word.lower()}"), None)
+    mime_type = AUDIO_TYPES.get(word.lower(), f"audio/{word.lower()}")
+    return part_of_bytes(decode_base64(data, f"{place}.data"), mime_type, None)
 
 
 def _file(part: Object, at: str, references: References) -> FilePart:
@@ -178,8 +179,8 @@ def _file(part: Object, at: str, references: References) -> FilePart:
     if data is None:
         raise missing_field(f"{place}.file_data")
     if data[:5].lower() == "data:":
-        return from_data_url(data, f"{place}.{key}", filename)
-    return inline(decode_base64(data, f"{place}.{key}"), text_in(inner, "mimeType", place), filename)
+        return part_of_data_url(data, f"{place}.{key}", filename)
+    return part_of_bytes(decode_base64(data, f"{place}.{key}"), text_in(inner, "mimeType", place), filename)
 
 
 def _file_by_name(filename: str | None) -> FilePart:
@@ -216,5 +217,5 @@ def _signature(value: Object) -> str | None:
     """The opaque proof that came with a call we gave out, where its caller kept it (see rendering)."""
     google = value.get("extra_content")
     inner = google.get("google") if isinstance(google, dict) else None
-    found = inner.get("thought_signature") if isinstance(inner, dict) else None
-    return found if isinstance(found, str) else None
+    signature = inner.get("thought_signature") if isinstance(inner, dict) else None
+    return signature if isinstance(signature, str) else None

@@ -127,10 +127,10 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
 def _stop(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
         raise wrong_type(STRINGS, "stop")
-    return tuple(found)
+    return tuple(words)
 
 
 def _tools(value: Any) -> tuple[Tool, ...]:

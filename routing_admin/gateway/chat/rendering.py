@@ -23,19 +23,19 @@ def completion_id() -> str:
 
 def usage_json(usage: Usage) -> dict[str, Any] | None:
     """The provider's count; None where it gave none."""
-    asked, said = usage.prompt_tokens, usage.completion_tokens
-    if asked is None and said is None and usage.total_tokens is None:
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    if prompt is None and completion is None and usage.total_tokens is None:
         return None
-    total = usage.total_tokens if usage.total_tokens is not None else (asked or 0) + (said or 0)
-    told: dict[str, Any] = {"prompt_tokens": asked or 0, "completion_tokens": said or 0, "total_tokens": total}
+    total = usage.total_tokens if usage.total_tokens is not None else (prompt or 0) + (completion or 0)
+    fields: dict[str, Any] = {"prompt_tokens": prompt or 0, "completion_tokens": completion or 0, "total_tokens": total}
     if usage.cached_tokens is not None:
-        told["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+        fields["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
     if usage.reasoning_tokens is not None:
-        told["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    return told
+        fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    return fields
 
 
-def completion(answer: Answer, model: str) -> dict[str, Any]:
+def completion_json(answer: Answer, model: str) -> dict[str, Any]:
     """A whole answer; `model` is the one that was asked, where the provider does not name it."""
     message: dict[str, Any] = {
         "role": "assistant",
@@ -47,7 +47,7 @@ def completion(answer: Answer, model: str) -> dict[str, Any]:
     if answer.tool_calls:
         message["tool_calls"] = [_call(call) for call in answer.tool_calls]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason}
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": completion_id(),
         "object": "chat.completion",
         "created": int(time.time()),
@@ -55,16 +55,16 @@ def completion(answer: Answer, model: str) -> dict[str, Any]:
         "choices": [choice],
     }
     usage = usage_json(answer.usage)
-    return told | {"usage": usage} if usage else told
+    return fields | {"usage": usage} if usage else fields
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": call.id,
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     }
-    return told | _signature_json(call.signature)
+    return fields | _signature_json(call.signature)
 
 
 def _signature_json(signature: str | None) -> dict[str, Any]:
@@ -109,8 +109,8 @@ class Chunks:
         last = self._chunk(self._first(), finish.finish_reason)
         if not self.include_usage:
             return last + DONE
-        counted: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
-        return last + write_event(self._head() | counted) + DONE
+        count: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
+        return last + write_event(self._head() | count) + DONE
 
     def _first(self) -> dict[str, Any]:
         if self.begun:
@@ -129,8 +129,8 @@ class Chunks:
 
 def _call_piece(call: ToolCallDelta) -> dict[str, Any]:
     function = {"arguments": call.arguments} | ({"name": call.name} if call.name is not None else {})
-    begun = {"id": call.id, "type": "function"} if call.id is not None else {}
-    return {"index": call.index, **begun, "function": function, **_signature_json(call.signature)}
+    identity = {"id": call.id, "type": "function"} if call.id is not None else {}
+    return {"index": call.index, **identity, "function": function, **_signature_json(call.signature)}
 
 
 def write_event(value: Any) -> bytes:

@@ -21,7 +21,7 @@ from routing_admin.upstream import Stream
 class ChatStream:
     """One stream: what came of it so far."""
 
-    done: RunResult[Stream]
+    result: RunResult[Stream]
     dispatch: Dispatch
     recorder: RequestRecorder
     chunks: Chunks
@@ -38,7 +38,7 @@ class ChatStream:
         A break is an error event, and it is the last: no reason to stop, no `[DONE]`.
         """
         try:
-            batches = aiter(self.done.answer)
+            batches = aiter(self.result.answer)
             delta = self._record_delta if self.dispatch.planned.state.record_bodies else self.chunks.delta
             while True:
                 with draining.limit():
@@ -52,7 +52,7 @@ class ChatStream:
             self.drained = True
             yield write_event(body_of(draining_error(error), self.request_id))
         finally:
-            await self.done.answer.aclose()
+            await self.result.answer.aclose()
             self._record_end()
 
     def _record_delta(self, delta: Delta) -> bytes:
@@ -73,12 +73,12 @@ class ChatStream:
         return GatewayError(status, code, message, attempts=self._attempts())
 
     def _attempts(self) -> tuple[Attempt, ...]:
-        took = self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
-        return (*self.done.attempts[:-1], cut_short(self.done.attempts[-1], self.failure, took))
+        took = self.recorder.elapsed_ms() - self.result.attempts[-1].started_ms
+        return (*self.result.attempts[:-1], cut_short(self.result.attempts[-1], self.failure, took))
 
     def _record_end(self) -> None:
-        planned, took = self.dispatch.planned, self.recorder.elapsed_ms() - self.done.attempts[-1].started_ms
-        attempts = end_stream(self.done, self.failure, took, planned.plan, self.dispatch.run_context)
+        planned, took = self.dispatch.planned, self.recorder.elapsed_ms() - self.result.attempts[-1].started_ms
+        attempts = end_stream(self.result, self.failure, took, planned.plan, self.dispatch.run_context)
         answer = Answer("".join(self.words))
         if self.failure is not None:
             code = caller_of(self.failure)[1]
@@ -97,6 +97,6 @@ class ChatStream:
 
 def draining_error(error: DrainingError) -> GatewayError:
     """503 that a client may try again at once: another process takes it."""
-    made = GatewayError(error.status, error.code, error.message)
-    made.should_retry, made.retry_after = error.should_retry, error.retry_after
-    return made
+    refusal = GatewayError(error.status, error.code, error.message)
+    refusal.should_retry, refusal.retry_after = error.should_retry, error.retry_after
+    return refusal
