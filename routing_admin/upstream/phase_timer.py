@@ -50,8 +50,9 @@ class PhaseTimer:
         others = task.cancelling()
         try:
             return await work
-        except asyncio.CancelledError:
-            if self._rang and task.uncancel() <= others:
+        except BaseException as error:  # whatever the work made of being cancelled: the task is not, any more
+            ended = self._rang and task.uncancel() <= others
+            if ended and isinstance(error, asyncio.CancelledError):
                 raise WaitTooLongError(total=until >= self.deadline) from None
             raise
         finally:

@@ -196,11 +196,21 @@ def test_a_wait_within_a_task_that_is_being_cancelled_still_ends_by_its_time():
     assert found == [(3, False)]
 
 
-def test_a_task_whose_wait_was_too_long_counts_as_never_cancelled():
+async def break_off() -> None:
+    """Makes a fault of its own of being cancelled, as a client may whose connection is closed by it."""
+    try:
+        await never()
+    finally:
+        raise ConnectionError("closed")
+
+
+@pytest.mark.parametrize(("work", "raised"), [(never, WaitTooLongError), (break_off, ConnectionError)])
+def test_a_task_whose_wait_was_too_long_counts_as_never_cancelled(work, raised):
     """What the task does next is not taken for the end of a task that somebody cancels."""
 
     async def exchange() -> int:
-        await ring(PhaseTimer(10), 1)
+        with pytest.raises(raised):
+            await PhaseTimer(10).wait(work(), 1)
         task = asyncio.current_task()
         return task.cancelling() if task else -1
 
