@@ -1,4 +1,4 @@
-"""Entries become rows: one prepared statement for each of the two tables, as the ORM would cost several times as much.
+"""Entries become rows: few prepared statements for each of the two tables, as the ORM would cost several times as much.
 
 What stands in a row is what the ORM would have written.
 """
@@ -60,11 +60,18 @@ def _under_free_ids(rows: Rows) -> Rows:
     return free
 
 
+CHUNKS = (100, 20, 5, 1)
+"""How many rows one statement writes.
+
+While a statement runs the event loop has the interpreter, and who ends a statement waits until the loop lets go of it:
+row by row a busy process would write a few hundred rows a second.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """How rows of a table are inserted: the statement, the values it wants of a row, and which are no plain ones."""
+    """How rows of a table are inserted: the values that are wanted of a row, and which of them are no plain ones."""
 
-    statement: str
     values: Callable[[Columns], tuple[Any, ...]]
     json_places: tuple[int, ...]
     time_places: tuple[int, ...]
@@ -72,26 +79,41 @@ class Insertion:
 
 @cache
 def _insertion(model: type[Model]) -> Insertion:
-    """The same for every row of a model; a key that counts itself is left to the database."""
-    fields = [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
-    quote = connections[LOGS].ops.quote_name
-    names, places = ", ".join(quote(str(field.column)) for field in fields), ", ".join(["%s"] * len(fields))
-    table = quote(model._meta.db_table)
-    return Insertion(
-        f"INSERT INTO {table} ({names}) VALUES ({places})",  # noqa: S608  # names of our own models, quoted
-        itemgetter(*(field.attname for field in fields)),
-        _places(fields, JSONField),
-        _places(fields, DateTimeField),
-    )
+    """The same for every row of a model."""
+    fields = _fields(model)
+    values = itemgetter(*(field.attname for field in fields))
+    return Insertion(values, _places(fields, JSONField), _places(fields, DateTimeField))
+
+
+@cache
+def _statement(model: type[Model], rows: int) -> str:
+    """The statement that inserts so many rows; a key that counts itself is left to the database."""
+    fields, quote = _fields(model), connections[LOGS].ops.quote_name
+    names, table = ", ".join(quote(str(field.column)) for field in fields), quote(model._meta.db_table)
+    row = f"({', '.join(['%s'] * len(fields))})"
+    return f"INSERT INTO {table} ({names}) VALUES {', '.join([row] * rows)}"  # noqa: S608  # our models' own names
+
+
+def _fields(model: type[Model]) -> list[Field[Any, Any]]:
+    return [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
 
 
 def _places(fields: Iterable[Field[Any, Any]], kind: type[Field[Any, Any]]) -> tuple[int, ...]:
     return tuple(at for at, field in enumerate(fields) if isinstance(field, kind))
 
 
-def _insert(model: type[Model], rows: Iterable[Columns]) -> None:
-    connection, insertion = connections[LOGS], _insertion(model)
-    adapt_time, parameters = _time_adapter(connection), []
+def _insert(model: type[Model], rows: Sequence[Columns]) -> None:
+    connection, at = connections[LOGS], 0
+    with connection.cursor() as cursor:
+        while at < len(rows):
+            size = next(size for size in CHUNKS if size <= len(rows) - at)
+            cursor.execute(_statement(model, size), _parameters(connection, _insertion(model), rows[at : at + size]))
+            at += size
+
+
+def _parameters(connection: Any, insertion: Insertion, rows: Iterable[Columns]) -> list[Any]:
+    """The values of all rows, one after the other, as the database takes them."""
+    adapt_time, parameters = _time_adapter(connection), list[Any]()
     for columns in rows:
         values = list(insertion.values(columns))
         for at in insertion.json_places:
@@ -99,10 +121,8 @@ def _insert(model: type[Model], rows: Iterable[Columns]) -> None:
                 values[at] = json_text(values[at])
         for at in insertion.time_places:
             values[at] = adapt_time(values[at])
-        parameters.append(values)
-    if parameters:
-        with connection.cursor() as cursor:
-            cursor.executemany(insertion.statement, parameters)
+        parameters += values
+    return parameters
 
 
 def _time_adapter(connection: Any) -> Callable[[datetime], Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from django.db.backends.sqlite3 import base
@@ -29,6 +30,14 @@ class Cursor(base.SQLiteCursorWrapper):
         with self._let_go():
             return super().executemany(query, param_list)
 
+    def convert_query(self, query: str, *, param_names: Any = None) -> str:
+        """The statement with SQLite's placeholders; of one that comes again and again it is remembered."""
+        return (
+            _with_question_marks(query)
+            if param_names is None
+            else super().convert_query(query, param_names=param_names)
+        )
+
     @contextmanager
     def _let_go(self) -> Iterator[None]:
         try:
@@ -36,6 +45,11 @@ class Cursor(base.SQLiteCursorWrapper):
         except sqlite3.Error:
             self.close()
             raise
+
+
+@lru_cache(maxsize=512)
+def _with_question_marks(query: str) -> str:
+    return str(base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%"))
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
