@@ -22,74 +22,74 @@ A_WHOLE_NUMBER = worded("%(param)s is a whole number.")
 """What a field is, as a refusal of anything else says it."""
 
 
-def wrong_type(sentence: Worded, param: str) -> BadRequestError:
+def refusal_of_type(sentence: Worded, param: str) -> BadRequestError:
     """The refusal of a value of the wrong type; `sentence` is one of those above."""
     return BadRequestError(Worded(sentence.template, {"param": param}), param, "invalid_type")
 
 
-def missing_field(param: str) -> BadRequestError:
+def refusal_of_missing(param: str) -> BadRequestError:
     """The refusal of a request that lacks something."""
     return BadRequestError(worded("%(param)s is required.", param=param), param, "missing_required_parameter")
 
 
-def an_object(value: Any, param: str) -> Object:
+def check_object(value: Any, param: str) -> Object:
     """A JSON object. Raises `BadRequestError` for anything else."""
     if not isinstance(value, dict):
-        raise wrong_type(AN_OBJECT, param)
+        raise refusal_of_type(AN_OBJECT, param)
     return value
 
 
-def a_list(value: Any, param: str) -> list[Any]:
+def check_list(value: Any, param: str) -> list[Any]:
     """A JSON list. Raises `BadRequestError` for anything else."""
     if not isinstance(value, list):
-        raise wrong_type(A_LIST, param)
+        raise refusal_of_type(A_LIST, param)
     return value
 
 
-def text_in(source: Object, key: str, at: str, *, required: bool = False) -> str | None:
+def read_text(source: Object, key: str, at: str, *, required: bool = False) -> str | None:
     """A string; None when absent or null. Raises `BadRequestError` for anything else, and when it is `required`."""
     value = source.get(key)
     param = f"{at}.{key}".lstrip(".")
     if value is None and required:
-        raise missing_field(param)
+        raise refusal_of_missing(param)
     if value is not None and not isinstance(value, str):
-        raise wrong_type(A_STRING, param)
+        raise refusal_of_type(A_STRING, param)
     return value
 
 
-def needed_text(source: Object, key: str, at: str) -> str:
+def require_text(source: Object, key: str, at: str) -> str:
     """A string that must be there."""
-    return text_in(source, key, at, required=True) or ""
+    return read_text(source, key, at, required=True) or ""
 
 
-def truth_in(source: Object, key: str) -> bool | None:
+def read_flag(source: Object, key: str) -> bool | None:
     """true or false; None when absent or null. Raises `BadRequestError` for anything else."""
     value = source.get(key)
     if value is not None and not isinstance(value, bool):
-        raise wrong_type(TRUE_OR_FALSE, key)
+        raise refusal_of_type(TRUE_OR_FALSE, key)
     return value
 
 
-def number_in(source: Object, key: str, low: float, high: float) -> float | None:
+def read_number(source: Object, key: str, low: float, high: float) -> float | None:
     """A finite number within bounds; None when absent or null. Raises `BadRequestError` for anything else."""
     value = source.get(key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise wrong_type(A_NUMBER, key)
+        raise refusal_of_type(A_NUMBER, key)
     if not low <= value <= high:
         message = worded("%(param)s is a number from %(low)s to %(high)s.", param=key, low=f"{low:g}", high=f"{high:g}")
         raise BadRequestError(message, key, "out_of_range")
     return value
 
 
-def count_in(source: Object, key: str) -> int | None:
+def read_count(source: Object, key: str) -> int | None:
     """A whole number of at least 1; None when absent or null. Raises `BadRequestError` for anything else."""
     value = source.get(key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise wrong_type(A_WHOLE_NUMBER, key)
+        raise refusal_of_type(A_WHOLE_NUMBER, key)
     if value < 1:
         raise BadRequestError(worded("%(param)s is a whole number of at least 1.", param=key), key, "out_of_range")
     return value

@@ -20,7 +20,7 @@ from capabilities.core.worded import worded
 from capabilities.errors import ActionError
 from routing_admin.gateway.admission import actor_for, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
-from routing_admin.gateway.fields import missing_field
+from routing_admin.gateway.fields import refusal_of_missing
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -62,7 +62,7 @@ def upload(request: HttpRequest) -> HttpResponse:
     try:
         uploads = received_files(request)
         if not uploads:
-            raise missing_field("file")
+            raise refusal_of_missing("file")
         purpose = request.POST.get("purpose", "user_data")[:100]
         row = store_upload(
             actor_for(request, principal),

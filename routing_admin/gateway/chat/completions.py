@@ -49,7 +49,7 @@ STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cach
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class AdmittedCall:
     """A call that is parsed and decided."""
 
     dispatch: Dispatch
@@ -80,9 +80,9 @@ async def _complete(call: HttpCall) -> HttpReply:
     """
     recorder = RequestRecorder(call.request_id, "v1")
     try:
-        ready = await _admit(call, recorder)
-        work = _stream if ready.dispatch.planned.stream else _whole
-        return await work(call, ready, recorder)
+        admitted = await _admit(call, recorder)
+        work = _answer_streamed if admitted.dispatch.planned.stream else _answer_whole
+        return await work(call, admitted, recorder)
     except DrainingError as error:
         raise draining_error(error) from None
     except asyncio.CancelledError:
@@ -95,7 +95,7 @@ async def _complete(call: HttpCall) -> HttpReply:
         raise
 
 
-async def _admit(call: HttpCall, recorder: RequestRecorder) -> Ready:
+async def _admit(call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
     """The key, the configuration, the request, the plan: from memory, and in a thread what rows and files are read for.
 
     Raises `GatewayError`; once the agent is known the log says so.
@@ -120,7 +120,7 @@ async def _admit(call: HttpCall, recorder: RequestRecorder) -> Ready:
 
 def _decide(
     call: HttpCall, principal: Principal, state: snapshot.Snapshot, body: dict[str, Any], recorder: RequestRecorder
-) -> Ready:
+) -> AdmittedCall:
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = parse(body, RowStore(principal.agent).part)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
@@ -137,7 +137,7 @@ def _decide(
         service=target.service,
     )
     record_plan(recorder, planned, target.task_type)
-    return Ready(Dispatch(planned, in_thread=partial(run_in_thread, call)), chat_call.include_usage)
+    return AdmittedCall(Dispatch(planned, in_thread=partial(run_in_thread, call)), chat_call.include_usage)
 
 
 def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
@@ -149,29 +149,29 @@ def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) 
         raise GatewayError(503, "no_route", error.sentence) from None
 
 
-async def _whole(call: HttpCall, ready: Ready, recorder: RequestRecorder) -> HttpReply:
+async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
     try:
-        result = await record_answer(ready.dispatch, recorder)
+        result = await record_answer(admitted.dispatch, recorder)
     except RouterError as error:
         raise gateway_error_of(error) from None
     reply = json_reply(completion_json(result.answer, result.candidate.model))
-    _say_route(reply.headers, call, result)
+    _add_route_headers(reply.headers, call, result)
     return reply
 
 
-async def _stream(call: HttpCall, ready: Ready, recorder: RequestRecorder) -> HttpReply:
+async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
     try:
-        result = await record_stream(ready.dispatch, recorder)
+        result = await record_stream(admitted.dispatch, recorder)
     except RouterError as error:
         raise gateway_error_of(error) from None
-    chunks = Chunks(result.candidate.model, ready.include_usage)
+    chunks = Chunks(result.candidate.model, admitted.include_usage)
     reply = HttpReply(200, dict(STREAM_HEADERS))
-    reply.blocks = ChatStream(result, ready.dispatch, recorder, chunks, call.request_id).blocks()
-    _say_route(reply.headers, call, result)
+    reply.blocks = ChatStream(result, admitted.dispatch, recorder, chunks, call.request_id).blocks()
+    _add_route_headers(reply.headers, call, result)
     return reply
 
 
-def _say_route(
+def _add_route_headers(
     headers: MutableMapping[str, str], call: HttpCall, result: RunResult[Answer] | RunResult[Stream]
 ) -> None:
     """The headers of CONTRACT §6: who answered, after how many attempts, and in which form it got the files."""

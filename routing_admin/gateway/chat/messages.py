@@ -17,12 +17,12 @@ from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     STRING_OR_PARTS,
     Object,
-    a_list,
-    an_object,
-    missing_field,
-    needed_text,
-    text_in,
-    wrong_type,
+    check_list,
+    check_object,
+    read_text,
+    refusal_of_missing,
+    refusal_of_type,
+    require_text,
 )
 from routing_admin.gateway.media import (
     ANY_AUDIO,
@@ -53,50 +53,50 @@ class MessageReader:
     find: Find
     must_exist: bool = True
 
-    def messages(self, value: Any) -> tuple[Message, ...]:
+    def read_all(self, value: Any) -> tuple[Message, ...]:
         """All messages. Raises `BadRequestError` naming the first place that is wrong."""
         if value is None:
-            raise missing_field("messages")
-        values = a_list(value, "messages")
+            raise refusal_of_missing("messages")
+        values = check_list(value, "messages")
         if not values:
             raise BadRequestError(worded("messages is a list of at least one message."), "messages", "empty_array")
-        newest = _newest_user_message(values)
+        newest = _find_newest_user_message(values)
         return tuple(
-            MessageReader(self.find, at == newest).message(an_object(each, f"messages[{at}]"), f"messages[{at}]")
+            MessageReader(self.find, at == newest).read(check_object(each, f"messages[{at}]"), f"messages[{at}]")
             for at, each in enumerate(values)
         )
 
-    def message(self, value: Object, at: str) -> Message:
+    def read(self, value: Object, at: str) -> Message:
         """One message. Raises `BadRequestError` for a role that is none, and for what its parts hold wrongly."""
-        word = needed_text(value, "role", at)
+        word = require_text(value, "role", at)
         role = ROLES.get(word)
         if role is None:
-            raise _not_one_of(tuple(ROLES), f"{at}.role")
-        calls = _calls(value.get("tool_calls"), f"{at}.tool_calls") if role is Role.ASSISTANT else ()
-        parts = self._content(value, role, at, optional=role is Role.ASSISTANT)
-        refusal = text_in(value, "refusal", at) if role is Role.ASSISTANT else None
+            raise _refusal_of_choice(tuple(ROLES), f"{at}.role")
+        calls = _read_calls(value.get("tool_calls"), f"{at}.tool_calls") if role is Role.ASSISTANT else ()
+        parts = self._read_content(value, role, at, optional=role is Role.ASSISTANT)
+        refusal = read_text(value, "refusal", at) if role is Role.ASSISTANT else None
         return Message(
             role,
             (*parts, TextPart(refusal)) if refusal else parts,
             calls,
-            needed_text(value, "tool_call_id", at) if role is Role.TOOL else None,
-            text_in(value, "name", at),
-            text_in(value, "reasoning_content", at) if role is Role.ASSISTANT else None,
+            require_text(value, "tool_call_id", at) if role is Role.TOOL else None,
+            read_text(value, "name", at),
+            read_text(value, "reasoning_content", at) if role is Role.ASSISTANT else None,
         )
 
-    def _content(self, value: Object, role: Role, at: str, *, optional: bool) -> tuple[Part, ...]:
+    def _read_content(self, value: Object, role: Role, at: str, *, optional: bool) -> tuple[Part, ...]:
         content, place = value.get("content"), f"{at}.content"
         if content is None and optional:
             return ()
         if content is None:
-            raise missing_field(place)
+            raise refusal_of_missing(place)
         if isinstance(content, str):
-            return (self._words(content, role, place),)
+            return (self._read_words(content, role, place),)
         if not isinstance(content, list):
-            raise wrong_type(STRING_OR_PARTS, place)
-        return tuple(self._part(each, role, f"{place}[{number}]") for number, each in enumerate(content))
+            raise refusal_of_type(STRING_OR_PARTS, place)
+        return tuple(self._read_part(each, role, f"{place}[{number}]") for number, each in enumerate(content))
 
-    def _words(self, text: str, role: Role, param: str) -> Part:
+    def _read_words(self, text: str, role: Role, param: str) -> Part:
         """Words, or the file that a tool's ContentRouteResult holds."""
         if role is not Role.TOOL:
             return TextPart(text)
@@ -104,9 +104,9 @@ class MessageReader:
             file = read_tool_result(text)
         except BadBase64Error as error:
             raise BadRequestError(error.sentence, param, "invalid_base64") from None
-        return TextPart(text) if file is None else self._from_tool(file, param)
+        return TextPart(text) if file is None else self._take_from_tool(file, param)
 
-    def _from_tool(self, file: FilePart, param: str) -> FilePart:
+    def _take_from_tool(self, file: FilePart, param: str) -> FilePart:
         """The file of a tool result: its own bytes looked at, or the artifact it names."""
         if isinstance(file.content, InMemory):
             part = part_of_bytes(file.content.data, file.mime_type, file.filename)
@@ -118,102 +118,103 @@ class MessageReader:
     def _references(self) -> References:
         return References(self.find, self.must_exist)
 
-    def _part(self, value: Any, role: Role, at: str) -> Part:
-        part = an_object(value, at)
-        kind = needed_text(part, "type", at)
+    def _read_part(self, value: Any, role: Role, at: str) -> Part:
+        part = check_object(value, at)
+        kind = require_text(part, "type", at)
         if kind in ("text", "refusal"):
-            return self._words(needed_text(part, kind, at), role, f"{at}.{kind}")
+            return self._read_words(require_text(part, kind, at), role, f"{at}.{kind}")
         read = _PARTS.get(kind)
         if read is None:
-            raise _not_one_of(("text", *_PARTS), f"{at}.type")
+            raise _refusal_of_choice(("text", *_PARTS), f"{at}.type")
         return read(part, at, self._references)
 
 
-def _not_one_of(choices: tuple[str, ...], param: str) -> BadRequestError:
+def _refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
     return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)
 
 
-def _newest_user_message(messages: list[Any]) -> int | None:
+def _find_newest_user_message(messages: list[Any]) -> int | None:
     """Where the newest user message stands: what comes after it was made by machines. None without one."""
     places = (at for at, each in enumerate(messages) if isinstance(each, dict) and each.get("role") == Role.USER.value)
     return max(places, default=None)
 
 
-def _image(part: Object, at: str, references: References) -> FilePart:
+def _read_image(part: Object, at: str, references: References) -> FilePart:
     inner = part.get("image_url")
     place = f"{at}.image_url"
     if isinstance(inner, str):
         return image_of_url(inner, place, references)
     if inner is None:
-        raise missing_field(place)
-    image = image_of_url(needed_text(an_object(inner, place), "url", place), f"{place}.url", references)
-    return replace(image, detail=text_in(inner, "detail", place))
+        raise refusal_of_missing(place)
+    image = image_of_url(require_text(check_object(inner, place), "url", place), f"{place}.url", references)
+    return replace(image, detail=read_text(inner, "detail", place))
 
 
-def _audio(part: Object, at: str, references: References) -> FilePart:
+def _read_audio(part: Object, at: str, references: References) -> FilePart:
     place = f"{at}.input_audio"
     if part.get("input_audio") is None:
-        raise missing_field(place)
-    inner = an_object(part["input_audio"], place)
-    data = needed_text(inner, "data", place)
+        raise refusal_of_missing(place)
+    inner = check_object(part["input_audio"], place)
+    data = require_text(inner, "data", place)
     if data.startswith(REF_PREFIX):
         return references.part(data, f"{place}.data", ANY_AUDIO)
     if data[:5].lower() == "data:":
         return part_of_data_url(data, f"{place}.data")
-    word = needed_text(inner, "format", place)
+    word = require_text(inner, "format", place)
     mime_type = AUDIO_TYPES.get(word.lower(), f"audio/{word.lower()}")
     return part_of_bytes(decode_base64(data, f"{place}.data"), mime_type, None)
 
 
-def _file(part: Object, at: str, references: References) -> FilePart:
+def _read_file(part: Object, at: str, references: References) -> FilePart:
     """`file_id`, `file_data`, or `data` with `mimeType` as get_artifact returns it."""
     place = f"{at}.file"
     if part.get("file") is None:
-        raise missing_field(place)
-    inner = an_object(part["file"], place)
-    ref = text_in(inner, "file_id", place)
+        raise refusal_of_missing(place)
+    inner = check_object(part["file"], place)
+    ref = read_text(inner, "file_id", place)
     if ref is not None:
-        return references.part(ref, f"{place}.file_id", _file_by_name(text_in(inner, "filename", place)))
+        return references.part(ref, f"{place}.file_id", _guess_file(read_text(inner, "filename", place)))
     key = "file_data" if inner.get("file_data") is not None else "data"
-    data, filename = text_in(inner, key, place), text_in(inner, "filename", place)
+    data, filename = read_text(inner, key, place), read_text(inner, "filename", place)
     if data is None:
-        raise missing_field(f"{place}.file_data")
+        raise refusal_of_missing(f"{place}.file_data")
     if data[:5].lower() == "data:":
         return part_of_data_url(data, f"{place}.{key}", filename)
-    return part_of_bytes(decode_base64(data, f"{place}.{key}"), text_in(inner, "mimeType", place), filename)
+    return part_of_bytes(decode_base64(data, f"{place}.{key}"), read_text(inner, "mimeType", place), filename)
 
 
-def _file_by_name(filename: str | None) -> FilePart:
+def _guess_file(filename: str | None) -> FilePart:
     """What is known of a file by its name alone."""
     mime_type = mime_of_filename(filename) or OCTET_STREAM
     return FilePart(kind_of(mime_type), mime_type, clean_filename(filename) or None)
 
 
 _PARTS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
-    {"image_url": _image, "input_audio": _audio, "file": _file}
+    {"image_url": _read_image, "input_audio": _read_audio, "file": _read_file}
 )
 
 
-def _calls(value: Any, at: str) -> tuple[ToolCall, ...]:
+def _read_calls(value: Any, at: str) -> tuple[ToolCall, ...]:
     if value is None:
         return ()
     return tuple(
-        _call(an_object(each, f"{at}[{number}]"), f"{at}[{number}]") for number, each in enumerate(a_list(value, at))
+        _read_call(check_object(each, f"{at}[{number}]"), f"{at}[{number}]")
+        for number, each in enumerate(check_list(value, at))
     )
 
 
-def _call(value: Object, at: str) -> ToolCall:
+def _read_call(value: Object, at: str) -> ToolCall:
     place = f"{at}.function"
     if value.get("function") is None:
-        raise missing_field(place)
-    function = an_object(value["function"], place)
-    arguments = text_in(function, "arguments", place)
+        raise refusal_of_missing(place)
+    function = check_object(value["function"], place)
+    arguments = read_text(function, "arguments", place)
     return ToolCall(
-        needed_text(value, "id", at), needed_text(function, "name", place), arguments or "{}", _signature(value)
+        require_text(value, "id", at), require_text(function, "name", place), arguments or "{}", _read_signature(value)
     )
 
 
-def _signature(value: Object) -> str | None:
+def _read_signature(value: Object) -> str | None:
     """The opaque proof that came with a call we gave out, where its caller kept it (see rendering)."""
     google = value.get("extra_content")
     inner = google.get("google") if isinstance(google, dict) else None

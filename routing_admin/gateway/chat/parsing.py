@@ -17,15 +17,15 @@ from routing_admin.gateway.fields import (
     STRINGS,
     TRUE_OR_FALSE,
     Object,
-    a_list,
-    an_object,
-    count_in,
-    missing_field,
-    needed_text,
-    number_in,
-    text_in,
-    truth_in,
-    wrong_type,
+    check_list,
+    check_object,
+    read_count,
+    read_flag,
+    read_number,
+    read_text,
+    refusal_of_missing,
+    refusal_of_type,
+    require_text,
 )
 from routing_admin.gateway.media import Find
 
@@ -59,16 +59,16 @@ class ChatCall:
 
 def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
-    task_type, language = text_in(body, "task_type", ""), text_in(body, "language", "")
-    model = text_in(body, "model", "")
+    task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
+    model = read_text(body, "model", "")
     if not model and not task_type:
-        raise missing_field("model")
+        raise refusal_of_missing("model")
     if len(model or "") > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
         raise BadRequestError(worded("A name has at most %(most)s characters.", most=LONGEST_NAME), "model")
-    options = an_object(body.get("stream_options") or {}, "stream_options")
+    options = check_object(body.get("stream_options") or {}, "stream_options")
     chat = chat_of(body, find)
-    stream = truth_in(body, "stream") or False
-    return ChatCall(chat, model or "", task_type, language, stream, truth_in(options, "include_usage") or False)
+    stream = read_flag(body, "stream") or False
+    return ChatCall(chat, model or "", task_type, language, stream, read_flag(options, "include_usage") or False)
 
 
 def needs_thread(body: Object, size: int) -> bool:
@@ -103,61 +103,62 @@ def _is_at_hand(part: Object, size: int) -> bool:
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
     """The canonical request."""
-    choice, name = _choice(body.get("tool_choice"))
+    choice, name = _read_choice(body.get("tool_choice"))
     shape = body.get("response_format")
     if shape is not None:
-        needed_text(an_object(shape, "response_format"), "type", "response_format")
-    most = count_in(body, "max_completion_tokens")
-    older = count_in(body, "max_tokens")
+        require_text(check_object(shape, "response_format"), "type", "response_format")
+    most = read_count(body, "max_completion_tokens")
+    older = read_count(body, "max_tokens")
     return ChatRequest(
-        MessageReader(find).messages(body.get("messages")),
-        number_in(body, "temperature", *TEMPERATURE),
+        MessageReader(find).read_all(body.get("messages")),
+        read_number(body, "temperature", *TEMPERATURE),
         most if most is not None else older,
-        number_in(body, "top_p", 0, 1),
-        _stop(body.get("stop")),
-        _tools(body.get("tools")),
+        read_number(body, "top_p", 0, 1),
+        _read_stop(body.get("stop")),
+        _read_tools(body.get("tools")),
         choice,
         name,
-        truth_in(body, "parallel_tool_calls"),
+        read_flag(body, "parallel_tool_calls"),
         shape,
         {key: value for key, value in body.items() if key not in OURS and value is not None},
     )
 
 
-def _stop(value: Any) -> tuple[str, ...]:
+def _read_stop(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
-        raise wrong_type(STRINGS, "stop")
+        raise refusal_of_type(STRINGS, "stop")
     return tuple(words)
 
 
-def _tools(value: Any) -> tuple[Tool, ...]:
+def _read_tools(value: Any) -> tuple[Tool, ...]:
     if value is None:
         return ()
     return tuple(
-        _tool(an_object(each, f"tools[{at}]"), f"tools[{at}]") for at, each in enumerate(a_list(value, "tools"))
+        _read_tool(check_object(each, f"tools[{at}]"), f"tools[{at}]")
+        for at, each in enumerate(check_list(value, "tools"))
     )
 
 
-def _tool(value: Object, at: str) -> Tool:
-    if needed_text(value, "type", at) != "function":
+def _read_tool(value: Object, at: str) -> Tool:
+    if require_text(value, "type", at) != "function":
         message = worded("%(param)s is function: no other tool can be passed on.", param=f"{at}.type")
         raise BadRequestError(message, f"{at}.type")
     place = f"{at}.function"
     if value.get("function") is None:
-        raise missing_field(place)
-    function = an_object(value["function"], place)
+        raise refusal_of_missing(place)
+    function = check_object(value["function"], place)
     strict = function.get("strict")
     if strict is not None and not isinstance(strict, bool):
-        raise wrong_type(TRUE_OR_FALSE, f"{place}.strict")
-    parameters: Mapping[str, Any] = an_object(function.get("parameters") or {}, f"{place}.parameters")
-    name = needed_text(function, "name", place)
-    return Tool(name, text_in(function, "description", place) or "", parameters, strict)
+        raise refusal_of_type(TRUE_OR_FALSE, f"{place}.strict")
+    parameters: Mapping[str, Any] = check_object(function.get("parameters") or {}, f"{place}.parameters")
+    name = require_text(function, "name", place)
+    return Tool(name, read_text(function, "description", place) or "", parameters, strict)
 
 
-def _choice(value: Any) -> tuple[str | None, str | None]:
+def _read_choice(value: Any) -> tuple[str | None, str | None]:
     """`tool_choice` and, where one tool is named, its name."""
     if value is None:
         return None, None
@@ -166,5 +167,5 @@ def _choice(value: Any) -> tuple[str | None, str | None]:
             message = worded("tool_choice is one of %(choices)s, or names a function.", choices=CHOICES)
             raise BadRequestError(message, "tool_choice")
         return value, None
-    function = an_object(an_object(value, "tool_choice").get("function"), "tool_choice.function")
-    return None, needed_text(function, "name", "tool_choice.function")
+    function = check_object(check_object(value, "tool_choice").get("function"), "tool_choice.function")
+    return None, require_text(function, "name", "tool_choice.function")

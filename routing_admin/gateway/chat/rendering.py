@@ -45,7 +45,7 @@ def completion_json(answer: Answer, model: str) -> dict[str, Any]:
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
     if answer.tool_calls:
-        message["tool_calls"] = [_call(call) for call in answer.tool_calls]
+        message["tool_calls"] = [_call_json(call) for call in answer.tool_calls]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason}
     fields: dict[str, Any] = {
         "id": completion_id(),
@@ -58,7 +58,7 @@ def completion_json(answer: Answer, model: str) -> dict[str, Any]:
     return fields | {"usage": usage} if usage else fields
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _call_json(call: ToolCall) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": call.id,
         "type": "function",
@@ -86,9 +86,9 @@ class Chunks:
 
     def __post_init__(self) -> None:
         """What stands before and after the delta of every chunk is written once."""
-        self._before, self._after = self._chunk({"": 0}).split(b'{"":0}')
+        self._before, self._after = self._write_chunk({"": 0}).split(b'{"":0}')
 
-    def delta(self, delta: Delta) -> bytes:
+    def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer; the first one says who speaks. Empty for an event that carries nothing."""
         text, reasoning, refusal, calls = delta
         if self.begun and text and not (reasoning or refusal or calls):
@@ -101,33 +101,33 @@ class Chunks:
         if refusal:
             fields["refusal"] = refusal
         if calls:
-            fields["tool_calls"] = [_call_piece(call) for call in calls]
-        return self._chunk(self._first() | fields) if fields else b""
+            fields["tool_calls"] = [_call_piece_json(call) for call in calls]
+        return self._write_chunk(self._begin() | fields) if fields else b""
 
-    def finish(self, finish: Finish) -> bytes:
+    def write_finish(self, finish: Finish) -> bytes:
         """The reason to stop, the count where it was asked for, and the end."""
-        last = self._chunk(self._first(), finish.finish_reason)
+        last = self._write_chunk(self._begin(), finish.finish_reason)
         if not self.include_usage:
             return last + DONE
         count: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
-        return last + write_event(self._head() | count) + DONE
+        return last + write_event(self._head_json() | count) + DONE
 
-    def _first(self) -> dict[str, Any]:
+    def _begin(self) -> dict[str, Any]:
         if self.begun:
             return {}
         self.begun = True
         return {"role": "assistant", "content": ""}
 
-    def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+    def _write_chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         usage = {"usage": None} if self.include_usage else {}
-        return write_event(self._head() | {"choices": [choice]} | usage)
+        return write_event(self._head_json() | {"choices": [choice]} | usage)
 
-    def _head(self) -> dict[str, Any]:
+    def _head_json(self) -> dict[str, Any]:
         return {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model}
 
 
-def _call_piece(call: ToolCallDelta) -> dict[str, Any]:
+def _call_piece_json(call: ToolCallDelta) -> dict[str, Any]:
     function = {"arguments": call.arguments} | ({"name": call.name} if call.name is not None else {})
     identity = {"id": call.id, "type": "function"} if call.id is not None else {}
     return {"index": call.index, **identity, "function": function, **_signature_json(call.signature)}

@@ -39,13 +39,13 @@ class ChatStream:
         """
         try:
             batches = aiter(self.result.answer)
-            delta = self._record_delta if self.dispatch.planned.state.record_bodies else self.chunks.delta
+            delta = self._record_delta if self.dispatch.planned.state.record_bodies else self.chunks.write_delta
             while True:
                 with draining.limit():
                     batch = await anext(batches, None)
                 if batch is None:
                     return
-                block = b"".join([delta(each) if isinstance(each, Delta) else self._end(each) for each in batch])
+                block = b"".join([delta(each) if isinstance(each, Delta) else self._write_end(each) for each in batch])
                 if block:
                     yield block
         except DrainingError as error:
@@ -57,22 +57,22 @@ class ChatStream:
 
     def _record_delta(self, delta: Delta) -> bytes:
         self.words.append(delta.text)
-        return self.chunks.delta(delta)
+        return self.chunks.write_delta(delta)
 
-    def _end(self, event: Finish | Failure) -> bytes:
+    def _write_end(self, event: Finish | Failure) -> bytes:
         self.finished = True
         if isinstance(event, Finish):
             self.usage = event.usage
-            return self.chunks.finish(event)
+            return self.chunks.write_finish(event)
         self.failure = event
-        return write_event(body_of(self._error(event), self.request_id))
+        return write_event(body_of(self._error_of(event), self.request_id))
 
-    def _error(self, failure: Failure) -> GatewayError:
+    def _error_of(self, failure: Failure) -> GatewayError:
         status, code = caller_of(failure)
         message = f"The answer broke off: {failure.message or failure.fault.value}"
-        return GatewayError(status, code, message, attempts=self._attempts())
+        return GatewayError(status, code, message, attempts=self._list_attempts())
 
-    def _attempts(self) -> tuple[Attempt, ...]:
+    def _list_attempts(self) -> tuple[Attempt, ...]:
         took = self.recorder.elapsed_ms() - self.result.attempts[-1].started_ms
         return (*self.result.attempts[:-1], cut_short(self.result.attempts[-1], self.failure, took))
 
