@@ -50,10 +50,10 @@ def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> S
 async def lifespan(receive: Receive, send: Send) -> None:
     """Starts the journal's writer and the upkeep; at the end writes what waits, lets connections to providers go."""
     await receive()
+    memory.settle()
     journal.start()
     upkeep.start()
     draining.listen()
-    memory.settle()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await process_upstream().close()
