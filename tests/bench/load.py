@@ -24,6 +24,8 @@ class Connection(asyncio.Protocol):
 
     async def ask(self, request: bytes) -> int:
         """The status of the answer, once all of it is there. Raises `ConnectionError` where it ends early."""
+        if self.transport.is_closing():
+            raise ConnectionError("the connection is closed")
         self._head, self._missing, self._tail = None, -1, b""
         self._rest.clear()
         self._done = asyncio.get_running_loop().create_future()
@@ -92,6 +94,8 @@ async def open_loop(port: int, request: bytes, per_second: float, seconds: float
     taken: list[float] = []
 
     async def one() -> None:
+        while idle and idle[-1].transport.is_closing():  # the server lets go of what nobody used for a while
+            idle.pop()
         connection = idle.pop() if idle else await connect(port)
         began = time.perf_counter()
         if await connection.ask(request) == 200:
