@@ -17,10 +17,11 @@ M_ARENA_MAX = -8
 def settle() -> None:
     """Once all is loaded: the garbage collector never looks at it again, and at what calls make less often.
 
-    Threads that begin later take memory from one pool, so that what one gives back serves the next, whoever it is.
+    Threads that begin later take memory from one pool beside the loop's, so that what one gives back serves the next.
+    With a single pool for all, the log's writer and the loop would wait for one another.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GENERATIONS)
     with suppress(OSError, AttributeError):  # another C library holds memory as it likes
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
