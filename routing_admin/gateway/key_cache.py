@@ -53,13 +53,8 @@ class KeyCache:
 
     def look_up(self, headers: Mapping[str, str]) -> Principal | None:
         """Who comes in by what is in memory alone; None where a row, or the stamp, has to be looked at."""
-        if self._newest.fresh() is None:
-            return None
-        entry = self._entries.get(_digest_of(headers))
-        if entry is None or entry.stamp != self._newest.stamp() or not self._lives(entry.principal):
-            return None
-        in_time = self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
-        return entry.principal if in_time else None
+        entry = self._find(_digest_of(headers)) if self._newest.fresh() is not None else None
+        return entry.principal if entry is not None and self._counts(entry) else None
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | Refusal:
         """The same answer as `authenticate`; from memory where it was given under the same stamp a moment ago.
@@ -67,16 +62,14 @@ class KeyCache:
         Raises what the database raises for a key that it would have to look up and cannot.
         """
         self._newest.current()
-        principal = self.look_up(headers)
-        if principal is not None:
-            return principal
         digest, stamp = _digest_of(headers), self._newest.stamp()
-        entry = self._entries.get(digest)
+        entry = self._find(digest)
+        if entry is not None and self._counts(entry):
+            return entry.principal
         try:
             answer = authenticate(headers)
         except (DatabaseError, InterfaceError) as error:
-            same = entry is not None and entry.stamp == stamp and self._lives(entry.principal)
-            if entry is not None and same and is_away(error) and self._bridges_outage():
+            if entry is not None and is_away(error) and self._bridges_outage():
                 return entry.principal
             raise
         self._keep(digest, answer, stamp)
@@ -85,6 +78,15 @@ class KeyCache:
     def forget(self) -> None:
         """Lets every key be looked up again: for tests, whose rows are rolled back behind our back."""
         self._entries.clear()
+
+    def _find(self, digest: bytes) -> _CachedKey | None:
+        """What was found out under the newest stamp about a key that has not expired."""
+        entry = self._entries.get(digest)
+        return entry if entry and entry.stamp == self._newest.stamp() and self._lives(entry.principal) else None
+
+    def _counts(self, entry: _CachedKey) -> bool:
+        """Whether nobody has to be asked: it was found out a moment ago, or nobody answers for now."""
+        return self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
 
     def _bridges_outage(self, outage: object = True) -> bool:
         """Whether keys that came in before go on in an `outage` of the database; never without one."""
