@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from ninja import Router
+from ninja import Query, Router
+from pydantic import BeforeValidator
 
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
@@ -28,6 +29,7 @@ from capabilities.api.schemas import MessageIn, RequiredIn, RequiredOut, RouteMe
 from capabilities.core.problems import Problem
 from capabilities.core.services.adapter import AttachmentInfo
 from capabilities.core.services.capability_router import AgentMessage
+from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 from capabilities.ports import ports
 
@@ -43,18 +45,16 @@ UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {
         "required": ["file"],
         "properties": {
             "file": {"type": "string", "format": "binary"},
-            "filename": {"type": "string"},
-            "type": {"type": "string"},
+            **UploadIn.model_json_schema()["properties"],
             "metadata": {"type": "string", "description": "A JSON object."},
-            "visibility": {"type": "string", "enum": ["shared", "private"]},
-            "expiresInSeconds": {"type": "number"},
         },
     }
 }
+Language = Annotated[str | None, Query(max_length=35)]
 
 
 @router.get("/tools", tags=["messages"])
-def tools(request: HttpRequest, language: str | None = None) -> HttpResponse:
+def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     """The agents' tools as function definitions, ready for the `tools` of a chat request."""
     return answer({"tools": tool_definitions(language or ports.routes.default_language())})
 
@@ -132,10 +132,14 @@ def _label_fields(request: HttpRequest, body: TextArtifactIn | UploadIn) -> acti
 
 @router.get("/artifacts", response=ArtifactsOut, tags=["artifacts"])
 def list_artifacts(
-    request: HttpRequest, cursor: str = "", limit: int = library.PAGE, q: str = "", kind: str = ""
+    request: HttpRequest,
+    cursor: str = "",
+    limit: Annotated[int, Query(ge=1, le=library.MAX_PAGE)] = library.PAGE,
+    q: str = "",
+    kind: Annotated[Kind | None, BeforeValidator(lambda word: word or None)] = None,
 ) -> HttpResponse:
     """The calling agent's own artifacts, newest first."""
-    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind)
+    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind or "")
     return answer({"artifacts": [artifact_json(row) for row in page.rows], "nextCursor": page.next_cursor})
 
 
@@ -153,7 +157,7 @@ def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
 
 
 @router.get("/artifacts/{path:ref}/preview", response=PreviewOut, tags=["artifacts"])
-def artifact_preview(request: HttpRequest, ref: str, language: str | None = None) -> HttpResponse:
+def artifact_preview(request: HttpRequest, ref: str, language: Language = None) -> HttpResponse:
     """How every model service would receive the artifact, with the exact payload, its data elided."""
     row = find_readable(request, ref)
     shown = preview(row, language=language, agent=principal_of(request).agent)
@@ -171,17 +175,15 @@ def artifact_preview(request: HttpRequest, ref: str, language: str | None = None
 def route_artifact(
     request: HttpRequest,
     ref: str,
-    serviceId: str | None = None,  # noqa: N803 - the name in the query
-    offset: int | None = None,
-    limit: int | None = None,
-    language: str | None = None,
+    serviceId: Annotated[str | None, Query(max_length=200)] = None,  # noqa: N803 - the name in the query
+    offset: Annotated[int | None, Query(ge=0)] = None,
+    limit: Annotated[int | None, Query(ge=1)] = None,
+    language: Language = None,
 ) -> HttpResponse:
     """get_artifact: the artifact as the named service, or the calling agent's, can read it.
 
     422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
     """
-    if (offset or 0) < 0 or (limit is not None and limit < 1):
-        raise InvalidError([Problem("offset", "offset is 0 or more, limit 1 or more (characters).", "range")])
     agent = principal_of(request).agent
     found = get_artifact(
         RowStore(agent),

@@ -3,31 +3,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import ConfigDict, Field
+
+from artifacts.actions import MAX_LIFETIME
+from capabilities.api.bodies import Body
+from capabilities.core.vocabulary import Kind
 
 
-class TextArtifactIn(Schema):
+class TextArtifactIn(Body):
     """Words to keep as an artifact."""
 
     text: str
     filename: str = Field("", max_length=1000)
     type: str = Field("", max_length=100)
     metadata: dict[str, Any] | None = None
-    visibility: str = "shared"
-    expiresInSeconds: float | None = None
+    visibility: Literal["shared", "private"] = "shared"
+    expiresInSeconds: float | None = Field(None, gt=0, le=MAX_LIFETIME)
 
 
-class UploadIn(Schema):
-    """The fields of a multipart upload beside `file`; `metadata` is a JSON object."""
+class UploadIn(Body):
+    """The fields of a multipart upload beside `file`, where numbers are words; `metadata` is a JSON object."""
+
+    model_config = ConfigDict(strict=False)
 
     filename: str = Field("", max_length=1000)
     type: str = Field("", max_length=100)
     metadata: dict[str, Any] | None = None
-    visibility: str = "shared"
-    expiresInSeconds: float | None = None
+    visibility: Literal["shared", "private"] = "shared"
+    expiresInSeconds: float | None = Field(None, gt=0, le=MAX_LIFETIME)
 
 
 class ArtifactOut(Schema):
@@ -40,7 +46,7 @@ class ArtifactOut(Schema):
     declaredMimeType: str | None
     size: int
     sha256: str
-    kind: str
+    kind: Kind
     isBinary: bool
     encoding: str | None = None
     createdAt: str
@@ -56,8 +62,8 @@ class ArtifactsOut(Schema):
 class ContentRouteOut(Schema):
     """get_artifact's answer: exactly one of content, imageUrl and file (CONTRACT §5)."""
 
-    contentType: str
-    routing: str
+    contentType: Literal["text", "image", "binary"]
+    routing: Literal["text", "image_url", "file"]
     content: str | None = None
     imageUrl: dict[str, Any] | None = None
     file: dict[str, Any] | None = None

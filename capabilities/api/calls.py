@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 
 import orjson
 from django.http import HttpRequest, HttpResponse
-from ninja import Schema
 from ninja.security.base import AuthBase
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from capabilities.access import Principal, authenticate, principal_of, refuse_call, refuse_query
 from capabilities.acts import Actor
@@ -21,7 +20,10 @@ from capabilities.core.permissions import path_of_route
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
 
-S = TypeVar("S", bound=Schema)
+S = TypeVar("S", bound=BaseModel)
+
+CONSTRAINTS = {"missing": "required", "literal_error": "enum", "enum": "enum"}
+"""What a field fails at, by the kind of pydantic's error; of other kinds a type's ends in that word."""
 
 
 class CallError(Exception):
@@ -124,9 +126,16 @@ def parse_as(value: Any, schema: type[S]) -> S:
         return schema.model_validate(value)
     except ValidationError as error:
         raise InvalidError(
-            Problem(path_of(each["loc"]), each["msg"], "required" if each["type"] == "missing" else "type")
+            _problem_of(each["loc"], each["type"], each["msg"])
             for each in error.errors(include_url=False, include_input=False, include_context=False)
         ) from None
+
+
+def _problem_of(place: Any, kind: str, message: str) -> Problem:
+    """What pydantic says of a place, which is `body` for the whole."""
+    constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
+    said = "Input should be an object" if kind == "model_type" else message
+    return Problem(path_of(place) or "body", said, constraint)
 
 
 def path_of(places: Any) -> str:
@@ -135,12 +144,12 @@ def path_of(places: Any) -> str:
     return words.lstrip(".")
 
 
-def takes(schema: type[Schema]) -> dict[str, Any]:
+def takes(schema: type[BaseModel]) -> dict[str, Any]:
     """The OpenAPI words for a JSON body of that schema."""
     return {"requestBody": {"required": True, **json_of(schema)}}
 
 
-def json_of(schema: type[Schema]) -> dict[str, Any]:
+def json_of(schema: type[BaseModel]) -> dict[str, Any]:
     """The OpenAPI words for JSON of that schema."""
     whole = schema.model_json_schema()
     return {"content": {"application/json": {"schema": inline_references(whole, whole.get("$defs", {}))}}}

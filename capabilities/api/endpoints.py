@@ -13,6 +13,7 @@ from capabilities.actions import delete_made_agent, put_agent
 from capabilities.api.calls import agent_actor, answer, read_as, takes
 from capabilities.api.schemas import AgentIn, AgentOut, AgentsOut, CapabilitiesOut, ServicesOut, SupportedOut
 from capabilities.core.problems import Problem
+from capabilities.core.vocabulary import Direction
 from capabilities.errors import InvalidError
 from capabilities.ports import ports
 from capabilities.queries import registry
@@ -23,9 +24,11 @@ RESERVED = frozenset({"me"})
 
 
 @router.get("/services", response=ServicesOut, tags=["services"])
-def list_services(request: HttpRequest, capability: str | None = None, direction: str = "input") -> HttpResponse:
+def list_services(
+    request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
+) -> HttpResponse:
     """Model services with what each reads and writes; with `capability` only those that have it."""
-    return answer({"services": registry.list_services(capability, registry.parse_direction(direction))})
+    return answer({"services": registry.list_services(capability, direction)})
 
 
 @router.get("/services/{path:service_id}/capabilities", response=CapabilitiesOut, tags=["services"])
@@ -36,17 +39,18 @@ def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @router.get("/services/{path:service_id}/has-capability", response=SupportedOut, tags=["services"])
 def service_has_capability(
-    request: HttpRequest, service_id: str, kind: str = Query(..., alias="type"), direction: str = "input"
+    request: HttpRequest, service_id: str, kind: str = Query(..., alias="type"), direction: Direction = Direction.INPUT
 ) -> HttpResponse:
     """Whether the service has the capability; `false` for an unknown id."""
-    way = registry.parse_direction(direction)
-    return answer({"supported": ports.installed.registry().has_capability(service_id, kind, way)})
+    return answer({"supported": ports.installed.registry().has_capability(service_id, kind, direction)})
 
 
 @router.get("/agents", response=AgentsOut, tags=["agents"])
-def list_agents(request: HttpRequest, capability: str | None = None, direction: str = "input") -> HttpResponse:
+def list_agents(
+    request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
+) -> HttpResponse:
     """Ids of agents; with `capability` those whose model has it."""
-    return answer({"agents": registry.list_agent_ids(capability, registry.parse_direction(direction))})
+    return answer({"agents": registry.list_agent_ids(capability, direction)})
 
 
 @router.get("/agents/me", response=AgentOut, tags=["agents"])

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from ninja import Schema
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from capabilities.api.bodies import Body
 
 
 class CapabilitiesOut(Schema):
@@ -64,7 +69,7 @@ class AgentOut(Schema):
     chain: ChainOut | None = None
 
 
-class AgentIn(Schema):
+class AgentIn(Body):
     """An agent made at run time: it uses one service, one task type, or nothing yet."""
 
     name: str | None = Field(None, max_length=200)
@@ -74,32 +79,41 @@ class AgentIn(Schema):
     expiresInSeconds: float | None = Field(None, gt=0, le=3_155_760_000)
 
 
-class AttachmentIn(Schema):
+class AttachmentIn(Body):
     """A file that a message refers to; `size` in bytes."""
 
-    type: str | None = None
+    type: str | None = Field(None, max_length=100)
     artifactRef: str = Field(min_length=1, max_length=300)
-    filename: str | None = None
+    filename: str | None = Field(None, max_length=1000)
     size: int | None = Field(None, ge=0)
-    mimeType: str | None = None
+    mimeType: str | None = Field(None, max_length=255)
 
 
-class MessageIn(Schema):
-    """A message from one agent to another."""
+class MessageIn(Body):
+    """A message from one agent to another: words, attachments or both."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     text: str | None = None
     attachments: list[AttachmentIn] | None = Field(None, max_length=100)
 
+    @model_validator(mode="after")
+    def _has_something(self) -> Self:
+        """A message of neither is one whose words stand under another name."""
+        if self.text is None and self.attachments is None:
+            raise PydanticCustomError("missing", "A message has text, attachments or both")
+        return self
 
-class RouteMessageIn(Schema):
+
+class RouteMessageIn(Body):
     """A message, and the service it is for: the calling agent's when none is named."""
 
     message: MessageIn
-    serviceId: str | None = None
+    serviceId: str | None = Field(None, max_length=200)
     language: str | None = Field(None, max_length=35)
 
 
-class RequiredIn(Schema):
+class RequiredIn(Body):
     """A message whose needs are asked for."""
 
     message: MessageIn

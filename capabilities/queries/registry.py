@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from capabilities.core.problems import Problem
 from capabilities.core.services.registry import LlmServiceConfig
 from capabilities.core.vocabulary import Direction
-from capabilities.errors import InvalidError, NotFoundError
+from capabilities.errors import NotFoundError
 from capabilities.ports import ports
 from capabilities.queries.agents import find_guarantee
-
-
-def parse_direction(word: str) -> Direction:
-    """The direction a caller named. Raises `InvalidError` for another word (decision 5)."""
-    try:
-        return Direction(word)
-    except ValueError:
-        raise InvalidError([Problem("direction", "direction is input, output or both.", "enum")]) from None
 
 
 def service_json(service: LlmServiceConfig) -> dict[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
-from ninja import Router
-from ninja.params.functions import Query
+from ninja import Query, Router
 
 from artifacts.storage.uploads import IN_MEMORY, received_files
 from capabilities.api.calls import CallError, agent_actor, answer, read_body
@@ -101,8 +100,8 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
 async def export_config(
     request: HttpRequest,
     name: str,
-    mode: str = Query("full", alias="for"),
-    wait: float = 0,
+    mode: Annotated[Mode, Query(alias="for")] = Mode.FULL,
+    wait: Annotated[float, Query(ge=0, description=f"Seconds, of which {MAX_WAIT:g} are waited at most.")] = 0,
     since: int | None = None,
 ) -> HttpResponse:
     """A file of the configuration, keys only as `${…}`; its ETag is the revision.
@@ -110,13 +109,13 @@ async def export_config(
     With `since` it answers at once unless that is the current revision; then it waits up to `wait` seconds for the
     next one. `If-None-Match` with the current ETag gives 304.
     """
-    wanted, file = one_of(Mode, mode, "for"), named_file(name)
-    state = await newer_than(since, min(max(wait, 0.0), MAX_WAIT))
+    file = named_file(name)
+    state = await newer_than(since, min(wait, MAX_WAIT))
     tag = f'"{state.revision or 0}"'
     if request.headers.get("if-none-match") == tag:
         response = HttpResponse(status=304)
     else:
-        text = exports.export(file, wanted, state.configuration).text
+        text = exports.export(file, mode, state.configuration).text
         response = HttpResponse(text, content_type="application/json; charset=utf-8")
     response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
     response["Cache-Control"] = "private, no-cache"
@@ -140,14 +139,6 @@ def named_file(name: str) -> FileFormat:
         return FileFormat(name.removesuffix(".json"))
     except ValueError:
         raise NotFoundError(f"There is no file {name}. There are: {', '.join(FileFormat)}.") from None
-
-
-def one_of(kind: type[Mode], word: str, field: str) -> Mode:
-    """The member with that value. Raises `InvalidError`."""
-    try:
-        return kind(word)
-    except ValueError:
-        raise InvalidError([Problem(field, f"{field} is one of: {', '.join(kind)}.", "enum")]) from None
 
 
 def import_json(preview: ImportPreview, revision: int | None) -> dict[str, Any]:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 from pydantic import Field
 
 from artifacts.storage.content import RowStore
 from capabilities.access import principal_of
+from capabilities.api.bodies import Body
 from capabilities.api.calls import CallError, answer, read_as, takes
 from capabilities.api.schemas import AttachmentIn
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.ranges import TEMPERATURE
+from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
 from capabilities.core.worded import text_of
 from routing_admin.configuration import snapshot
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
 router = Router()
 
 
-class ResolveIn(Schema):
+class ResolveIn(Body):
     """What a request says about its routing; the rest of it may be left out."""
 
     prompt: str = ""
     systemPrompt: str | None = None
-    maxTokens: int | None = Field(None, ge=1, strict=True)
+    maxTokens: int | None = Field(None, ge=MAX_TOKENS[0], le=MAX_TOKENS[1])
     temperature: float | None = Field(None, ge=TEMPERATURE[0], le=TEMPERATURE[1])
     taskType: str | None = Field(None, max_length=200)
     language: str | None = Field(None, max_length=35)

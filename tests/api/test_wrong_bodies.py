@@ -1,0 +1,147 @@
+"""Whatever an agent sends in the wrong type or out of bounds is refused with its place, on every call there is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from capabilities.api.calls import inline_references
+from capabilities.core.permissions import SCOPES
+from routing_admin.agents_api.assembly import agents_api
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+Schema = Mapping[str, Any]
+OF_EACH_TYPE: Mapping[str, Any] = {
+    "null": None,
+    "boolean": False,
+    "integer": 7,
+    "number": 0.5,
+    "string": "7",
+    "array": [None, None],
+    "object": {"nobody": [1]},
+}
+"""One value of each type of JSON."""
+IN_PATHS = {"ref": "x", "service_id": "text-model", "agent_id": "made", "name": "llm-routing", "request_id": "x"}
+FILES = "/config/import"
+"""Takes a file that has its own checks."""
+
+_written = agents_api().get_openapi_schema(path_prefix="")
+DOCUMENT = inline_references(_written["paths"], _written["components"]["schemas"])
+CALLS = {
+    f"{method.upper()} {path.format(**IN_PATHS)}": operation
+    for path, item in DOCUMENT.items()
+    for method, operation in item.items()
+}
+BODIES: dict[str, Schema] = {
+    call: operation["requestBody"]["content"]["application/json"]["schema"]
+    for call, operation in CALLS.items()
+    if "requestBody" in operation
+}
+QUERIES: dict[str, list[Schema]] = {
+    call: found
+    for call, operation in CALLS.items()
+    if (found := [each for each in operation.get("parameters", ()) if each["in"] == "query"])
+}
+
+
+def branches(schema: Schema) -> dict[str, Schema]:
+    """The schema of each type of values that are taken."""
+    found = {each.get("type", "string"): each for each in schema.get("anyOf") or schema.get("allOf") or [schema]}
+    return found | ({"integer": found["number"]} if "number" in found else {})
+
+
+def smallest(schema: Schema) -> Any:
+    """A value that fits."""
+    kind, one = next((kind, one) for kind, one in branches(schema).items() if kind != "null")
+    if kind == "object":
+        names = one.get("required") or list(one.get("properties", ()))[: one.get("minProperties", 0)]
+        return {name: smallest(one["properties"][name]) for name in names}
+    return {"array": [], "string": one.get("enum", ["x"])[0], "boolean": True}.get(kind, 1)
+
+
+def beyond(schema: Schema) -> Iterator[Any]:
+    """Values of the right type that are out of bounds."""
+    for one in branches(schema).values():
+        yield from ("x" * (one[word] + by) for word, by in (("maxLength", 1), ("minLength", -1)) if word in one)
+        yield from ([smallest(one["items"])] * (one[word] + 1) for word in ("maxItems",) if word in one)
+        yield from (one[word] - 1 for word in ("minimum", "exclusiveMinimum") if word in one)
+        yield from (one[word] + 1 for word in ("maximum", "exclusiveMaximum") if word in one)
+        yield from ["sideways"] if "enum" in one else []
+
+
+def wrong(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Values in which one place alone is wrong, each with that place."""
+    taken = branches(schema)
+    yield from ((path or "body", value) for kind, value in OF_EACH_TYPE.items() if kind not in taken)
+    yield from ((path, value) for value in beyond(schema))
+    if "minProperties" in taken.get("object", {}):
+        yield path, {}
+    properties, required = taken.get("object", {}).get("properties", {}), taken.get("object", {}).get("required", ())
+    for name, inner in properties.items():
+        place, around = f"{path}.{name}".lstrip("."), smallest(taken["object"])
+        yield from ((at, {**around, name: value}) for at, value in wrong(inner, place))
+        if name in required:
+            yield place, {other: value for other, value in around.items() if other != name}
+    if "items" in taken.get("array", {}):
+        yield from ((at, [value]) for at, value in wrong(taken["array"]["items"], f"{path}[0]"))
+
+
+@pytest.fixture
+def agent(caller: Any) -> Any:
+    """An agent that may do everything."""
+    return caller("text-agent", *SCOPES)
+
+
+def refusal(response: Any) -> tuple[int, list[str]]:
+    """The status and the places that are wrong."""
+    return response.status_code, [each["path"] for each in response.json().get("details", ())]
+
+
+@pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
+def test_a_body_with_one_thing_wrong_is_refused_at_that_place(agent: Any, call: str) -> None:
+    """422 and the place, as `message.attachments[0].size`; `body` for the whole. `false` is not 0, nor `"7"` 7."""
+    sent = list(wrong(BODIES[call]))
+    found = [refusal(agent.call(*call.split(), json.dumps(value).encode())) for _, value in sent]
+    assert list(zip(found, sent, strict=True)) == [((422, [place]), (place, value)) for place, value in sent]
+
+
+@pytest.mark.parametrize("value", [*OF_EACH_TYPE.values()])
+def test_a_configuration_that_is_no_file_of_ours_is_refused(agent: Any, value: Any) -> None:
+    """422 with what is wrong, whatever JSON it is."""
+    status, places = refusal(agent.post(FILES, json.dumps(value).encode()))
+    assert (status, bool(places)) == (422, True)
+
+
+@pytest.mark.parametrize("call", QUERIES)
+def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: str) -> None:
+    """422 and its name, for a word that is no number, out of bounds, or none of those there are."""
+    needed = {each["name"]: "x" for each in QUERIES[call] if each.get("required")}
+    for parameter in QUERIES[call]:
+        schema, name = parameter["schema"], parameter["name"]
+        words = [*map(str, beyond(schema)), *(() if "string" in branches(schema) else ("many",))]
+        found = [refusal(agent.call(*call.split(), **{**needed, name: word})) for word in words]
+        assert found == [(422, [name])] * len(words)
+
+
+def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
+    """What is refused can be read: a temperature's range, a text's length, the words of an enumeration."""
+    temperature, _ = BODIES["POST /llm/send"]["properties"]["temperature"]["anyOf"]
+    assert (temperature["minimum"], temperature["maximum"]) == (0, 2)
+    tokens, _ = BODIES["POST /llm/send"]["properties"]["maxTokens"]["anyOf"]
+    assert (tokens["minimum"], tokens["maximum"]) == (1, 2**31 - 1)
+    assert BODIES["POST /artifacts"]["properties"]["visibility"]["enum"] == ["shared", "private"]
+    direction = next(each for each in QUERIES["GET /agents"] if each["name"] == "direction")
+    assert branches(direction["schema"])["string"]["enum"] == ["input", "output", "both"]
+    limit = next(each for each in QUERIES["GET /artifacts"] if each["name"] == "limit")
+    assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) == (1, 200)
+
+
+def test_a_key_that_no_field_has_changes_nothing(agent: Any) -> None:
+    """It is passed over, in the message and in what it holds."""
+    said = {"text": "Look", "attachments": [{"artifactRef": "artifact:x", "type": "image", "colour": "red"}], "tone": 3}
+    answer = agent.post("/messages/required-capabilities", {"message": said, "more": True})
+    assert answer.json() == {"capabilities": ["text", "vision"]}
