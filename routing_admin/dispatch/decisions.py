@@ -45,7 +45,7 @@ class Decisions:
 
     def plan(self, route: RouteSpec, query: RoutingQuery, *, matched: bool) -> Plan:
         """The plan for a request without files along a route, by the keys there are."""
-        key = (id(route), query.language, query.params.temperature, query.params.max_tokens, matched)
+        key = (id(route), query.language, query.params.temperature, query.params.max_tokens, query.direct, matched)
         found = self._plans.get(key)
         if found is None:
             plan = plan_route(self._state.configuration, route, query, matched=matched, unusable=self.unusable)

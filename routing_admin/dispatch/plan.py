@@ -58,13 +58,15 @@ def plan_request(
     keep: Keep | None = None,
     unusable: Mapping[str, Unusable] | None = None,
     service: ServiceSpec | None = None,
+    direct: bool = False,
 ) -> PlannedRequest:
     """The plan of a request along a route, which may be a draft; nothing is called.
 
     `agent` asks, so it is never named as another reader. `unusable` replaces what the keys say, for simulations.
-    `service` is the one that was asked for by name, where several share its provider and model.
+    `service` is the one that was asked for by name, where several share its provider and model; `direct` says that the
+    request names a model and no route.
     """
-    asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens))
+    asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = decisions_of(state)
     plan_with = partial(plan_route, state.configuration, route, asked, matched=matched)
     plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)

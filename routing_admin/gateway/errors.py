@@ -9,8 +9,8 @@ import orjson
 from django.http import HttpResponse, HttpResponseBase
 
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.core.fallback.errors import RouterError, retry_headers
-from routing_admin.gateway.http import HttpReply, response_of_reply
+from routing_admin.core.fallback.errors import RouterError, UpstreamRefused, retry_headers
+from routing_admin.gateway.http import HttpReply, header_value, response_of_reply
 
 TYPES: Mapping[int, str] = {
     401: "authentication_error",
@@ -34,6 +34,7 @@ class GatewayError(Exception):
         self.attempts = tuple(attempts)
         self.retry_after: float | None = None
         self.should_retry = False
+        self.answered_by: Attempt | None = None
 
 
 class BadRequestError(GatewayError):
@@ -55,6 +56,7 @@ def gateway_error_of(error: RouterError) -> GatewayError:
     """The same error for a caller of this plane."""
     refusal = GatewayError(error.status, error.code, error.message, attempts=error.attempts)
     refusal.retry_after = error.retry_after
+    refusal.answered_by = error.attempts[-1] if isinstance(error, UpstreamRefused) else None
     return refusal
 
 
@@ -84,6 +86,9 @@ def reply_of(error: GatewayError, request_id: str) -> HttpReply:
     reply.headers.update(retry_headers(error))
     if error.attempts:
         reply.headers["x-routing-attempts"] = str(len(error.attempts))
+    if error.answered_by is not None:
+        reply.headers["x-routing-provider"] = header_value(error.answered_by.provider)
+        reply.headers["x-routing-model"] = header_value(error.answered_by.model)
     if isinstance(error, MethodError):
         reply.headers["Allow"] = ", ".join(error.allowed)
     if error.status == 401:

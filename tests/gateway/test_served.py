@@ -135,13 +135,15 @@ def test_a_failing_provider_is_left_for_the_next_one(client, server):
     ],
 )
 def test_what_is_raised_at_once_reaches_the_caller_with_its_own_status(client, server, step, status, code):
-    """An upstream's 401 is not the agent's: 502 `upstream_auth`; every error carries the attempts, retries nothing."""
+    """An upstream's 401 is not the agent's: 502 `upstream_auth`; every error says who refused, and carries attempts."""
     scenario(server, one=step)
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:chain", messages=HELLO)
     assert caught.value.status_code == status
     assert caught.value.code == code
     assert caught.value.response.headers["x-should-retry"] == "false"
+    assert caught.value.response.headers["x-routing-provider"] == "one"
+    assert caught.value.response.headers["x-routing-model"] == "lab"
     assert len(caught.value.body["attempts"]) == 1
     assert server.timeline(caught.value.response.headers["x-request-id"])["outcome"] == code
 

@@ -50,7 +50,12 @@ def with_directive(system_prompt: str | None, directive: str) -> str:
 
 
 def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
-    """The same request with the directive before its first system message, or as one when there is none."""
+    """The same request with the directive before its first system message, or as one when there is none.
+
+    An empty directive changes nothing.
+    """
+    if not directive:
+        return chat
     place = next((at for at, message in enumerate(chat.messages) if message.role is Role.SYSTEM), None)
     if place is None:
         return replace(chat, messages=(Message(Role.SYSTEM, (TextPart(directive),)), *chat.messages))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
@@ -33,13 +33,20 @@ class UnknownModelError(LookupError):
 class NamedRoute:
     """Where a name leads: a route; `matched` False when it is the default instead of the one asked for.
 
-    `direct` marks a route made up for one provider/model, or for one model service, which is then `service`.
+    `direct` marks a route made up for one provider/model, or for one model service, which is then `service`;
+    `aliased` a name that stands for another one, as everything does that only `*` takes.
     """
 
     route: RouteSpec
     matched: bool = True
     direct: bool = False
     service: ServiceSpec | None = None
+    aliased: bool = False
+
+    @property
+    def stands_in_answers(self) -> bool:
+        """Whether an answer calls its model by the name that was asked for; a route's names who answered."""
+        return self.direct or self.aliased
 
     @property
     def task_type(self) -> str:
@@ -57,11 +64,12 @@ def resolve_model(configuration: Configuration, model: str, task_type: str | Non
     aliases = {alias.name: alias.target for alias in configuration.aliases}
     target = aliases.get(model) if not model.startswith(TASK) else None
     found = _look_up(configuration, target or model)
+    is_alias = target is not None
     if found is None and CATCH_ALL in aliases:
-        found = _look_up(configuration, aliases[CATCH_ALL])
+        found, is_alias = _look_up(configuration, aliases[CATCH_ALL]), True
     if found is None:
         raise UnknownModelError(model)
-    return found
+    return replace(found, aliased=True) if is_alias else found
 
 
 def is_target(configuration: Configuration, name: str) -> bool:

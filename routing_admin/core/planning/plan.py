@@ -45,11 +45,20 @@ class NoRouteError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RoutingQuery:
-    """What a request says about its routing; None and empty where it says nothing (MMR-E5)."""
+    """What a request says about its routing; None and empty where it says nothing (MMR-E5).
+
+    `direct` says that it names a model and no route: such a call is told its language only where it asks for one.
+    """
 
     task_type: str | None = None
     language: str | None = None
     params: Params = field(default_factory=Params)
+    direct: bool = False
+
+    @property
+    def is_told_a_language(self) -> bool:
+        """Whether a directive leads its messages (MMR-P11, CONTRACT §6)."""
+        return bool(self.language) or not self.direct
 
 
 def is_taken(route: RouteSpec) -> bool:
@@ -109,7 +118,7 @@ def plan_route(
         task_type=route.task_type,
         matched=matched,
         language=resolve_language(query.language, default, directives),
-        directive=get_language_directive(query.language, default, directives),
+        directive=get_language_directive(query.language, default, directives) if query.is_told_a_language else "",
         policy=policy_of(route, preset),
         timeouts=_request_timeouts(route, candidates),
     )

@@ -50,10 +50,11 @@ STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cach
 
 @dataclass(frozen=True, slots=True)
 class AdmittedCall:
-    """A call that is parsed and decided."""
+    """A call that is parsed and decided; `name` is its model's in the answer, empty for that of who answers."""
 
     dispatch: Dispatch
     include_usage: bool
+    name: str
 
 
 @csrf_exempt
@@ -135,9 +136,11 @@ def _decide(
         stream=chat_call.stream,
         keep=partial(store_inline, Actor("agent", principal.agent, call.address, call.request_id)),
         service=target.service,
+        direct=target.direct,
     )
     record_plan(recorder, planned, target.task_type)
-    return AdmittedCall(Dispatch(planned, in_thread=partial(run_in_thread, call)), chat_call.include_usage)
+    name = chat_call.model if target.stands_in_answers else ""
+    return AdmittedCall(Dispatch(planned, in_thread=partial(run_in_thread, call)), chat_call.include_usage, name)
 
 
 def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
@@ -154,7 +157,7 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
         result = await record_answer(admitted.dispatch, recorder)
     except RouterError as error:
         raise gateway_error_of(error) from None
-    reply = json_reply(completion_json(result.answer, result.candidate.model))
+    reply = json_reply(completion_json(result.answer, admitted.name or result.candidate.model))
     _add_route_headers(reply.headers, call, result)
     return reply
 
@@ -164,7 +167,7 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
         result = await record_stream(admitted.dispatch, recorder)
     except RouterError as error:
         raise gateway_error_of(error) from None
-    chunks = Chunks(result.candidate.model, admitted.include_usage)
+    chunks = Chunks(admitted.name or result.candidate.model, admitted.include_usage)
     reply = HttpReply(200, dict(STREAM_HEADERS))
     reply.blocks = ChatStream(result, admitted.dispatch, recorder, chunks, call.request_id).blocks()
     _add_route_headers(reply.headers, call, result)

@@ -36,7 +36,7 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 
 
 def completion_json(answer: Answer, model: str) -> dict[str, Any]:
-    """A whole answer; `model` is the one that was asked, where the provider does not name it."""
+    """A whole answer by that model; the provider's own name for it stays with us, as in a stream."""
     message: dict[str, Any] = {
         "role": "assistant",
         "content": answer.text or (None if answer.tool_calls or answer.refusal else ""),
@@ -51,7 +51,7 @@ def completion_json(answer: Answer, model: str) -> dict[str, Any]:
         "id": completion_id(),
         "object": "chat.completion",
         "created": int(time.time()),
-        "model": answer.model or model,
+        "model": model,
         "choices": [choice],
     }
     usage = usage_json(answer.usage)
