@@ -41,6 +41,7 @@ class Fault(StrEnum):
     BAD_SHAPE = "bad_shape"
     EMPTY_CHOICES = "empty_choices"
     EMPTY_CONTENT = "empty_content"
+    GENERATION_FAILED = "generation_failed"
     HTTP_400 = "http_400"
     CONTEXT_LENGTH = "http_400_context"
     CONTENT_POLICY = "http_400_content"
@@ -199,13 +200,42 @@ def base64_text(blob: Blob, lead: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counted them; None where it did not say."""
+    """Tokens as the provider counted them; None where it did not say.
+
+    All that follow `total_tokens` are parts of the prompt or of the completion. `cached_tokens` were read from the
+    provider's cache; `cache_write_tokens` were written to it, `_5m` and `_1h` of them to be kept so long.
+    `tool_tokens` are what the provider's own tools gave the model to read.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cache_write_5m_tokens: int | None = None
+    cache_write_1h_tokens: int | None = None
+    prompt_audio_tokens: int | None = None
+    prompt_image_tokens: int | None = None
+    tool_tokens: int | None = None
+    completion_audio_tokens: int | None = None
+    completion_image_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDetails:
+    """What a provider says beside an answer, in its own words; None where it does not.
+
+    `stop_reason` is its own reason to stop, where that is another word than ours; `stop_details` what it says of it.
+    """
+
+    stop_reason: str | None = None
+    stop_details: Mapping[str, Any] | None = None
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+
+
+NO_DETAILS = AnswerDetails()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +250,7 @@ class Answer:
     usage: Usage = Usage()
     model: str | None = None
     id: str | None = None
+    details: AnswerDetails = NO_DETAILS
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +291,17 @@ class Delta(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The model is done: why, and the count where the provider sends one."""
+    """The model is done: why, and the count where the provider sends one.
+
+    `explains_silence` says that an answer of no words is one for that reason.
+    """
 
     finish_reason: str
     usage: Usage = Usage()
     model: str | None = None
     id: str | None = None
+    details: AnswerDetails = NO_DETAILS
+    explains_silence: bool = False
 
 
 StreamEvent = Delta | Finish | Failure

@@ -28,6 +28,7 @@ MEANINGS: Mapping[Fault, str | Promise] = {
     Fault.BAD_SHAPE: gettext_lazy("Status 200 with JSON that is no answer"),
     Fault.EMPTY_CHOICES: gettext_lazy("An answer without any choice"),
     Fault.EMPTY_CONTENT: gettext_lazy("An answer that says nothing"),
+    Fault.GENERATION_FAILED: gettext_lazy("The model broke its answer off as failed"),
     Fault.HTTP_400: gettext_lazy("The provider calls the request wrong"),
     Fault.CONTEXT_LENGTH: gettext_lazy("The request is longer than the model can read"),
     Fault.CONTENT_POLICY: gettext_lazy("The provider's content policy refused"),

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
-from capabilities.core.protocols.finish import EXPLAINS_SILENCE
+from capabilities.core.protocols.stream import finish_of
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent, ToolCallDelta
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT
@@ -88,7 +88,7 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
             return before_content(last)
         if isinstance(last, Finish) and not said:
             thought = any(isinstance(one, Delta) and one.reasoning for one in head)
-            return head if thought or last.finish_reason in EXPLAINS_SILENCE else failure(Fault.EMPTY_CONTENT, 200)
+            return head if thought or last.explains_silence else failure(Fault.EMPTY_CONTENT, 200)
         if said:
             return head
     return failure(Fault.STREAM_EMPTY, 200)
@@ -217,4 +217,4 @@ def events_from(answer: Answer) -> list[StreamEvent]:
         for at, call in enumerate(answer.tool_calls)
     )
     delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls)
-    return [delta, Finish(answer.finish_reason, answer.usage, answer.model, answer.id)]
+    return [delta, finish_of(answer)]

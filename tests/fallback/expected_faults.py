@@ -31,6 +31,7 @@ bad_json              retry retry     retry  3     -     30    model    502    b
 bad_shape             next  next      retry  1     -     30    model    502    bad_upstream_response     502       -
 empty_choices         retry retry     retry  3     -     30    model    502    empty_completion          502       -
 empty_content         next  next      retry  1     -     30    model    502    empty_completion          502       -
+generation_failed     next  next      next   1     -     -     -        502    bad_upstream_response     502       -
 http_400              raise raise     raise  1     -     -     -        400    upstream_400              502       -
 http_400_context      raise raise     raise  1     -     -     -        400    context_length_exceeded   502       -
 http_400_content      raise raise     raise  1     -     -     -        400    content_filter            502       -
@@ -87,6 +88,7 @@ bad_json              Status 200 with JSON that does not parse
 bad_shape             Status 200 with JSON that is no answer
 empty_choices         An answer without any choice
 empty_content         An answer that says nothing
+generation_failed     The model broke its answer off as failed
 http_400              The provider calls the request wrong
 http_400_context      The request is longer than the model can read
 http_400_content      The provider's content policy refused

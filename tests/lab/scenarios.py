@@ -13,7 +13,8 @@ from typing import Any
 
 from capabilities.core.wire import Fault
 from tests.lab.received_requests import ReceivedRequest
-from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor
+from tests.lab.recordings import RECORDINGS
+from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, sse
 from tests.lab.wire import Line
 
 JSON = "application/json"
@@ -162,6 +163,31 @@ async def filtered(scene: ScriptedExchange) -> None:
     await scene.speak(ReplyText(text="", finish="content_filter"))
 
 
+@scenario("stops", "says `text`, or nothing where it is empty, and stops with the vendor's `reason`", row="14")
+async def stops(scene: ScriptedExchange) -> None:
+    said = ReplyText(text=scene.params.get("text", "So far."), finish="length")
+    own, reason = (
+        f'"{word}"'.encode() for word in (scene.vendor.finishes["length"], scene.params.get("reason", "new"))
+    )
+    if scene.heard.stream:
+        await scene.stream([frame.replace(own, reason) for frame in scene.frames(said).all()])
+    else:
+        await scene.line.reply(200, scene.body(said).replace(own, reason), JSON)
+
+
+@scenario(
+    "recorded",
+    "plays the recording `name`, of which there is one for each protocol (tests/lab/recordings.py)",
+    row="14",
+)
+async def recorded(scene: ScriptedExchange) -> None:
+    recording = RECORDINGS[scene.params.get("name", "counts")][scene.heard.protocol]
+    if scene.heard.stream:
+        await scene.stream([sse(event, event.get("type", "")) for event in recording.events])
+    else:
+        await scene.line.reply(200, dump(recording.whole), JSON)
+
+
 @scenario("delay", "waits `seconds` (0.2), then answers")
 async def delay(scene: ScriptedExchange) -> None:
     if not await scene.line.wait(scene.number("seconds", 0.2)):
@@ -287,6 +313,23 @@ async def empty_choices(scene: ScriptedExchange) -> None:
 @scenario("empty_content", "an answer that says nothing", Fault.EMPTY_CONTENT, row="14")
 async def empty_content(scene: ScriptedExchange) -> None:
     await scene.speak(ReplyText(text=""))
+
+
+@scenario(
+    "failed_generation",
+    "stops with `reason` (MALFORMED_RESPONSE) before a word",
+    Fault.GENERATION_FAILED,
+    row="14",
+    needs=("gemini",),
+)
+async def failed_generation(scene: ScriptedExchange) -> None:
+    reason = scene.params.get("reason", "MALFORMED_RESPONSE")
+    candidate = {"index": 0, "finishReason": reason}
+    body = {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 4}, "modelVersion": scene.heard.model}
+    if scene.heard.stream:
+        await scene.stream([sse(body)])
+    else:
+        await scene.line.reply(200, dump(body), JSON)
 
 
 @scenario("error_in_200", "status 200 with an error inside: `status` (429)", Fault.HTTP_429, row="15")

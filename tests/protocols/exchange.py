@@ -60,9 +60,8 @@ def gathered(events: list[StreamEvent]) -> Answer | Failure:
             return event
         if isinstance(event, Finish):
             made = tuple(ToolCall(c[0] or "", c[1] or "", c[2] or "", c[3]) for _, c in sorted(calls.items()))
-            return Answer(
-                text, made, reasoning or None, refusal or None, event.finish_reason, event.usage, event.model, event.id
-            )
+            words = (text, made, reasoning or None, refusal or None)
+            return Answer(*words, event.finish_reason, event.usage, event.model, event.id, event.details)
         assert isinstance(event, Delta)
         text, reasoning, refusal = text + event.text, reasoning + event.reasoning, refusal + event.refusal
         for piece in event.tool_calls:

@@ -188,7 +188,6 @@ def test_signed_thoughts_go_back_and_others_stay_out() -> None:
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
-        ("pause_turn", "stop"),
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),
         ("refusal", "content_filter"),

@@ -201,7 +201,7 @@ def test_what_is_no_answer_has_its_class(body: str, fault: Fault) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "word"),
-    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("IMAGE_OTHER", "content_filter")],
+    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("IMAGE_SAFETY", "content_filter")],
 )
 def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, word: str) -> None:
     """Each of the vendor's reasons has one."""

@@ -40,9 +40,10 @@ def test_a_protocol_knows_no_other(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
 def test_a_protocol_has_its_modules(vendor: str) -> None:
-    """Requests, whole answers and streamed ones stand apart; reasons to stop are a table (echo has none)."""
+    """Requests, whole answers and streamed ones stand apart; reasons to stop and counts are tables (echo has none)."""
     modules = {path.stem for path in (FOLDER / vendor).glob("*.py")}
-    assert modules == {"__init__", "requests", "replies", "stream", "embedded" if vendor == "echo" else "finish"}
+    tables = {"embedded"} if vendor == "echo" else {"finish", "usage"}
+    assert modules == {"__init__", "requests", "replies", "stream"} | tables
 
 
 def test_what_they_share_knows_none_of_them() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from capabilities.core.wire import Usage
-
 
 def count(value: Any, *path: str) -> int | None:
     """The whole number at that path of an object; None where there is none."""
@@ -23,14 +21,3 @@ def total_of(*numbers: int | None) -> int | None:
     """The sum of the counts that are known; None when none is."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
-
-
-def merge_usage(earlier: Usage, later: Usage) -> Usage:
-    """The later count where it says something, else the earlier one."""
-
-    def pick(name: str) -> int | None:
-        new: int | None = getattr(later, name)
-        old: int | None = getattr(earlier, name)
-        return old if new is None else new
-
-    return Usage(*(pick(name) for name in Usage.__slots__))

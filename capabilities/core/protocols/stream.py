@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from capabilities.core.json_codec import read_json
-from capabilities.core.protocols.finish import EXPLAINS_SILENCE
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, ToolCallDelta
@@ -118,7 +117,7 @@ class EventStream:
             return Failure(Fault.STREAM_TRUNCATED, cut, 200)
         if finish is None:
             return Failure(Fault.STREAM_EMPTY, worded("the stream ended before any content"), 200)
-        if finish.finish_reason not in EXPLAINS_SILENCE and not self._spoke:
+        if not (finish.explains_silence or self._spoke):
             return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
         return finish
 
@@ -155,8 +154,13 @@ def _events(outcome: Answer | Failure) -> list[StreamEvent]:
         for index, call in enumerate(outcome.tool_calls)
     )
     delta = Delta(outcome.text, outcome.reasoning or "", outcome.refusal or "", calls)
-    finish = Finish(outcome.finish_reason, outcome.usage, outcome.model, outcome.id)
+    finish = finish_of(outcome)
     return [delta, finish] if delta != Delta() else [finish]
+
+
+def finish_of(answer: Answer) -> Finish:
+    """How a whole answer ends as a stream; that it is one is decided, whatever it says."""
+    return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 
 
 def json_event(event: SseEvent) -> dict[str, Any]:

@@ -110,6 +110,7 @@ TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
         Fault.BAD_SHAPE: FaultRow("Status 200 with JSON that is no answer", NEXT, RETRY, COUNT, 502, BAD),
         Fault.EMPTY_CHOICES: FaultRow("An answer without any choice", RETRY, RETRY, COUNT, 502, "empty_completion"),
         Fault.EMPTY_CONTENT: FaultRow("An answer that says nothing", NEXT, RETRY, COUNT, 502, "empty_completion"),
+        Fault.GENERATION_FAILED: FaultRow("The model broke its answer off as failed", NEXT, NEXT, NONE, 502, BAD),
         Fault.HTTP_400: FaultRow("The provider calls the request wrong", RAISE, RAISE, NONE, 400, "upstream_400"),
         Fault.CONTEXT_LENGTH: FaultRow(
             "The request is longer than the model can read", RAISE, RAISE, NONE, 400, "context_length_exceeded"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
-FINISHES = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
+from capabilities.core.protocols.finish import CALLS, CUT, FILTERED, UNFINISHED, WHOLE, Ending
+
+ENDINGS: Mapping[str, Ending] = {
+    "end_turn": WHOLE,
+    "stop_sequence": WHOLE,
+    "tool_use": CALLS,
+    "max_tokens": CUT,
+    "model_context_window_exceeded": CUT,
+    "refusal": FILTERED,
+    "pause_turn": UNFINISHED,  # the provider's own tools want another call: with words it is a part of an answer
+    "compaction": UNFINISHED,
 }
-"""Reasons to stop; one that is not here counts as stop."""
-
-
-def finish_of(reason: Any, *, has_calls: bool) -> str:
-    """The reason in OpenAI's words."""
-    word = FINISHES.get(str(reason), "stop")
-    return "tool_calls" if has_calls and word == "stop" else word
+"""Reasons to stop."""

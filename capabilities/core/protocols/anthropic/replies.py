@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
-from capabilities.core.protocols.anthropic.finish import finish_of
+from capabilities.core.protocols.anthropic.finish import ENDINGS
+from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.fields import count, filled, total_of
-from capabilities.core.protocols.finish import EXPLAINS_SILENCE
-from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.finish import Ending, ending_of, own_word
+from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
 SIGNED = "anthropic:"
@@ -35,12 +36,38 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     text = "".join(words_of(block, "text", "text") for block in blocks)
     thoughts = "".join(words_of(block, "thinking", "thinking") for block in blocks)
     calls = _calls(blocks, _signature(blocks))
-    finish = finish_of(value.get("stop_reason"), has_calls=bool(calls))
-    if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
+    ending = ending_of(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
+    if not (text or thoughts or calls or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
-    usage = usage_of(value.get("usage"))
-    model, identity = value.get("model"), value.get("id")
-    return Answer(text, calls, thoughts or None, None, finish, usage, filled(model), filled(identity))
+    usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
+    refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))
+    return Answer(text, calls, thoughts or None, refusal, ending.word, usage, model, identity, details)
+
+
+TIERS = {"standard": "default"}
+"""A service tier that OpenAI has another name for."""
+EXPLANATION_CHARS = 2000
+
+
+def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> AnswerDetails:
+    """What stands beside a message, or beside the end of a streamed one."""
+    stop = message.get("stop_details")
+    tier = filled(usage.get("service_tier")) if isinstance(usage, Mapping) else None
+    known = (
+        {name: str(stop[name])[:EXPLANATION_CHARS] for name in STOP_DETAILS if stop.get(name)}
+        if isinstance(stop, Mapping)
+        else {}
+    )
+    return AnswerDetails(own_word(message.get("stop_reason"), ending), known or None, TIERS.get(tier or "", tier))
+
+
+STOP_DETAILS = ("type", "category", "explanation")
+
+
+def refusal_of(details: AnswerDetails) -> str | None:
+    """Why the model refused, in the provider's words: its explanation, else the category; None without both."""
+    said = details.stop_details or {}
+    return said.get("explanation") or said.get("category")
 
 
 def words_of(block: Mapping[str, Any], kind: str, name: str) -> str:
@@ -64,14 +91,3 @@ def _calls(blocks: list[dict[str, Any]], signature: str | None) -> tuple[ToolCal
             identity = filled(block.get("id")) or f"call_{len(calls)}"
             calls.append(ToolCall(identity, block["name"], arguments, None if calls else signature))
     return tuple(calls)
-
-
-def usage_of(value: Any) -> Usage:
-    """The token counts: what was cached is counted apart there, and is part of the prompt here."""
-    read = count(value, "cache_read_input_tokens")
-    prompt = count(value, "input_tokens")
-    if prompt is not None:
-        prompt = total_of(prompt, count(value, "cache_creation_input_tokens"), read)
-    completion = count(value, "output_tokens")
-    total = total_of(prompt, completion) if prompt is not None and completion is not None else None
-    return Usage(prompt, completion, total, read, count(value, "output_tokens_details", "thinking_tokens"))

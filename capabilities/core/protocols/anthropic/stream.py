@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from capabilities.core.protocols.anthropic.finish import finish_of
-from capabilities.core.protocols.anthropic.replies import SIGNED, usage_of, words_of
+from capabilities.core.protocols.anthropic.finish import ENDINGS
+from capabilities.core.protocols.anthropic.replies import SIGNED, details_of, refusal_of, words_of
+from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import filled, merge_usage, total_of
+from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.finish import ending_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta, Usage
+from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta
 from capabilities.core.worded import worded
 
 
@@ -22,7 +24,7 @@ class BlockReader:
     def __init__(self) -> None:
         self.finish: Finish | None = None
         self.finished = False
-        self._usage = Usage()
+        self._usage: dict[str, Any] = {}
         self._id: str | None = None
         self._model: str | None = None
         self._calls: dict[int, int] = {}
@@ -45,13 +47,13 @@ class BlockReader:
         elif kind == "content_block_stop":
             found = self._close(value)
         elif kind == "message_delta":
-            self._ending(value, _part(value, "delta"))
+            found = self._ending(value, _part(value, "delta"))
         elif kind == "message_stop":
             self.finished = True
         return [found] if found is not None and found != Delta() else []
 
     def _start(self, message: Mapping[str, Any]) -> None:
-        self._usage = usage_of(message.get("usage"))
+        self._count(message.get("usage"))
         self._id, self._model = filled(message.get("id")), filled(message.get("model"))
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
@@ -83,16 +85,22 @@ class BlockReader:
         whole = self._inputs.pop(place, None) if place is not None else None
         return Delta(tool_calls=(ToolCallDelta(place, arguments=whole),)) if place is not None and whole else None
 
-    def _ending(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
-        usage = merge_usage(self._usage, usage_of(value.get("usage")))
-        total = total_of(usage.prompt_tokens, usage.completion_tokens)
-        self._usage = Usage(
-            usage.prompt_tokens, usage.completion_tokens, total, usage.cached_tokens, usage.reasoning_tokens
-        )
+    def _ending(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
+        """The reason to stop; what is said of a refusal are words of the answer."""
+        self._count(value.get("usage"))
         reason = delta.get("stop_reason")
-        if reason:
-            word = finish_of(reason, has_calls=bool(self._calls))
-            self.finish = Finish(word, self._usage, self._model, self._id)
+        if not reason:
+            return None
+        ending = ending_of(ENDINGS, reason, has_calls=bool(self._calls))
+        details = details_of(delta, self._usage, ending)
+        usage = usage_of(self._usage)
+        self.finish = Finish(ending.word, usage, self._model, self._id, details, ending.explains_silence)
+        return Delta(refusal=refusal_of(details) or "")
+
+    def _count(self, usage: Any) -> None:
+        """The later count where it says something; what is left out stays as it was said before."""
+        if isinstance(usage, Mapping):
+            self._usage |= {name: number for name, number in usage.items() if number is not None}
 
 
 def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from capabilities.core.protocols.echo.replies import decode
-from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent
+from capabilities.core.protocols.stream import finish_of
+from capabilities.core.wire import Answer, Delta, Failure, StreamEvent
 
 PIECE = 24
 """Characters of one piece of a streamed answer."""
@@ -15,7 +16,7 @@ def stream_of(outcome: Answer | Failure) -> list[StreamEvent]:
         return [outcome]
     text = outcome.text
     pieces = [Delta(text=text[start : start + PIECE]) for start in range(0, len(text), PIECE)]
-    return [*pieces, Finish(outcome.finish_reason, outcome.usage, outcome.model, outcome.id)]
+    return [*pieces, finish_of(outcome)]
 
 
 class WholeAnswer:

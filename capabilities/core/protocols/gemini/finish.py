@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
-FINISHES = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
+from capabilities.core.protocols.finish import CUT, FILTERED, UNFINISHED, WHOLE, Ending
+from capabilities.core.wire import Fault
+
+ENDINGS: Mapping[str, Ending] = {
+    "STOP": WHOLE,
+    "MAX_TOKENS": CUT,
+    "CONTINUATION": CUT,
     **dict.fromkeys(
-        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY"),
-        "content_filter",
+        (
+            *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
+            *("MODEL_ARMOR", "ESCALATION", "PUP_LIMITED_DISABLED"),
+            *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+        ),
+        FILTERED,
     ),
+    **dict.fromkeys(("OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED"), UNFINISHED),
 }
-"""Reasons to stop; one that is not here counts as stop, one of an image as a filter's."""
-BROKEN_CALLS = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
-"""Reasons to stop that mean a function call which the model wrote wrong."""
-
-
-def finish_of(reason: Any, *, has_calls: bool) -> str:
-    """The reason in OpenAI's words."""
-    word = str(reason or "STOP")
-    known = FINISHES.get(word, "content_filter" if word.startswith("IMAGE_") else "stop")
-    return "tool_calls" if has_calls and known == "stop" else known
+"""Reasons to stop."""
+FAILURES: Mapping[str, Fault] = {
+    "MALFORMED_FUNCTION_CALL": Fault.BAD_JSON,
+    "UNEXPECTED_TOOL_CALL": Fault.BAD_JSON,
+    "MALFORMED_RESPONSE": Fault.GENERATION_FAILED,
+    "TOO_MANY_TOOL_CALLS": Fault.GENERATION_FAILED,
+    "MISSING_THOUGHT_SIGNATURE": Fault.GENERATION_FAILED,
+}
+"""Reasons to stop that mean that there is no answer."""

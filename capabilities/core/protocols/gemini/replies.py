@@ -8,11 +8,12 @@ from typing import Any
 
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.fields import count, filled, total_of
-from capabilities.core.protocols.finish import EXPLAINS_SILENCE
-from capabilities.core.protocols.gemini.finish import BROKEN_CALLS, finish_of
+from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.finish import ending_of, own_word
+from capabilities.core.protocols.gemini.finish import ENDINGS, FAILURES
+from capabilities.core.protocols.gemini.usage import usage_of
 from capabilities.core.providers.redaction import brief
-from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
 
@@ -43,17 +44,18 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     if not isinstance(candidates, list) or not isinstance(candidates[0], dict):
         return bad_shape(worded("%(name)s is not a list of objects", name="candidates"))
     candidate = candidates[0]
-    if candidate.get("finishReason") in BROKEN_CALLS:
-        return broken_call(candidate)
+    if failed := failed_generation(candidate):
+        return failed
     parts = parts_of(candidate)
     text, thoughts = words_of(parts, thought=False), words_of(parts, thought=True)
     calls = tuple(call_of(part, index, value) for index, part in enumerate(with_calls(parts)))
-    finish = finish_of(candidate.get("finishReason"), has_calls=bool(calls))
-    if finish not in EXPLAINS_SILENCE and not (text or thoughts or calls):
+    ending = ending_of(ENDINGS, candidate.get("finishReason"), has_calls=bool(calls))
+    if not (text or thoughts or calls or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage = usage_of(value.get("usageMetadata"))
     model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
-    return Answer(text, calls, thoughts or None, None, finish, usage, model, identity)
+    details = AnswerDetails(own_word(candidate.get("finishReason"), ending))
+    return Answer(text, calls, thoughts or None, None, ending.word, usage, model, identity, details)
 
 
 def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
@@ -67,11 +69,18 @@ def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
     )
 
 
-def broken_call(candidate: Mapping[str, Any]) -> Failure:
-    """The model began a function call and wrote it wrong; another try may do better."""
+def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
+    """The failure of a candidate that stopped for a reason of `FAILURES`; None for one that did not.
+
+    After a function call that was written wrong another try may do better.
+    """
+    reason = candidate.get("finishReason")
+    fault = FAILURES.get(reason) if isinstance(reason, str) else None
+    if fault is None:
+        return None
     why = candidate.get("finishMessage")
-    message = brief(why) if isinstance(why, str) else worded("the model wrote a broken function call")
-    return Failure(Fault.BAD_JSON, message, 200, str(candidate.get("finishReason")))
+    own = worded("the model stopped with %(reason)s", reason=str(reason))
+    return Failure(fault, brief(why) if isinstance(why, str) and why else own, 200, str(reason))
 
 
 def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -99,11 +108,3 @@ def call_of(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> To
     identity = filled(call.get("id")) or f"call_{filled(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return ToolCall(identity, str(call["name"]), arguments, filled(part.get("thoughtSignature")))
-
-
-def usage_of(value: Any) -> Usage:
-    """The token counts; thinking is part of what the model wrote."""
-    thoughts = count(value, "thoughtsTokenCount")
-    completion = total_of(count(value, "candidatesTokenCount"), thoughts)
-    prompt, total = count(value, "promptTokenCount"), count(value, "totalTokenCount")
-    return Usage(prompt, completion, total, count(value, "cachedContentTokenCount"), thoughts)

@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import filled, merge_usage
-from capabilities.core.protocols.gemini.finish import BROKEN_CALLS, finish_of
+from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.finish import Ending, ending_of, own_word
+from capabilities.core.protocols.gemini.finish import ENDINGS
 from capabilities.core.protocols.gemini.replies import (
     blocked_prompt,
-    broken_call,
     call_of,
+    failed_generation,
     parts_of,
-    usage_of,
     with_calls,
     words_of,
 )
+from capabilities.core.protocols.gemini.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta, Usage
+from capabilities.core.wire import NO_DETAILS, AnswerDetails, Delta, Failure, Finish, ToolCallDelta
 from capabilities.core.worded import worded
 
 
@@ -29,7 +30,9 @@ class PartReader:
     def __init__(self) -> None:
         self.finish: Finish | None = None
         self.finished = False
-        self._usage = Usage()
+        self._usage: dict[str, Any] = {}
+        self._ending: Ending | None = None
+        self._details = NO_DETAILS
         self._calls = 0
 
     def read(self, event: SseEvent) -> list[Delta | Failure]:
@@ -42,10 +45,11 @@ class PartReader:
         candidates = value.get("candidates")
         if candidates is not None and not isinstance(candidates, list):
             raise MalformedEventError(worded("%(name)s is no list", name="candidates"))
-        self._usage = merge_usage(self._usage, usage_of(value.get("usageMetadata")))
+        if usage := value.get("usageMetadata"):
+            self._count(usage)
         candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
-        if candidate.get("finishReason") in BROKEN_CALLS:
-            return [broken_call(candidate)]
+        if failed := failed_generation(candidate):
+            return [failed]
         delta = self._delta(parts_of(candidate), value)
         self._settle(candidate.get("finishReason"), value)
         return [delta] if delta != Delta() else []
@@ -59,8 +63,17 @@ class PartReader:
         return Delta(words_of(parts, thought=False), words_of(parts, thought=True), "", tuple(calls))
 
     def _settle(self, reason: Any, value: Mapping[str, Any]) -> None:
+        """The end, once a reason to stop has come; a count that comes behind it still belongs to it."""
         if reason:
-            word = finish_of(reason, has_calls=bool(self._calls))
+            self._ending = ending_of(ENDINGS, reason, has_calls=bool(self._calls))
+            self._details = AnswerDetails(own_word(reason, self._ending))
+        if self._ending is not None:
+            word, explained = self._ending
             model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
-            self.finish = Finish(word, self._usage, model, identity)
+            self.finish = Finish(word, usage_of(self._usage), model, identity, self._details, explained)
             self.finished = "usageMetadata" in value
+
+    def _count(self, usage: Any) -> None:
+        """Each chunk counts what came so far; what one leaves out stays as it was said before."""
+        if isinstance(usage, Mapping):
+            self._usage |= {name: number for name, number in usage.items() if number is not None}

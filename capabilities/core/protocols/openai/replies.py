@@ -8,10 +8,11 @@ from typing import Any
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.arguments import text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.fields import count, filled
-from capabilities.core.protocols.finish import EXPLAINS_SILENCE
-from capabilities.core.protocols.openai.finish import BROKEN, finish_of
-from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.finish import Ending, ending_of, own_word
+from capabilities.core.protocols.openai.finish import BROKEN, ENDINGS
+from capabilities.core.protocols.openai.usage import usage_of
+from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
 
@@ -42,7 +43,7 @@ def is_error(value: Mapping[str, Any]) -> bool:
 
 def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     reason = choice.get("finish_reason")
-    if reason in BROKEN:
+    if isinstance(reason, str) and reason in BROKEN:
         return broken_off(choice, reason)
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -51,11 +52,21 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     text, thought = text_and_thoughts(message.get("content"))
     reasoning = reasoning_of(message) or thought or None
     refusal = message.get("refusal") if isinstance(message.get("refusal"), str) else None
-    finish = finish_of(reason, has_calls=bool(calls))
-    if finish not in EXPLAINS_SILENCE and not (text or calls or reasoning or refusal):
+    ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
+    if not (text or calls or reasoning or refusal or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
-    usage = usage_of(value.get("usage"))
-    return Answer(text, calls, reasoning, refusal, finish, usage, filled(value.get("model")), filled(value.get("id")))
+    usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
+    details = details_of(value, choice, ending)
+    return Answer(text, calls, reasoning, refusal, ending.word, usage, model, identity, details)
+
+
+def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
+    """What stands beside an answer, or beside the last chunk of one; OpenRouter names the vendor's own reason, too."""
+    return AnswerDetails(
+        own_word(choice.get("native_finish_reason") or choice.get("finish_reason"), ending),
+        service_tier=filled(value.get("service_tier")),
+        system_fingerprint=filled(value.get("system_fingerprint")),
+    )
 
 
 def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
@@ -64,23 +75,6 @@ def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
         return failure_inside(choice)
     sentence = worded("the model stopped with %(reason)s", reason=reason)
     return failure_inside({"error": {"message": sentence, "code": BROKEN[reason]}})
-
-
-def usage_of(value: Any) -> Usage:
-    """The token counts of a `usage` object."""
-    if not isinstance(value, dict):
-        return Usage()
-    return Usage(
-        count(value, "prompt_tokens"),
-        count(value, "completion_tokens"),
-        count(value, "total_tokens"),
-        _first(count(value, "prompt_tokens_details", "cached_tokens"), count(value, "prompt_cache_hit_tokens")),
-        count(value, "completion_tokens_details", "reasoning_tokens"),
-    )
-
-
-def _first(*numbers: int | None) -> int | None:
-    return next((number for number in numbers if number is not None), None)
 
 
 def _calls(value: Any) -> tuple[ToolCall, ...]:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from capabilities.core.protocols.call_pieces import CallPieces
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import count, filled, merge_usage
-from capabilities.core.protocols.openai.finish import BROKEN, finish_of
-from capabilities.core.protocols.openai.replies import broken_off, is_error, reasoning_of, text_and_thoughts, usage_of
+from capabilities.core.protocols.fields import count, filled
+from capabilities.core.protocols.finish import ending_of
+from capabilities.core.protocols.openai.finish import BROKEN, ENDINGS
+from capabilities.core.protocols.openai.replies import (
+    broken_off,
+    details_of,
+    is_error,
+    reasoning_of,
+    text_and_thoughts,
+)
+from capabilities.core.protocols.openai.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.wire import Delta, Failure, Finish, Usage
+from capabilities.core.wire import Delta, Failure, Finish
 from capabilities.core.worded import worded
 
 
@@ -22,7 +31,7 @@ class ChunkReader:
     def __init__(self) -> None:
         self.finish: Finish | None = None
         self.finished = False
-        self._usage = Usage()
+        self._usage: dict[str, Any] = {}
         self._id: str | None = None
         self._model: str | None = None
         self._calls = CallPieces()
@@ -40,29 +49,31 @@ class ChunkReader:
             raise MalformedEventError(worded("%(name)s is no list", name="choices"))
         self._envelope(chunk)
         choice = _first_choice(choices) if choices else None
-        pieces = self._choice(choice) if choice is not None else []
+        pieces = self._choice(choice, chunk) if choice is not None else []
         if self.finish is not None:
             self._settle(counted=count(chunk, "usage", "completion_tokens") is not None)
         return pieces
 
     def _envelope(self, chunk: Mapping[str, Any]) -> None:
-        if chunk.get("usage"):
-            self._usage = merge_usage(self._usage, usage_of(chunk["usage"]))
+        if usage := chunk.get("usage"):
+            self._count(usage)
         if self._id is None:
             self._id = filled(chunk.get("id"))
         if self._model is None:
             self._model = filled(chunk.get("model"))
 
-    def _choice(self, choice: Mapping[str, Any]) -> list[Delta | Failure]:
+    def _choice(self, choice: Mapping[str, Any], chunk: Mapping[str, Any]) -> list[Delta | Failure]:
         reason = choice.get("finish_reason")
-        if reason and reason in BROKEN:
+        if reason and isinstance(reason, str) and reason in BROKEN:
             return [broken_off(choice, reason)]
         delta = choice.get("delta", choice.get("message"))  # some send a whole message as one event
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError(worded("%(name)s is no object", name="delta"))
         pieces: list[Delta | Failure] = self._pieces(delta) if delta else []
         if reason:
-            self.finish = Finish(finish_of(reason, has_calls=self._calls.any))
+            ending = ending_of(ENDINGS, reason, has_calls=self._calls.any)
+            details = details_of(chunk, choice, ending)
+            self.finish = Finish(ending.word, details=details, explains_silence=ending.explains_silence)
         return pieces
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Failure]:
@@ -76,9 +87,14 @@ class ChunkReader:
         piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls)
         return [piece] if any(piece) else []
 
+    def _count(self, usage: Any) -> None:
+        """The later count where it says something; some send what came so far with every chunk."""
+        if isinstance(usage, Mapping):
+            self._usage |= {name: number for name, number in usage.items() if number is not None}
+
     def _settle(self, *, counted: bool) -> None:
         if self.finish is not None:
-            self.finish = Finish(self.finish.finish_reason, self._usage, self._model, self._id)
+            self.finish = replace(self.finish, usage=usage_of(self._usage), model=self._model, id=self._id)
             self.finished = self.finished or counted
 
 

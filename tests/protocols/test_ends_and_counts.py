@@ -1,0 +1,174 @@
+"""Why a model stopped and what was counted: each vendor's words and counts come to ours, whole and streamed alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.wire import Answer, Failure, Fault, Usage
+from tests.lab import Lab
+from tests.lab.shapes import VENDORS
+from tests.protocols.exchange import exchange
+
+CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
+BOTH = pytest.mark.parametrize("stream", [False, True])
+EACH = pytest.mark.parametrize("protocol", list(VENDORS))
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as running:
+        yield running
+
+
+def play(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer | Failure:
+    """What comes of a step of the lab, over a real socket."""
+    return exchange(protocol, lab.url(protocol), f"fault:{step}", CHAT, stream=stream)
+
+
+def answer(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer:
+    """The answer that comes of a step."""
+    outcome = play(lab, protocol, step, stream=stream)
+    assert isinstance(outcome, Answer), outcome
+    return outcome
+
+
+@BOTH
+@EACH
+@pytest.mark.parametrize("reason", ["OTHER", "vanished"])
+def test_an_answer_that_stops_for_an_unknown_reason_is_not_called_complete(
+    lab: Lab, protocol: str, reason: str, stream: bool
+) -> None:
+    """What was said is kept, `length` says that there may be more, and the vendor's own word goes along."""
+    said = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
+    assert (said.text, said.finish_reason, said.details.stop_reason) == ("So far.", "length", reason)
+
+
+@BOTH
+@EACH
+def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: bool) -> None:
+    """Nothing said, for a reason that nobody knows, is no answer: the next candidate is asked."""
+    outcome = play(lab, protocol, "stops:reason=vanished,text=", stream=stream)
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is Fault.EMPTY_CONTENT
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("protocol", "reason", "word"),
+    [
+        *(("gemini", reason, "content_filter") for reason in ("MODEL_ARMOR", "ESCALATION", "PUP_LIMITED_DISABLED")),
+        ("gemini", "LANGUAGE", "content_filter"),
+        ("gemini", "IMAGE_RECITATION", "content_filter"),
+        ("gemini", "CONTINUATION", "length"),
+        ("gemini", "NO_IMAGE", "length"),
+        ("anthropic", "pause_turn", "length"),
+        ("anthropic", "compaction", "length"),
+        ("anthropic", "stop_sequence", "stop"),
+        ("openai", "sensitive", "content_filter"),
+    ],
+)
+def test_a_vendor_s_reason_comes_to_openai_s_word(
+    lab: Lab, protocol: str, reason: str, word: str, stream: bool
+) -> None:
+    """And its own word goes along, for it says more."""
+    said = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
+    assert (said.text, said.finish_reason, said.details.stop_reason) == ("So far.", word, reason)
+
+
+@BOTH
+@pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"])
+def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bool) -> None:
+    """It goes to the next candidate, with Gemini's word as its code."""
+    outcome = play(lab, "gemini", f"failed_generation:reason={reason}", stream=stream)
+    assert isinstance(outcome, Failure)
+    assert (outcome.fault, outcome.code) == (Fault.GENERATION_FAILED, reason)
+
+
+@pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL"])
+def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason: str) -> None:
+    """What was said stands, and nobody calls it whole."""
+    outcome = play(lab, "gemini", f"stops:reason={reason}", stream=True)
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is Fault.STREAM_BROKEN
+
+
+@BOTH
+def test_why_a_model_refused_is_its_refusal(lab: Lab, stream: bool) -> None:
+    """Anthropic's explanation is the refusal, what it said before stays, and the category is kept."""
+    said = answer(lab, "anthropic", "recorded:name=refused", stream=stream)
+    assert (said.text, said.refusal, said.finish_reason) == ("First", "This could do harm.", "content_filter")
+    assert said.details.stop_details == {"type": "refusal", "category": "bio", "explanation": "This could do harm."}
+
+
+COUNTED = {
+    "openai": Usage(
+        140,
+        30,
+        170,
+        cached_tokens=20,
+        cache_write_tokens=100,
+        prompt_audio_tokens=5,
+        prompt_image_tokens=6,
+        reasoning_tokens=7,
+        completion_audio_tokens=8,
+    ),
+    "anthropic": Usage(
+        140,
+        30,
+        170,
+        cached_tokens=20,
+        cache_write_tokens=100,
+        cache_write_5m_tokens=60,
+        cache_write_1h_tokens=40,
+        reasoning_tokens=7,
+    ),
+    "gemini": Usage(
+        140,
+        30,
+        170,
+        cached_tokens=20,
+        tool_tokens=20,
+        prompt_audio_tokens=5,
+        prompt_image_tokens=6,
+        reasoning_tokens=7,
+        completion_audio_tokens=8,
+    ),
+}
+
+
+@BOTH
+@EACH
+def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) -> None:
+    """Prompt and completion hold all of them: what Anthropic wrote to its cache, what Gemini's own tools found."""
+    said = answer(lab, protocol, "recorded:name=counts", stream=stream)
+    assert (said.text, said.usage) == ("Counted.", COUNTED[protocol])
+
+
+@pytest.mark.parametrize(
+    ("usage", "cached", "prompt"),
+    [
+        ('{"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 6, "completion_tokens": 1}', 64, 70),
+        ('{"prompt_tokens": 70, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 6}', 64, 70),
+        ('{"prompt_tokens": 70, "cached_tokens": 64}', 64, 70),
+        ('{"prompt_tokens": 70, "prompt_tokens_details": null}', None, 70),
+        ('{"prompt_tokens": "70", "prompt_tokens_details": [1]}', None, None),
+    ],
+)
+def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | None, prompt: int | None) -> None:
+    """DeepSeek's hits and misses, Kimi's own name, and what is no count at all."""
+    body = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": ' + usage + "}"
+    said = PROTOCOLS["openai"].decode(200, {}, body.encode())
+    assert isinstance(said, Answer)
+    assert (said.usage.cached_tokens, said.usage.prompt_tokens) == (cached, prompt)
+
+
+@BOTH
+def test_what_stands_beside_an_answer_comes_along(lab: Lab, stream: bool) -> None:
+    """Service tier and system fingerprint; Anthropic's usual tier is called as OpenAI's."""
+    openai, anthropic = (answer(lab, each, "recorded:name=counts", stream=stream) for each in ("openai", "anthropic"))
+    assert (openai.details.service_tier, openai.details.system_fingerprint) == ("priority", "fp_lab")
+    assert (anthropic.details.service_tier, anthropic.details.system_fingerprint) == ("default", None)
