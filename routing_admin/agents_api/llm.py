@@ -30,6 +30,7 @@ from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
+from routing_admin.request_log.entries import token_details
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.request_log.sentences import logged_text
@@ -143,6 +144,7 @@ def answer_json(planned: PlannedRequest, result: RunResult[Answer]) -> dict[str,
             "promptTokens": usage.prompt_tokens,
             "completionTokens": usage.completion_tokens,
             "totalTokens": usage.total_tokens,
+            **token_details(usage),
         },
         "finishReason": result.answer.finish_reason,
         "attempts": [attempt.as_json() for attempt in result.attempts],
@@ -167,7 +169,12 @@ def timeline(logged: LoggedRequest) -> dict[str, Any]:
         "answeredBy": {"provider": row.provider, "model": row.model} if row.provider else None,
         "durationMs": round(row.duration_ms, 1),
         "firstContentMs": row.first_content_ms,
-        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
+        "usage": {
+            "promptTokens": row.prompt_tokens,
+            "completionTokens": row.completion_tokens,
+            **(row.token_details or {}),
+        },
+        "answer": row.answer,
         "adaptation": row.adaptation,
         "revision": row.revision,
         "attempts": [_attempt(each) for each in logged.attempts],

@@ -32,7 +32,9 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
 async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Answer]:
     """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; recorded too."""
     done = await _record(dispatch.answer(), dispatch, recorder)
-    recorder.end(done.attempts, dispatch.prepared, done.answer, usage=done.answer.usage)
+    said = done.answer
+    facts = {"usage": said.usage, "finish_reason": said.finish_reason, "details": said.details}
+    recorder.end(done.attempts, dispatch.prepared, said, **facts)
     return done
 
 

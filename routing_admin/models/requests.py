@@ -1,5 +1,7 @@
 """The request log: one row per request, one per candidate reached. It holds names and ids, never keys or bytes.
 
+`token_details` says of what sort the tokens were, `answer` what the provider said beside its words.
+
 Why something failed stands in `sentence`, as `capabilities.core.worded.data_of` keeps it; `error` is the English text
 that earlier versions wrote instead. A caller's words stand in the log only while the installation records bodies.
 
@@ -36,6 +38,8 @@ class RequestLog(models.Model):
     first_content_ms = models.FloatField(null=True)
     prompt_tokens = models.PositiveIntegerField(null=True)
     completion_tokens = models.PositiveIntegerField(null=True)
+    token_details = models.JSONField(null=True)
+    answer = models.JSONField(null=True)
     adaptation = models.CharField(max_length=200, blank=True)
     revision = models.BigIntegerField(null=True)
     body = models.JSONField(null=True)

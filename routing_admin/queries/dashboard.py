@@ -25,7 +25,9 @@ DEMO = "demo"
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
     """The newest requests of a day that fell back or failed, without their bodies."""
-    rows = RequestLog.objects.defer("body", "error", "sentence").filter(started_at__gt=now - DAY_HOURS * HOUR)
+    rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer").filter(
+        started_at__gt=now - DAY_HOURS * HOUR
+    )
     return list(rows.filter(Q(fell_back=True) | ~Q(outcome=OK)).order_by("-started_at", "-pk")[:TROUBLED])
 
 

@@ -16,7 +16,7 @@ from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import FilePart
 from capabilities.core.providers.redaction import brief
-from capabilities.core.wire import Usage
+from capabilities.core.wire import NO_DETAILS, AnswerDetails, Usage
 from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 
@@ -45,6 +45,8 @@ class RequestFacts:
     duration_ms: float = 0.0
     first_content_ms: float | None = None
     usage: Usage = field(default_factory=Usage)
+    finish_reason: str = ""
+    details: AnswerDetails = NO_DETAILS
     body: Mapping[str, Any] | None = None
 
 
@@ -123,10 +125,46 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "first_content_ms": facts.first_content_ms,
         "prompt_tokens": facts.usage.prompt_tokens,
         "completion_tokens": facts.usage.completion_tokens,
+        "token_details": token_details(facts.usage) or None,
+        "answer": _answer_column(facts) or None,
         "adaptation": answered.adaptation[:200] if answered else "",
         "revision": facts.revision,
         "body": facts.body,
     }
+
+
+TOKEN_DETAILS: Mapping[str, str] = {
+    "cachedTokens": "cached_tokens",
+    "cacheWriteTokens": "cache_write_tokens",
+    "cacheWrite5mTokens": "cache_write_5m_tokens",
+    "cacheWrite1hTokens": "cache_write_1h_tokens",
+    "promptAudioTokens": "prompt_audio_tokens",
+    "promptImageTokens": "prompt_image_tokens",
+    "toolTokens": "tool_tokens",
+    "reasoningTokens": "reasoning_tokens",
+    "completionAudioTokens": "completion_audio_tokens",
+    "completionImageTokens": "completion_image_tokens",
+}
+"""What log and API call the parts of `Usage` that say of what sort the tokens were."""
+
+
+def token_details(usage: Usage) -> dict[str, int]:
+    """Of what sort the tokens were, as far as the provider said it."""
+    counts = ((name, getattr(usage, field)) for name, field in TOKEN_DETAILS.items())
+    return {name: count for name, count in counts if count is not None}
+
+
+def _answer_column(facts: RequestFacts) -> dict[str, Any]:
+    """What the provider said beside its words, by the names of the column; only what there is."""
+    details = facts.details
+    known = {
+        "finishReason": facts.finish_reason,
+        "stopReason": details.stop_reason,
+        "stopDetails": details.stop_details,
+        "serviceTier": details.service_tier and details.service_tier[:100],
+        "systemFingerprint": details.system_fingerprint and details.system_fingerprint[:100],
+    }
+    return {name: value for name, value in known.items() if value}
 
 
 def _answering(entry: Entry) -> Attempt | None:

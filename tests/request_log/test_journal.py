@@ -18,7 +18,7 @@ from capabilities.core.delivery.reasons import ReasonCode, because
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import UpstreamRequest, Usage
+from capabilities.core.wire import AnswerDetails, UpstreamRequest, Usage
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
@@ -124,7 +124,9 @@ def all_kinds() -> list[Entry]:
         "一", "m", "http_429", 429, said, 1, 12.345678901234567, 0.25, tries=tries, dropped_params=("top_p",)
     )
     full = RequestFacts("full", began, "v1", "agent é", "abcdef01", "task:设计", "design", False, "zh", True, 2**40)
-    full.usage, full.body = Usage(3, 4), {"messages": [{"content": "\ud800 \0 €"}], "n": 2**70}
+    full.usage, full.finish_reason = Usage(3, 4, cached_tokens=2, cache_write_1h_tokens=1), "length"
+    full.details = AnswerDetails("VANISHED é", {"explanation": "\ud800"}, "priority", "fp")
+    full.body = {"messages": [{"content": "\ud800 \0 €"}], "n": 2**70}
     full.first_content_ms, full.duration_ms = 30.5, 99.875
     broken = RequestFacts("broken", began.replace(microsecond=0), "api", outcome="all_providers_failed", status=None)
     broken.error = "boom"
@@ -156,7 +158,11 @@ def test_rows_hold_what_the_orm_would_have_written():
     RequestLog.objects.all().delete()
     write(all_kinds())
     assert rows_read() == expected
-    assert RequestLog.objects.get(pk="full").body == {"messages": [{"content": "\ud800 \0 €"}], "n": 2**70}
+    full = RequestLog.objects.get(pk="full")
+    assert full.body == {"messages": [{"content": "\ud800 \0 €"}], "n": 2**70}
+    assert full.token_details == {"cachedTokens": 2, "cacheWrite1hTokens": 1}
+    assert (full.answer["stopReason"], full.answer["serviceTier"]) == ("VANISHED é", "priority")
+    assert (RequestLog.objects.get(pk="bare").token_details, RequestLog.objects.get(pk="bare").answer) == (None, None)
 
 
 @pytest.mark.parametrize("value", [[], {"a": "é€\ud83d\ude00"}, "\ud800", 2**70, [1.5, None, True]])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
 from capabilities.core.message import ToolCall
-from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta, Usage
+from capabilities.core.wire import Answer, AnswerDetails, Delta, Finish, ToolCallDelta, Usage
 from routing_admin.server.ids import new_id
 
 DONE = b"data: [DONE]\n\n"
@@ -28,11 +29,36 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
         return None
     total = usage.total_tokens if usage.total_tokens is not None else (prompt or 0) + (completion or 0)
     fields: dict[str, Any] = {"prompt_tokens": prompt or 0, "completion_tokens": completion or 0, "total_tokens": total}
-    if usage.cached_tokens is not None:
-        fields["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    if usage.reasoning_tokens is not None:
-        fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    for name, details in (
+        ("prompt_tokens_details", _prompt_details(usage)),
+        ("completion_tokens_details", _completion_details(usage)),
+    ):
+        known = {part: count for part, count in details.items() if count is not None}
+        if known:
+            fields[name] = known
     return fields
+
+
+def _prompt_details(usage: Usage) -> dict[str, Any]:
+    """OpenAI's names; how long a cache keeps what was written has Anthropic's, which alone says it."""
+    short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
+    lifetimes = {"ephemeral_5m_input_tokens": short or 0, "ephemeral_1h_input_tokens": long or 0}
+    return {
+        "cached_tokens": usage.cached_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "cache_creation": None if short is None and long is None else lifetimes,
+        "audio_tokens": usage.prompt_audio_tokens,
+        "image_tokens": usage.prompt_image_tokens,
+        "tool_tokens": usage.tool_tokens,
+    }
+
+
+def _completion_details(usage: Usage) -> dict[str, int | None]:
+    return {
+        "reasoning_tokens": usage.reasoning_tokens,
+        "audio_tokens": usage.completion_audio_tokens,
+        "image_tokens": usage.completion_image_tokens,
+    }
 
 
 def completion_json(answer: Answer, model: str) -> dict[str, Any]:
@@ -47,15 +73,24 @@ def completion_json(answer: Answer, model: str) -> dict[str, Any]:
     if answer.tool_calls:
         message["tool_calls"] = [_call_json(call) for call in answer.tool_calls]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason}
+    if answer.details.stop_reason:
+        choice["native_finish_reason"] = answer.details.stop_reason
     fields: dict[str, Any] = {
         "id": completion_id(),
         "object": "chat.completion",
         "created": int(time.time()),
         "model": model,
         "choices": [choice],
+        **_details_json(answer.details),
     }
     usage = usage_json(answer.usage)
     return fields | {"usage": usage} if usage else fields
+
+
+def _details_json(details: AnswerDetails) -> dict[str, str]:
+    """What stands beside the choices, where the provider says it."""
+    known = {"service_tier": details.service_tier, "system_fingerprint": details.system_fingerprint}
+    return {name: value for name, value in known.items() if value}
 
 
 def _call_json(call: ToolCall) -> dict[str, Any]:
@@ -105,12 +140,13 @@ class Chunks:
         return self._write_chunk(self._begin() | fields) if fields else b""
 
     def write_finish(self, finish: Finish) -> bytes:
-        """The reason to stop, the count where it was asked for, and the end."""
-        last = self._write_chunk(self._begin(), finish.finish_reason)
+        """The reason to stop, what was said beside the answer, the count where it was asked for, and the end."""
+        details = _details_json(finish.details)
+        last = self._write_chunk(self._begin(), finish.finish_reason, finish.details.stop_reason, details)
         if not self.include_usage:
             return last + DONE
         count: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
-        return last + write_event(self._head_json() | count) + DONE
+        return last + write_event(self._head_json() | count | details) + DONE
 
     def _begin(self) -> dict[str, Any]:
         if self.begun:
@@ -118,10 +154,18 @@ class Chunks:
         self.begun = True
         return {"role": "assistant", "content": ""}
 
-    def _write_chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+    def _write_chunk(
+        self,
+        delta: Mapping[str, Any],
+        finish_reason: str | None = None,
+        native: str | None = None,
+        details: Mapping[str, Any] = MappingProxyType({}),
+    ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        if native:
+            choice["native_finish_reason"] = native
         usage = {"usage": None} if self.include_usage else {}
-        return write_event(self._head_json() | {"choices": [choice]} | usage)
+        return write_event({**self._head_json(), "choices": [choice], **usage, **details})
 
     def _head_json(self) -> dict[str, Any]:
         return {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model}

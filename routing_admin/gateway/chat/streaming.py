@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from capabilities.core.wire import Answer, Delta, Failure, Finish, Usage
+from capabilities.core.wire import Answer, Delta, Failure, Finish
 from routing_admin.core.fallback.chain import OK, Attempt, RunResult, cut_short
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import end_stream
@@ -26,9 +26,8 @@ class ChatStream:
     recorder: RequestRecorder
     chunks: Chunks
     request_id: str
-    usage: Usage = field(default_factory=Usage)
+    finish: Finish | None = None
     failure: Failure | None = None
-    finished: bool = False
     drained: bool = False
     words: list[str] = field(default_factory=list)
 
@@ -60,9 +59,8 @@ class ChatStream:
         return self.chunks.write_delta(delta)
 
     def _write_end(self, event: Finish | Failure) -> bytes:
-        self.finished = True
         if isinstance(event, Finish):
-            self.usage = event.usage
+            self.finish = event
             return self.chunks.write_finish(event)
         self.failure = event
         return write_event(body_of(self._error_of(event), self.request_id))
@@ -89,8 +87,10 @@ class ChatStream:
             self.recorder.end(
                 attempts, self.dispatch.prepared, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE
             )
-        elif self.finished:
-            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=OK, usage=self.usage)
+        elif self.finish is not None:
+            said = {"usage": self.finish.usage, "details": self.finish.details}
+            facts = {"outcome": OK, "finish_reason": self.finish.finish_reason, **said}
+            self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         else:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=LEFT, status=LEFT_STATUS)
 

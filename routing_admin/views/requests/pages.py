@@ -17,6 +17,7 @@ from capabilities.core.permissions import PagePart
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.queries.requests import find_logged_request
+from routing_admin.request_log.answer_view import build_answer
 from routing_admin.request_log.search import KEYS, Search, find, parse
 from routing_admin.request_log.sentences import render_logged
 from routing_admin.request_log.story import build_steps, build_tracks, color_chips, explain_outcome, tell_story
@@ -126,6 +127,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     context = {
         "row": row,
         "story": tell_story(row, walked),
+        "answer": build_answer(row),
         "steps": walked,
         "chain": color_chips(row.chain),
         "tracks": build_tracks(walked),
