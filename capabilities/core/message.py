@@ -97,10 +97,22 @@ class Rendered(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CacheMark:
+    """The end of a prefix worth keeping: how long in seconds (None as the vendor has it), and where it stood.
+
+    Written as Anthropic's `cache_control` or OpenAI's `prompt_cache_breakpoint`, whatever the candidate speaks.
+    """
+
+    seconds: int | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TextPart:
-    """Words."""
+    """Words; `cache` marks the end of a prefix."""
 
     text: str
+    cache: CacheMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +121,7 @@ class FilePart:
 
     `size` in bytes, `seconds` of audio or video, `width`/`height` in pixels; None where unknown. `unreadable` is set
     when it is known beforehand that the bytes are missing or corrupt. `led` marks media that came in as a
-    ContentRouteResult and is introduced by a line naming it (CONTRACT §6). `detail` is OpenAI's image detail.
+    ContentRouteResult and is introduced by a line naming it (CONTRACT §6). `detail` is how closely OpenAI looks at it.
     """
 
     kind: Kind
@@ -126,6 +138,7 @@ class FilePart:
     led: bool = False
     detail: str | None = None
     content: Content | None = field(default=None, compare=False, repr=False)
+    cache: CacheMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +154,7 @@ class NativePart:
     url: str | None = None
     filename: str | None = None
     detail: str | None = None
+    cache: CacheMark | None = None
 
 
 Part = TextPart | FilePart | NativePart
@@ -148,7 +162,7 @@ Part = TextPart | FilePart | NativePart
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is the JSON text as the model wrote it.
+    """A model's wish to call a tool; `arguments` is the JSON text as the model wrote it, of a `custom` tool any text.
 
     `signature` is the opaque proof some protocols want back in history (Gemini's thoughtSignature).
     """
@@ -157,6 +171,7 @@ class ToolCall:
     name: str
     arguments: str
     signature: str | None = None
+    custom: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,21 +193,27 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function the model may call; `parameters` is its JSON Schema."""
+    """A function the model may call; `parameters` is its JSON Schema.
+
+    `custom` is set for OpenAI's tools of free text: the format of their input, empty for any text.
+    """
 
     name: str
     description: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     strict: bool | None = None
+    custom: Mapping[str, Any] | None = None
+    cache: CacheMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """What a caller asks for, independent of who will answer.
 
-    `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`; `response_format` is OpenAI's object
-    (`json_object` or `json_schema`) or None. `extra` holds OpenAI parameters without a field of their own
-    (seed, n, penalties, reasoning_effort …), as they came.
+    `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`; `allowed_tools` are those it is
+    limited to, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or None. `extra`
+    holds OpenAI parameters without a field of their own (seed, penalties, reasoning_effort …), as they came; `inner`
+    the places below the top that not every protocol has, e.g. `messages[2].content[0].cache_control`.
     """
 
     messages: tuple[Message, ...]
@@ -206,6 +227,8 @@ class ChatRequest:
     parallel_tool_calls: bool | None = None
     response_format: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    allowed_tools: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ()
 
     def has_tool(self, name: str) -> bool:
         """Whether the caller offers the model a tool of that name."""

@@ -10,7 +10,9 @@ from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.reasons import ReasonCode
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare, rename_limit
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
+from capabilities.core.protocols.parameters import brief_names
 from routing_admin.core.fallback.chain import Call
+from routing_admin.core.planning.params import list_dropped_params
 from routing_admin.dispatch.plan import Keep, PlannedRequest
 
 
@@ -28,6 +30,12 @@ def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: Receiver, call: 
         return prepared
     nameless = [each for each in prepared.deliveries if _needs_name(each)]
     return making(_keep_files(chat, nameless, planned.keep)) if nameless else prepared
+
+
+def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
+    """What a request says and this call does not: what its protocol has no place for, and what the model refused."""
+    names = prepared.request.dropped_params + list_dropped_params(chat, call)
+    return brief_names(names) if names else names
 
 
 def _needs_name(delivery: PartDelivery) -> bool:

@@ -19,9 +19,9 @@ from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
-from routing_admin.core.planning.params import apply_params, list_dropped_params
+from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.plan import PlannedRequest
-from routing_admin.dispatch.prepare import mark_unreadable, prepare_for
+from routing_admin.dispatch.prepare import list_dropped, mark_unreadable, prepare_for
 from routing_admin.dispatch.transport import NetworkTransport, Transport
 from routing_admin.upstream import Stream
 
@@ -91,7 +91,7 @@ class Dispatch:
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
         outcome = await send(prepared, to, call.timeouts, self.planned.proxy(call.candidate.provider))
-        dropped = prepared.request.dropped_params + list_dropped_params(self.planned.chat, call)
+        dropped = list_dropped(self.planned.chat, prepared, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
     async def _prepared(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:

@@ -24,9 +24,9 @@ from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import FallbackRun, RunContext
 from routing_admin.core.fallback.scripts import SCRIPTED, Script
 from routing_admin.core.fallback.trial import Trial
-from routing_admin.core.planning.params import apply_params, list_dropped_params
+from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.prepare import prepare_for
+from routing_admin.dispatch.prepare import list_dropped, prepare_for
 from routing_admin.dispatch.send import process_run_context
 
 NOT_REACHED = "not_reached"
@@ -108,7 +108,7 @@ class _Play:
         self.clock.sleep(min(word.seconds, call.timeouts.first_content))
         self.cut = word.cut if self.planned.stream else None
         outcome = word.failure or Answer(f"{call.candidate.name} answers here.")
-        dropped = prepared.request.dropped_params + list_dropped_params(self.planned.chat, call)
+        dropped = list_dropped(self.planned.chat, prepared, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:

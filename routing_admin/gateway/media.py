@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
+ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
 """What is known of a file by the slot it stands in alone."""
 URL_CHARS = 8192
 PIECE_CHARS = 4 * 256 * 1024
@@ -171,20 +172,21 @@ def part_of_data_url(url: str, param: str, filename: str | None = None) -> FileP
     return part_of_bytes(data, match[1] or None, filename)
 
 
-def image_of_url(url: str, param: str, references: References) -> FilePart:
-    """The image at a URL: data in it, an artifact's reference, or an address that is passed on and never fetched.
+def file_of_url(url: str, param: str, references: References, what: FilePart = ANY_IMAGE) -> FilePart:
+    """The image or video (`what`) at a URL: data in it, an artifact, or an address that is passed on, never fetched.
 
     Raises `BadRequestError` for a URL that is none of these.
     """
     if url[:5].lower() == "data:":
         return part_of_data_url(url, param)
     if url.startswith(REF_PREFIX):
-        return references.part(url, param, ANY_IMAGE)
+        return references.part(url, param, what)
     parts = urlsplit(url) if len(url) <= URL_CHARS and url.isprintable() else None
     if parts is None or parts.scheme not in ("https", "http") or not parts.hostname:
         raise BadRequestError(worded("A URL here is a data URL, an https URL or artifact:<id>."), param)
     mime_type = mime_of_filename(parts.path) or ""
-    return replace(ANY_IMAGE, mime_type=mime_type if mime_type.startswith("image/") else ANY_IMAGE.mime_type, url=url)
+    fits = mime_type.startswith(f"{what.kind.value}/")
+    return replace(what, mime_type=mime_type if fits else what.mime_type, url=url)
 
 
 def store_inline(actor: Actor, file: FilePart) -> FilePart:

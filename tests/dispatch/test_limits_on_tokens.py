@@ -147,8 +147,8 @@ def test_what_is_left_out_from_memory_is_told_as_dropped_where_the_request_had_i
 def test_what_a_protocol_cannot_say_is_named_in_the_attempt(plane: Plane) -> None:
     """A parameter that the provider's protocol has no place for is left out, and the attempt says which."""
     plane.provider("good")
-    attempts = plane.ask("good", ChatRequest(HELLO.messages, extra={"n": 2}))
-    assert (attempts[0].outcome, attempts[0].dropped_params) == ("ok", ("n",))
+    attempts = plane.ask("good", ChatRequest(HELLO.messages, inner=("messages[0].audio",)))
+    assert (attempts[0].outcome, attempts[0].dropped_params) == ("ok", ("messages[0].audio",))
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")

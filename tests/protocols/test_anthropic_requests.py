@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.message import (
+    CacheMark,
+    ChatRequest,
+    Message,
+    NativePart,
+    Role,
+    TextPart,
+    Tool,
+    ToolCall,
+    blob_of,
+)
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.schema import closed
 from capabilities.core.vocabulary import Kind
@@ -162,10 +172,94 @@ def test_json_without_a_schema_is_asked_for_in_words() -> None:
     assert "JSON" in encode(response_format={"type": "json_object"}).payload["system"]
 
 
-def test_effort_is_said_where_it_has_a_word() -> None:
-    """Other efforts are dropped visibly."""
-    assert encode(extra={"reasoning_effort": "high"}).payload["output_config"] == {"effort": "high"}
-    assert encode(extra={"reasoning_effort": "none"}).dropped_params == ("reasoning_effort",)
+@pytest.mark.parametrize(
+    ("model", "effort", "expected"),
+    [
+        ("some-other-model", "high", {"output_config": {"effort": "high"}}),
+        ("some-other-model", "none", {"thinking": {"type": "disabled"}}),
+        ("claude-opus-4-6", "xhigh", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}),
+        ("claude-opus-4-8", "xhigh", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}}),
+        ("claude-sonnet-5-5", "minimal", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+        ("claude-fable-5", "max", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}),
+        ("claude-opus-5", "none", {"thinking": {"type": "disabled"}}),
+        ("claude-haiku-4-5-20251001", "low", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+        ("claude-sonnet-4-5", "none", {"thinking": {"type": "disabled"}}),
+        ("claude-opus-4-20250514", "max", {"thinking": {"type": "enabled", "budget_tokens": 32000}}),
+        ("claude-3-haiku-20240307", "none", {}),
+    ],
+)
+def test_an_effort_is_said_in_the_words_of_the_model(model: str, effort: str, expected: dict[str, Any]) -> None:
+    """Adaptive thought with an effort, a number of tokens before 4.6, an effort alone where the model is unknown."""
+    target = Target("p", "https://api.anthropic.com/v1", model, "k")
+    request = PROTOCOLS["anthropic"].encode(
+        ChatRequest((say(Role.USER, "hi"),), extra={"reasoning_effort": effort}), target, stream=False
+    )
+    sent = {name: request.payload[name] for name in ("thinking", "output_config") if name in request.payload}
+    assert (sent, request.dropped_params) == (expected, ())
+    assert request.payload["max_tokens"] > sent.get("thinking", {}).get("budget_tokens", 0)
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [
+        {"max_tokens": 1000},
+        {"tools": (Tool("look"),), "tool_choice": "required"},
+    ],
+)
+def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) -> None:
+    """Thoughts in a number of tokens need room below the limit, and no tool that must be called."""
+    target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
+    asked = ChatRequest((say(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
+    request = PROTOCOLS["anthropic"].encode(asked, target, stream=False)
+    assert (request.dropped_params, "thinking" in request.payload) == (("reasoning_effort",), False)
+
+
+def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:
+    """A model that counts its thoughts wants the round's first turn to begin with a signed one."""
+    talk = say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(CALL,)), say(Role.TOOL, "1", tool_call_id="call.1")
+    target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
+    asked = ChatRequest(talk, extra={"reasoning_effort": "high"})
+    assert PROTOCOLS["anthropic"].encode(asked, target, stream=False).dropped_params == ("reasoning_effort",)
+
+
+def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
+    """Temperature is refused beside thoughts; the limit makes room for them."""
+    own = {"type": "enabled", "budget_tokens": 6000}
+    request = encode(temperature=0.5, extra={"thinking": own}, quirks={"sampling": True})
+    assert (request.payload["thinking"], request.dropped_params) == (own, ("temperature",))
+    assert request.payload["max_tokens"] > 6000
+
+
+def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
+    """Five minutes or an hour; a tool's result is marked as a whole, a turn of calls at its last."""
+    hour, plain = CacheMark(3600), CacheMark()
+    talk = (
+        Message(Role.SYSTEM, (TextPart("rules", hour),)),
+        say(Role.USER, "hi"),
+        Message(Role.ASSISTANT, (TextPart("", plain),), (CALL,)),
+        Message(Role.TOOL, (TextPart("1", CacheMark(300)),), tool_call_id="call.1"),
+    )
+    payload = encode(*talk, tools=(Tool("look", cache=hour),)).payload
+    kept = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    assert payload["system"] == [{"type": "text", "text": "rules", **kept}]
+    assert payload["tools"][0]["cache_control"] == kept["cache_control"]
+    _, call, result = payload["messages"]
+    assert call["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert result["content"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
+
+
+def test_only_the_tools_that_are_allowed_are_sent() -> None:
+    """There is no list of allowed ones here."""
+    payload = encode(tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice="required").payload
+    assert [tool["name"] for tool in payload["tools"]] == ["b"]
+    assert payload["tool_choice"] == {"type": "any"}
+
+
+def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
+    """The call of a custom tool in the history goes under `input`."""
+    call = ToolCall("c1", "sql", "select 1", custom=True)
+    said = turns(say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(call,)))
+    assert said[1][1][0]["input"] == {"input": "select 1"}
 
 
 def test_signed_thoughts_go_back_and_others_stay_out() -> None:

@@ -216,3 +216,41 @@ def test_thinking_is_counted_with_what_the_model_wrote() -> None:
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)
     assert (answer.usage.completion_tokens, answer.usage.reasoning_tokens) == (7, 4)
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "config"),
+    [
+        ("gemini-3-flash-preview", "none", {"thinkingLevel": "minimal"}),
+        ("gemini-3.5-flash", "medium", {"thinkingLevel": "medium"}),
+        ("gemini-3-pro-preview", "medium", {"thinkingLevel": "high"}),
+        ("gemini-3.1-pro-preview", "minimal", {"thinkingLevel": "low"}),
+        ("models/gemini-3.1-pro", "max", {"thinkingLevel": "high"}),
+        ("gemini-2.5-flash", "none", {"thinkingBudget": 0}),
+        ("gemini-2.5-pro", "none", {"thinkingBudget": 128}),
+        ("gemini-2.5-flash-lite", "high", {"thinkingBudget": 24576}),
+        ("gemini-flash-latest", "low", {"thinkingLevel": "low"}),
+    ],
+)
+def test_an_effort_is_a_level_from_3_on_and_a_number_of_tokens_in_2_5(model: str, effort: str, config: Any) -> None:
+    """Each model gets a word that it knows."""
+    chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
+    request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, model), stream=False)
+    assert (request.payload["generationConfig"]["thinkingConfig"], request.dropped_params) == (config, ())
+
+
+def test_a_model_that_does_not_think_is_asked_for_no_thoughts_and_the_caller_is_told() -> None:
+    """`none` is what it does anyway."""
+    for effort, dropped in (("high", ("reasoning_effort",)), ("none", ())):
+        chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
+        request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-2.0-flash"), stream=False)
+        assert (request.dropped_params, "thinkingConfig" in repr(request.payload)) == (dropped, False)
+
+
+@pytest.mark.parametrize(("choice", "mode"), [("required", "ANY"), ("auto", "VALIDATED")])
+def test_the_tools_that_are_allowed_are_named(choice: str, mode: str) -> None:
+    """Names stand beside ANY, or beside VALIDATED where words may be the answer, too."""
+    said = (Message(Role.USER, (TextPart("hi"),)),)
+    chat = ChatRequest(said, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)
+    request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-3-flash"), stream=False)
+    assert request.payload["toolConfig"] == {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": ["b"]}}

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.message import (
+    CacheMark,
+    ChatRequest,
+    Message,
+    NativePart,
+    Role,
+    TextPart,
+    Tool,
+    ToolCall,
+    blob_of,
+)
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Target, UpstreamRequest
@@ -69,13 +79,6 @@ def test_every_parameter_of_the_caller_is_sent() -> None:
         "stop": ["a"],
         "max_tokens": 5,
     }
-
-
-def test_what_an_answer_cannot_carry_is_dropped_visibly() -> None:
-    """More than one candidate would be paid for and lost."""
-    request = encode(extra={"n": 3, "logprobs": True})
-    assert request.dropped_params == ("n", "logprobs")
-    assert encode(extra={"n": 1}).dropped_params == ()
 
 
 def test_streams_ask_for_the_count_unless_the_provider_cannot() -> None:
@@ -243,3 +246,42 @@ def test_extra_body_and_headers_of_the_provider_come_last() -> None:
     assert request.payload["thinking"] == {"type": "disabled"}
     assert request.payload["temperature"] == 1
     assert (request.headers["authorization"], request.headers["x-team"]) == ("Token t", "a")
+
+
+def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
+    """OpenAI's own words: a grammar, a free text, a list of what may be called."""
+    sql = Tool("sql", "asks", custom={"type": "text"})
+    said = user("hi"), Message(Role.ASSISTANT, (), (ToolCall("c1", "sql", "select 1", custom=True),))
+    payload = encode(*said, tools=(sql, Tool("look")), allowed_tools=("sql", "look"), tool_choice="required").payload
+    shape = {"name": "sql", "description": "asks", "format": {"type": "text"}}
+    assert payload["tools"] == [{"type": "custom", "custom": shape}, {"type": "function", "function": {"name": "look"}}]
+    assert payload["messages"][1]["tool_calls"] == [
+        {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
+    ]
+    named = [{"type": "custom", "custom": {"name": "sql"}}, {"type": "function", "function": {"name": "look"}}]
+    assert payload["tool_choice"] == {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": named}}
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds", "mark"),
+    [
+        ("cache_control", None, {"cache_control": {"type": "ephemeral"}}),
+        ("cache_control", 300, {"cache_control": {"type": "ephemeral", "ttl": "5m"}}),
+        ("cache_control", 43200, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}),
+        ("prompt_cache_breakpoint", None, {"prompt_cache_breakpoint": {"mode": "explicit"}}),
+        ("prompt_cache_breakpoint", 300, {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"}}),
+        ("prompt_cache_breakpoint", 3600, {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}),
+    ],
+)
+def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(words: str, seconds: int | None, mark: Any) -> None:
+    """Whichever words the caller wrote; no lifetime is shorter than the one asked for, but the longest there is."""
+    said = Message(Role.USER, (TextPart("hi", CacheMark(seconds)),))
+    request = encode(said, quirks={"cache_marks": words})
+    assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
+
+
+def test_a_host_without_marks_gets_none_and_the_caller_is_told() -> None:
+    """The words stay one text."""
+    place = "messages[0].content[0].cache_control"
+    request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=place)),)), inner=(place,))
+    assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (place,))

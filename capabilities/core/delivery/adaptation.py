@@ -183,7 +183,7 @@ class _MessageRewriter:
         written = self.files[index, place]
         self.deliveries.append(PartDelivery(index, place, file, written.delivery, written.text, written.native))
         if written.native is None:
-            return [TextPart(written.text or "")]
+            return [TextPart(written.text or "", file.cache)]
         lead = TextPart(artifact_lead(self._name(file), self.words.language))
         if written.delivery.hoist:
             self.waiting += [lead, written.native]

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from capabilities.core.delivery.decision import Delivery, Outcome, Position, Reader, decide, describe_or_refuse
 from capabilities.core.delivery.reasons import Reason, ReasonCode, because
-from capabilities.core.message import ChatRequest, FilePart, NativePart, Rendered, Text, UnreadableError
+from capabilities.core.message import Blob, ChatRequest, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.texts.description import artifact_lead, attachment_block, failed_block, reference_of
 from capabilities.core.texts.excerpt import head_and_tail
 from capabilities.core.vocabulary import Kind
@@ -89,7 +89,12 @@ def _write_description_instead(file: FilePart, reader: Reader, words: TextStyle,
 def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
     blob = file.content.blob() if file.content else None
     url = None if blob else file.url
-    return WrittenFile(delivery, native=NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail))
+    return WrittenFile(delivery, native=_native(file, file.mime_type, blob, url))
+
+
+def _native(file: FilePart, mime_type: str, blob: Blob | None, url: str | None) -> NativePart:
+    """The file as it goes along, with what its part said beside it."""
+    return NativePart(file.kind, mime_type, blob, url, file.filename, file.detail, file.cache)
 
 
 def _write_converted(
@@ -104,7 +109,7 @@ def _write_converted(
     judged = decide(image, reader, position)
     if judged.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _write_description_instead(file, reader, words, judged.reason)
-    native = NativePart(file.kind, found.mime_type, found.blob, None, file.filename, file.detail)
+    native = _native(file, found.mime_type, found.blob, None)
     return WrittenFile(replace(delivery, mime_type=found.mime_type, hoist=judged.hoist), native=native)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from capabilities.core.message import ToolCall
+
 
 def object_of(arguments: str) -> dict[str, Any]:
     """The arguments as an object; what is none is kept under `_raw`."""
@@ -15,6 +17,11 @@ def object_of(arguments: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"_raw": arguments}
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments as an object; the free text of a custom tool stands under `input`."""
+    return {"input": call.arguments} if call.custom else object_of(call.arguments)
 
 
 def text_of(arguments: Any) -> str:

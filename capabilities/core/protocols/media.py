@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from capabilities.core.message import Message, NativePart, Part, TextPart
+from capabilities.core.message import CacheMark, Message, NativePart, Part, TextPart
 from capabilities.core.wire import MediaData
 
 AUDIO_FORMATS = {
@@ -54,3 +54,11 @@ def natives_of(message: Message) -> list[NativePart]:
     if len(parts) == 1 and isinstance(parts[0], TextPart):  # as nearly every message is
         return []
     return [part for part in parts if isinstance(part, NativePart)]
+
+
+def mark_of(parts: Iterable[Part]) -> CacheMark | None:
+    """The last mark among these parts: the prefix that ends furthest on."""
+    found = None
+    for part in parts:
+        found = part.cache or found
+    return found

@@ -81,6 +81,13 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
             ),
             _choice("replay_reasoning", "What earlier reasoning becomes in the history.", "drop", "keep", "empty"),
             _choice("reasoning_field", "The name under which reasoning is sent.", "reasoning_content", "reasoning"),
+            _choice(
+                "cache_marks",
+                "How the end of a prefix worth keeping is marked.",
+                "none",
+                "cache_control",
+                "prompt_cache_breakpoint",
+            ),
             Quirk("stream_usage", "A stream is asked to count its tokens.", True),
             Quirk(
                 "sampling",

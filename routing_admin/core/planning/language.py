@@ -66,5 +66,6 @@ def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
 def _lead(message: Message, directive: str) -> Message:
     first = message.parts[0] if message.parts else None
     if isinstance(first, TextPart):
-        return replace(message, parts=(TextPart(with_directive(first.text, directive)), *message.parts[1:]))
+        led = replace(first, text=with_directive(first.text, directive))
+        return replace(message, parts=(led, *message.parts[1:]))
     return replace(message, parts=(TextPart(directive), *message.parts))

@@ -47,7 +47,7 @@ The limit on tokens is not among them: it is never left out (decision 17).
 
 EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "effort": "reasoning_effort",
+        **dict.fromkeys(("effort", "thinkingConfig", "thinkingLevel", "thinkingBudget"), "reasoning_effort"),
         "topK": "top_k",
         "presencePenalty": "presence_penalty",
         "frequencyPenalty": "frequency_penalty",
@@ -66,6 +66,8 @@ def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
     ours = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
     emptied: dict[str, Any] = {name: EMPTY.get(name) for name in ours}
     refused = {EXTRA_NAMES.get(name, name) for name in names}
+    if "thinking" in refused:  # what an effort became for a model that has another word for it
+        refused.add("reasoning_effort")
     kept = {name: value for name, value in chat.extra.items() if name not in refused}
     extra = kept | dict.fromkeys(refused & ADDED)
     return replace(chat, **emptied) if extra == chat.extra else replace(chat, **emptied, extra=extra)

@@ -177,10 +177,12 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
 def _add_route_headers(
     headers: MutableMapping[str, str], call: HttpCall, result: RunResult[Answer] | RunResult[Stream]
 ) -> None:
-    """The headers of CONTRACT §6: who answered, after how many attempts, and in which form it got the files."""
+    """The headers of CONTRACT §6: who answered, after how many attempts, with which files and without what."""
     headers["x-request-id"] = call.request_id
     headers["x-routing-provider"] = header_value(result.candidate.provider)
     headers["x-routing-model"] = header_value(result.candidate.model)
     headers["x-routing-attempts"] = str(len(result.attempts))
     if result.attempts[-1].adaptation:
         headers["x-routing-adaptation"] = header_value(result.attempts[-1].adaptation)
+    if result.attempts[-1].dropped_params:
+        headers["x-routing-dropped"] = header_value(", ".join(result.attempts[-1].dropped_params))

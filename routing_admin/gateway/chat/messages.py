@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,14 @@ from artifacts.core.detection.kinds import OCTET_STREAM, kind_of, mime_of_filena
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
 from capabilities.core.worded import worded
+from routing_admin.gateway.chat.inner_fields import (
+    KNOWN,
+    KNOWN_INSIDE,
+    KNOWN_OF,
+    KNOWN_OF_CALL,
+    other_fields,
+    read_mark,
+)
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     STRING_OR_PARTS,
@@ -26,11 +34,13 @@ from routing_admin.gateway.fields import (
 )
 from routing_admin.gateway.media import (
     ANY_AUDIO,
+    ANY_IMAGE,
+    ANY_VIDEO,
     AUDIO_TYPES,
     Find,
     References,
     decode_base64,
-    image_of_url,
+    file_of_url,
     part_of_bytes,
     part_of_data_url,
 )
@@ -42,16 +52,27 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "user": Role.USER,
         "assistant": Role.ASSISTANT,
         "tool": Role.TOOL,
+        "function": Role.TOOL,
     }
 )
+PLAIN = 2
+"""Fields of a message or a part that says nothing but who speaks, or which kind it is, and its content."""
+FUNCTION = "function"
+"""The role of a result in the old way, which names the function instead of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReader:
-    """Reads messages for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message."""
+    """Reads messages for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message.
+
+    `inner` collects where they say what not every protocol has a place for, `old_calls` the ids that are given to
+    calls in the old way (`function_call`), by their function.
+    """
 
     find: Find
     must_exist: bool = True
+    inner: list[str] = field(default_factory=list)
+    old_calls: dict[str, str] = field(default_factory=dict)
 
     def read_all(self, value: Any) -> tuple[Message, ...]:
         """All messages. Raises `BadRequestError` naming the first place that is wrong."""
@@ -62,7 +83,9 @@ class MessageReader:
             raise BadRequestError(worded("messages is a list of at least one message."), "messages", "empty_array")
         newest = _find_newest_user_message(values)
         return tuple(
-            MessageReader(self.find, at == newest).read(check_object(each, f"messages[{at}]"), f"messages[{at}]")
+            MessageReader(self.find, at == newest, self.inner, self.old_calls).read(
+                check_object(each, f"messages[{at}]"), f"messages[{at}]"
+            )
             for at, each in enumerate(values)
         )
 
@@ -72,17 +95,44 @@ class MessageReader:
         role = ROLES.get(word)
         if role is None:
             raise _refusal_of_choice(tuple(ROLES), f"{at}.role")
-        calls = _read_calls(value.get("tool_calls"), f"{at}.tool_calls") if role is Role.ASSISTANT else ()
+        calls = self._read_calls(value, at) if role is Role.ASSISTANT else ()
         parts = self._read_content(value, role, at, optional=role is Role.ASSISTANT)
         refusal = read_text(value, "refusal", at) if role is Role.ASSISTANT else None
+        if len(value) > PLAIN:
+            self.inner.extend(other_fields(value, KNOWN_OF.get(role, KNOWN), at))
+            parts = self._mark_last(parts, value, at)
         return Message(
             role,
             (*parts, TextPart(refusal)) if refusal else parts,
             calls,
-            require_text(value, "tool_call_id", at) if role is Role.TOOL else None,
+            self._read_call_id(value, word, at) if role is Role.TOOL else None,
             read_text(value, "name", at),
             read_text(value, "reasoning_content", at) if role is Role.ASSISTANT else None,
         )
+
+    def _mark_last(self, parts: tuple[Part, ...], value: Object, at: str) -> tuple[Part, ...]:
+        """A mark of a whole message is its last part's, where that has none."""
+        mark = read_mark(value, at)
+        if mark is None or (parts and parts[-1].cache):
+            return parts
+        return (*parts[:-1], replace(parts[-1], cache=mark)) if parts else (TextPart("", mark),)
+
+    def _read_calls(self, value: Object, at: str) -> tuple[ToolCall, ...]:
+        """The calls of tools, and the one call in the old way, which gets an id."""
+        calls = _read_calls(value.get("tool_calls"), f"{at}.tool_calls", self.inner)
+        if value.get("function_call") is None:
+            return calls
+        place = f"{at}.function_call"
+        old = check_object(value["function_call"], place)
+        name = require_text(old, "name", place)
+        self.old_calls[name] = f"call_{at.removeprefix('messages[').removesuffix(']')}"
+        return (*calls, ToolCall(self.old_calls[name], name, read_text(old, "arguments", place) or "{}"))
+
+    def _read_call_id(self, value: Object, word: str, at: str) -> str:
+        if word != FUNCTION:
+            return require_text(value, "tool_call_id", at)
+        name = require_text(value, "name", at)
+        return self.old_calls.get(name, name)
 
     def _read_content(self, value: Object, role: Role, at: str, *, optional: bool) -> tuple[Part, ...]:
         content, place = value.get("content"), f"{at}.content"
@@ -122,11 +172,19 @@ class MessageReader:
         part = check_object(value, at)
         kind = require_text(part, "type", at)
         if kind in ("text", "refusal"):
-            return self._read_words(require_text(part, kind, at), role, f"{at}.{kind}")
-        read = _PARTS.get(kind)
-        if read is None:
-            raise _refusal_of_choice(("text", *_PARTS), f"{at}.type")
-        return read(part, at, self._references)
+            found = self._read_words(require_text(part, kind, at), role, f"{at}.{kind}")
+        else:
+            read = _PARTS.get(kind)
+            if read is None:
+                raise _refusal_of_choice(("text", *_PARTS), f"{at}.type")
+            found = read(part, at, self._references)
+            if isinstance(part[kind], dict):
+                self.inner.extend(other_fields(part[kind], KNOWN_INSIDE[kind], f"{at}.{kind}"))
+        if len(part) <= PLAIN:
+            return found
+        self.inner.extend(other_fields(part, {"type", kind}, at))
+        mark = read_mark(part, at)
+        return replace(found, cache=mark) if mark else found
 
 
 def _refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
@@ -140,14 +198,23 @@ def _find_newest_user_message(messages: list[Any]) -> int | None:
 
 
 def _read_image(part: Object, at: str, references: References) -> FilePart:
-    inner = part.get("image_url")
-    place = f"{at}.image_url"
+    return _read_url(part, at, references, "image_url", ANY_IMAGE)
+
+
+def _read_video(part: Object, at: str, references: References) -> FilePart:
+    return _read_url(part, at, references, "video_url", ANY_VIDEO)
+
+
+def _read_url(part: Object, at: str, references: References, key: str, what: FilePart) -> FilePart:
+    """The file at the URL of a part, which is a text or stands in an object beside how closely it is looked at."""
+    inner = part.get(key)
+    place = f"{at}.{key}"
     if isinstance(inner, str):
-        return image_of_url(inner, place, references)
+        return file_of_url(inner, place, references, what)
     if inner is None:
         raise refusal_of_missing(place)
-    image = image_of_url(require_text(check_object(inner, place), "url", place), f"{place}.url", references)
-    return replace(image, detail=read_text(inner, "detail", place))
+    file = file_of_url(require_text(check_object(inner, place), "url", place), f"{place}.url", references, what)
+    return replace(file, detail=read_text(inner, "detail", place))
 
 
 def _read_audio(part: Object, at: str, references: References) -> FilePart:
@@ -166,11 +233,16 @@ def _read_audio(part: Object, at: str, references: References) -> FilePart:
 
 
 def _read_file(part: Object, at: str, references: References) -> FilePart:
-    """`file_id`, `file_data`, or `data` with `mimeType` as get_artifact returns it."""
+    """A file, and how closely it is looked at."""
     place = f"{at}.file"
     if part.get("file") is None:
         raise refusal_of_missing(place)
     inner = check_object(part["file"], place)
+    return replace(_find_file(inner, place, references), detail=read_text(inner, "detail", place))
+
+
+def _find_file(inner: Object, place: str, references: References) -> FilePart:
+    """`file_id`, `file_data`, or `data` with `mimeType` as get_artifact returns it."""
     ref = read_text(inner, "file_id", place)
     if ref is not None:
         return references.part(ref, f"{place}.file_id", _guess_file(read_text(inner, "filename", place)))
@@ -190,27 +262,34 @@ def _guess_file(filename: str | None) -> FilePart:
 
 
 _PARTS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
-    {"image_url": _read_image, "input_audio": _read_audio, "file": _read_file}
+    {"image_url": _read_image, "video_url": _read_video, "input_audio": _read_audio, "file": _read_file}
 )
 
 
-def _read_calls(value: Any, at: str) -> tuple[ToolCall, ...]:
+def _read_calls(value: Any, at: str, inner: list[str]) -> tuple[ToolCall, ...]:
     if value is None:
         return ()
     return tuple(
-        _read_call(check_object(each, f"{at}[{number}]"), f"{at}[{number}]")
+        _read_call(check_object(each, f"{at}[{number}]"), f"{at}[{number}]", inner)
         for number, each in enumerate(check_list(value, at))
     )
 
 
-def _read_call(value: Object, at: str) -> ToolCall:
-    place = f"{at}.function"
-    if value.get("function") is None:
+def _read_call(value: Object, at: str, inner: list[str]) -> ToolCall:
+    kind, text = ("custom", "input") if value.get("type") == "custom" else (FUNCTION, "arguments")
+    place = f"{at}.{kind}"
+    if value.get(kind) is None:
         raise refusal_of_missing(place)
-    function = check_object(value["function"], place)
-    arguments = read_text(function, "arguments", place)
+    called = check_object(value[kind], place)
+    said = read_text(called, text, place)
+    inner += other_fields(value, KNOWN_OF_CALL, at)
+    inner += other_fields(called, {"name", text}, place)
+    custom = kind == "custom"
+    if custom:
+        inner.append(place)
+    name = require_text(called, "name", place)
     return ToolCall(
-        require_text(value, "id", at), require_text(function, "name", place), arguments or "{}", _read_signature(value)
+        require_text(value, "id", at), name, said or ("" if custom else "{}"), _read_signature(value), custom
     )
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
-from capabilities.core.message import ChatRequest, Tool
+from capabilities.core.message import ChatRequest
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import worded
 from routing_admin.core.planning.model_names import LONGEST_NAME
+from routing_admin.gateway.chat.inner_fields import other_fields
 from routing_admin.gateway.chat.messages import MessageReader
+from routing_admin.gateway.chat.tools import read_choice, read_tools
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     STRINGS,
-    TRUE_OR_FALSE,
     Object,
-    check_list,
     check_object,
     read_count,
     read_flag,
@@ -33,13 +32,13 @@ OURS = frozenset(
     {
         *("model", "messages", "stream", "stream_options", "task_type", "language", "temperature", "top_p", "stop"),
         *("max_tokens", "max_completion_tokens", "tools", "tool_choice", "parallel_tool_calls", "response_format"),
+        *("functions", "function_call", "n"),
     }
 )
 """Fields that are read here; every other one goes along as it came."""
-CHOICES = ("none", "auto", "required")
 WORDS = ("text", "refusal")
 """Types of parts that are no files."""
-MEDIA = {"image_url": "url", "input_audio": "data"}
+MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
 """Types of parts that hold media, and where in them it stands."""
 SMALL_BYTES = 2 * 1024 * 1024
 """A body up to this size is looked through faster than a thread is entered and left."""
@@ -103,25 +102,45 @@ def _is_at_hand(part: Object, size: int) -> bool:
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
     """The canonical request."""
-    choice, name = _read_choice(body.get("tool_choice"))
+    _check_one_answer(body)
+    reader = MessageReader(find)
+    choice = read_choice(body)
     shape = body.get("response_format")
     if shape is not None:
         require_text(check_object(shape, "response_format"), "type", "response_format")
-    most = read_count(body, "max_completion_tokens")
-    older = read_count(body, "max_tokens")
+    most, older = _read_limit(body, "max_completion_tokens"), _read_limit(body, "max_tokens")
+    messages = reader.read_all(body.get("messages"))
     return ChatRequest(
-        MessageReader(find).read_all(body.get("messages")),
+        messages,
         read_number(body, "temperature", *TEMPERATURE),
         most if most is not None else older,
         read_number(body, "top_p", 0, 1),
         _read_stop(body.get("stop")),
-        _read_tools(body.get("tools")),
-        choice,
-        name,
+        read_tools(body, reader.inner),
+        choice.word,
+        choice.name,
         read_flag(body, "parallel_tool_calls"),
         shape,
         {key: value for key, value in body.items() if key not in OURS and value is not None},
+        choice.allowed,
+        (*reader.inner, *_list_options(body)),
     )
+
+
+def _check_one_answer(body: Object) -> None:
+    """Raises `BadRequestError` where more than one answer is asked for: it would be paid for and lost."""
+    if (read_count(body, "n") or 1) > 1:
+        raise BadRequestError(worded("n is 1: one answer is given to a request."), "n", "unsupported_value")
+
+
+def _read_limit(body: Object, key: str) -> int | None:
+    """A limit on tokens; -1 says that there is none, as LM Studio writes it."""
+    return None if body.get(key) == -1 else read_count(body, key)
+
+
+def _list_options(body: Object) -> list[str]:
+    options = body.get("stream_options")
+    return other_fields(options, {"include_usage"}, "stream_options") if isinstance(options, dict) else []
 
 
 def _read_stop(value: Any) -> tuple[str, ...]:
@@ -131,41 +150,3 @@ def _read_stop(value: Any) -> tuple[str, ...]:
     if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
         raise refusal_of_type(STRINGS, "stop")
     return tuple(words)
-
-
-def _read_tools(value: Any) -> tuple[Tool, ...]:
-    if value is None:
-        return ()
-    return tuple(
-        _read_tool(check_object(each, f"tools[{at}]"), f"tools[{at}]")
-        for at, each in enumerate(check_list(value, "tools"))
-    )
-
-
-def _read_tool(value: Object, at: str) -> Tool:
-    if require_text(value, "type", at) != "function":
-        message = worded("%(param)s is function: no other tool can be passed on.", param=f"{at}.type")
-        raise BadRequestError(message, f"{at}.type")
-    place = f"{at}.function"
-    if value.get("function") is None:
-        raise refusal_of_missing(place)
-    function = check_object(value["function"], place)
-    strict = function.get("strict")
-    if strict is not None and not isinstance(strict, bool):
-        raise refusal_of_type(TRUE_OR_FALSE, f"{place}.strict")
-    parameters: Mapping[str, Any] = check_object(function.get("parameters") or {}, f"{place}.parameters")
-    name = require_text(function, "name", place)
-    return Tool(name, read_text(function, "description", place) or "", parameters, strict)
-
-
-def _read_choice(value: Any) -> tuple[str | None, str | None]:
-    """`tool_choice` and, where one tool is named, its name."""
-    if value is None:
-        return None, None
-    if isinstance(value, str):
-        if value not in CHOICES:
-            message = worded("tool_choice is one of %(choices)s, or names a function.", choices=CHOICES)
-            raise BadRequestError(message, "tool_choice")
-        return value, None
-    function = check_object(check_object(value, "tool_choice").get("function"), "tool_choice.function")
-    return None, require_text(function, "name", "tool_choice.function")

@@ -11,6 +11,7 @@ from capabilities.core.protocols.echo import replies
 from capabilities.core.protocols.echo.embedded import answer
 from capabilities.core.protocols.echo.stream import WholeAnswer
 from capabilities.core.protocols.media import bare_base64
+from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.providers.origins import EMBEDDED
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -34,7 +35,7 @@ class Echo:
             payload["tools"] = [tool.name for tool in chat.tools]
         if stream:
             payload["stream"] = True
-        return UpstreamRequest(EMBEDDED, {}, payload)
+        return UpstreamRequest(EMBEDDED, {}, payload, dropped_params=_list_dropped(chat))
 
     def reply(self, chat: ChatRequest, model: str) -> tuple[int, bytes]:
         """Status and body of the answer."""
@@ -47,6 +48,18 @@ class Echo:
     def decoder(self) -> StreamDecoder:
         """A decoder that gives the whole answer in pieces when it is complete."""
         return WholeAnswer()
+
+
+def _list_dropped(chat: ChatRequest) -> tuple[str, ...]:
+    """What the answer says nothing of."""
+    unheard = {
+        "stop": bool(chat.stop),
+        "response_format": chat.response_format is not None,
+        "tool_choice": bool(chat.tools and (chat.tool_choice or chat.tool_name)),
+        "parallel_tool_calls": bool(chat.tools) and chat.parallel_tool_calls is False,
+    }
+    names = tuple(name for name, there in unheard.items() if there)
+    return (*names, *unsaid(chat, ()), *dropped_fields(chat, "echo"))
 
 
 def _message_json(message: Message) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool, ToolCall
-from capabilities.core.protocols.arguments import object_of
+from capabilities.core.protocols.arguments import arguments_of
 from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
+from capabilities.core.protocols.gemini.thinking import thinking_config
 from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, words_of
+from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import headers_for, merge, split_params
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
@@ -27,6 +29,7 @@ NOT_SIGNED_HERE = "skip_thought_signature_validator"
 """The documented stand-in where a call of another vendor's model is in the history."""
 IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 """What may stand inside a function's response."""
+MODALITIES = frozenset({"text", "image", "audio"})
 KNOWN_EXTRA = {
     "seed": "seed",
     "presence_penalty": "presencePenalty",
@@ -45,7 +48,7 @@ class Gemini:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request; its model stands in the URL."""
         ways = quirks_for(target.endpoint, target.quirks)
-        options, dropped = _options(chat, ways)
+        options, dropped = _options(chat, target.model, ways)
         system, contents = _conversation(chat, ways)
         payload = {**system, "contents": contents, **_tools(chat)}
         if options:
@@ -83,7 +86,7 @@ def _model_part(target: Target) -> str:
     return quote(target.model.removeprefix("models/"), safe="-._~/:@")
 
 
-def _options(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _options(chat: ChatRequest, model: str, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """generationConfig, and the names of the parameters that do not reach the model."""
     given: dict[str, tuple[str, Any]] = {
         "temperature": ("temperature", chat.temperature),
@@ -91,6 +94,7 @@ def _options(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any]
         "max_tokens": ("maxOutputTokens", chat.max_tokens),
         "stop": ("stopSequences", list(chat.stop[:MOST_STOPS]) or None),
         **{name: (KNOWN_EXTRA[name], value) for name, value in chat.extra.items() if name in KNOWN_EXTRA},
+        **_translated(chat, model),
     }
     refused = unwanted_params(ways, "gemini")
     if not quirk(ways, "sampling", "gemini"):
@@ -98,16 +102,31 @@ def _options(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any]
     there = {name: pair for name, pair in given.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in there.items() if alias in refused}
     kept, lost = split_params(there, refused | by_alias)
-    options = dict(kept.values())
-    return {**options, **_shape(chat, ways)}, (*lost, *_list_left_out(chat, kept))
+    options = {name: value for name, value in kept.values() if value != {}}
+    left_out = _list_left_out(chat, there)
+    return {**options, **_shape(chat, ways)}, (*lost, *left_out, *dropped_fields(chat, "gemini"))
+
+
+def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
+    """Parameters whose value is said in other words here."""
+    if not chat.extra:
+        return {}
+    kinds = chat.extra.get("modalities")
+    known = isinstance(kinds, list) and bool(kinds) and all(kind in MODALITIES for kind in kinds)
+    return {
+        "reasoning_effort": ("thinkingConfig", thinking_config(model, chat.extra.get("reasoning_effort"))),
+        "modalities": ("responseModalities", [kind.upper() for kind in kinds or ()] if known else None),
+    }
 
 
 def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """What has no field here, or a value that cannot be said; `fields` are those that can."""
     lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
     if "stop" in fields and len(chat.stop) > MOST_STOPS:
         lost.append("stop")
-    unknown = {name: value for name, value in chat.extra.items() if name not in KNOWN_EXTRA and value is not None}
-    return (*lost, *(name for name, value in unknown.items() if not (name == "n" and value == 1)))
+    if any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
+        lost.append("tool_choice")
+    return (*lost, *unsaid(chat, fields))
 
 
 def _native_shape(chat: ChatRequest, ways: Mapping[str, Any]) -> bool:
@@ -137,13 +156,17 @@ def _json_words(chat: ChatRequest, ways: Mapping[str, Any]) -> list[str]:
 
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
-    if not chat.tools:
+    tools = [tool for tool in chat.tools if tool.custom is None]
+    if not tools:
         return {}
-    out: dict[str, Any] = {"tools": [{"functionDeclarations": [_declare(tool) for tool in chat.tools]}]}
+    out: dict[str, Any] = {"tools": [{"functionDeclarations": [_declare(tool) for tool in tools]}]}
     mode = {"none": "NONE", "auto": "AUTO", "required": "ANY"}.get(chat.tool_choice or "")
     calling: dict[str, Any] = {"mode": mode} if mode else {}
-    if chat.tool_name:
-        calling = {"mode": "ANY", "allowedFunctionNames": [chat.tool_name]}
+    wanted = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
+    named = [tool.name for tool in tools if tool.name in wanted]
+    if named:  # names stand beside ANY, or beside VALIDATED, where the model may also answer in words
+        mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else "VALIDATED"
+        calling = {"mode": mode, "allowedFunctionNames": named}
     return {**out, "toolConfig": {"functionCallingConfig": calling}} if calling else out
 
 
@@ -184,7 +207,7 @@ def _model(message: Message) -> list[dict[str, Any]]:
     signed = any(_pick_signature(call) for call in message.tool_calls)
     parts: list[dict[str, Any]] = [{"text": words}] if words else []
     for index, call in enumerate(message.tool_calls):
-        part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": object_of(call.arguments)}}
+        part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": arguments_of(call)}}
         signature = _pick_signature(call) or ("" if signed or index else NOT_SIGNED_HERE)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
     return parts

@@ -7,24 +7,29 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool
-from capabilities.core.protocols.media import AUDIO_FORMATS, address, bare_base64, natives_of, placeholder, words_of
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, ToolCall
+from capabilities.core.protocols.media import (
+    AUDIO_FORMATS,
+    address,
+    bare_base64,
+    mark_of,
+    natives_of,
+    placeholder,
+    words_of,
+)
 from capabilities.core.protocols.openai import replies
+from capabilities.core.protocols.openai.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai.stream import ChunkReader
-from capabilities.core.protocols.payload import headers_for, merge, split_params
-from capabilities.core.protocols.schema import instruction, wants_json
+from capabilities.core.protocols.payload import headers_for, merge
+from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
-from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
+from capabilities.core.providers.quirks import quirk
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
 CALL = "/chat/completions"
-OURS = frozenset({"model", "messages", "stream", "stream_options"})
-"""Fields of the payload that a caller's extra parameters never replace."""
-NOT_IN_AN_ANSWER = frozenset({"n", "logprobs", "top_logprobs", "audio", "modalities"})
-"""Parameters whose effect an `Answer` cannot carry; asking for them would be paid for and lost."""
 HOISTED = "Tool output, not user instructions:"
 
 
@@ -38,7 +43,7 @@ class OpenAI:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
-        parameters, dropped = _parameters(chat, ways, stream=stream)
+        parameters, dropped = parameters_of(chat, ways, stream=stream)
         messages = list(_messages(_with_instruction(chat, ways), ways))
         payload = merge({"model": target.model, "messages": messages, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
@@ -56,69 +61,15 @@ class OpenAI:
 def _with_instruction(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[Message, ...]:
     """The messages, led by words that ask for JSON where the provider takes no schema."""
     way, shape = quirk(ways, "structured"), chat.response_format
-    if not wants_json(shape) or way == "json_schema" or (way == "json_object" and not _has_schema(shape)):
+    if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
         return chat.messages
     asked = TextPart(instruction(shape))
     first = next((index for index, message in enumerate(chat.messages) if message.role is Role.SYSTEM), None)
     if first is None:
         return (Message(Role.SYSTEM, (asked,)), *chat.messages)
     led = chat.messages[first]
-    joined = Message(led.role, (TextPart(f"{led.text}\n\n{asked.text}"),), name=led.name)
+    joined = Message(led.role, (TextPart(f"{led.text}\n\n{asked.text}", mark_of(led.parts)),), name=led.name)
     return (*chat.messages[:first], joined, *chat.messages[first + 1 :])
-
-
-def _has_schema(shape: Mapping[str, Any] | None) -> bool:
-    return shape is not None and shape.get("type") == "json_schema"
-
-
-def _parameters(chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Everything but model and messages, and the names of what was left out."""
-    given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in OURS}
-    given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
-    given |= _tools(chat) | {"response_format": _response_format(chat, ways)}
-    given[limit_name(ways)] = chat.max_tokens
-    given = {name: value for name, value in given.items() if value is not None}
-    if given.get("n") == 1:
-        del given["n"]
-    refused = unwanted_params(ways) | NOT_IN_AN_ANSWER
-    if not quirk(ways, "sampling"):
-        refused |= {"temperature", "top_p"}
-    kept, dropped = split_params(given, refused)
-    if stream:
-        kept["stream"] = True
-        unwanted = chat.extra.get("stream_options", True) is None or "stream_options" in refused
-        if quirk(ways, "stream_usage") and not unwanted:
-            kept["stream_options"] = {"include_usage": True}
-    return kept, dropped
-
-
-def _response_format(chat: ChatRequest, ways: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    way = quirk(ways, "structured")
-    if not wants_json(chat.response_format) or way == "json_schema":
-        return chat.response_format
-    return {"type": "json_object"} if way == "json_object" else None
-
-
-def _tools(chat: ChatRequest) -> dict[str, Any]:
-    """Tools and the choice among them; a choice without tools would be refused."""
-    if not chat.tools:
-        return {}
-    choice: Any = chat.tool_choice
-    if chat.tool_name:
-        choice = {"type": "function", "function": {"name": chat.tool_name}}
-    tools = [{"type": "function", "function": _function(tool)} for tool in chat.tools]
-    return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": chat.parallel_tool_calls}
-
-
-def _function(tool: Tool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    if tool.parameters:
-        function["parameters"] = tool.parameters
-    if tool.strict is not None:
-        function["strict"] = tool.strict
-    return function
 
 
 def _messages(messages: tuple[Message, ...], ways: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -158,7 +109,8 @@ def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     if first is None:
         return (Message(Role.USER, (TextPart(words),)), *rest)
     user = rest[first]
-    led = Message(user.role, (TextPart(words), *user.parts), name=user.name)
+    mark = mark_of(part for message in messages if message.role is Role.SYSTEM for part in message.parts)
+    led = Message(user.role, (TextPart(words, mark), *user.parts), name=user.name)
     return (*rest[:first], led, *rest[first + 1 :])
 
 
@@ -178,10 +130,7 @@ def _assistant(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
     """Tool calls, and earlier reasoning where the provider wants it back."""
     out: dict[str, Any] = {}
     if message.tool_calls:
-        out["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
+        out["tool_calls"] = [_call(call) for call in message.tool_calls]
         if not message.text:
             out["content"] = None
     replay, name = quirk(ways, "replay_reasoning"), quirk(ways, "reasoning_field")
@@ -192,9 +141,15 @@ def _assistant(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _call(call: ToolCall) -> dict[str, Any]:
+    if call.custom:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
 def _content(message: Message, ways: Mapping[str, Any]) -> Any:
     """One text where all is text, since some take nothing else there, else the list of parts."""
-    if len(message.parts) == 1 and isinstance(message.parts[0], TextPart):
+    if len(message.parts) == 1 and isinstance(message.parts[0], TextPart) and message.parts[0].cache is None:
         return message.parts[0].text
     moved = _list_moved(message, ways)
     parts = [part for part in message.parts if part not in moved] if moved else list(message.parts)
@@ -202,10 +157,12 @@ def _content(message: Message, ways: Mapping[str, Any]) -> Any:
     plain = plain or (message.role is Role.TOOL and quirk(ways, "tool_media") == "text")
     if plain:
         parts = [TextPart(placeholder(part)) if isinstance(part, NativePart) else part for part in parts]
-    if not any(isinstance(part, NativePart) for part in parts):
+    marked = not plain and mark_of(parts) is not None and quirk(ways, "cache_marks") != "none"
+    if not marked and not any(isinstance(part, NativePart) for part in parts):
         return words_of(parts)
     return [
-        {"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part, ways)
+        ({"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part, ways))
+        | cache_mark(part.cache, ways)
         for part in parts
         if isinstance(part, TextPart | NativePart)
     ]
@@ -253,4 +210,5 @@ def _document(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | Non
     if shape == "document_url":
         named = {"document_name": part.filename} if part.filename else {}
         return {"type": "document_url", "document_url": address(part), **named}
-    return {"type": "file", "file": {"filename": part.filename or "file", "file_data": address(part)}}
+    closely = {"detail": part.detail} if part.detail else {}
+    return {"type": "file", "file": {"filename": part.filename or "file", "file_data": address(part), **closely}}

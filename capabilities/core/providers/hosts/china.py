@@ -21,10 +21,15 @@ CHINA: tuple[HostPreset, ...] = (
         "通义千问（百炼 DashScope）",
         "https://dashscope.aliyuncs.com/compatible-mode/v1",
         also=("dashscope-intl.aliyuncs.com",),
-        quirks={"structured": "json_object", "video_part": "video_url", "file_part": "none"},
+        quirks={
+            "structured": "json_object",
+            "video_part": "video_url",
+            "file_part": "none",
+            "cache_marks": "cache_control",
+        },
         models=("qwen-plus", "qwen-vl-max"),
         key_url="https://bailian.console.aliyun.com/?tab=model#/api-key",
-        source="Alibaba Cloud Model Studio: OpenAI compatibility",
+        source="Alibaba Cloud Model Studio: OpenAI compatibility, context cache",
     ),
     row(
         "zhipu",

@@ -1,0 +1,156 @@
+"""What an Anthropic request says beside its words: parameters, tools, the ends of prefixes, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import CacheMark, ChatRequest, Tool
+from capabilities.core.protocols.anthropic import replies
+from capabilities.core.protocols.anthropic.thinking import Thought, thought_of
+from capabilities.core.protocols.parameters import dropped_fields, unsaid
+from capabilities.core.protocols.payload import split_params
+from capabilities.core.protocols.schema import closed, schema_of
+from capabilities.core.providers.quirks import quirk, unwanted_params
+from capabilities.core.wire import Target
+
+MAX_TOKENS = 4096
+"""The longest answer where neither the request nor the model's row names one; the field is required."""
+FIVE_MINUTES = 300
+
+
+def parameters_of(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Everything but words, and the names of what this protocol or this provider does not take."""
+    refused = unwanted_params(ways, "anthropic")
+    thought = thought_of(chat, target.model, refused)
+    sampling = quirk(ways, "sampling", "anthropic") and not thought.is_on
+    given, lost = split_params(_options(chat, ways, refused, thought, sampling=sampling), refused)
+    given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
+    if thought.budget >= given["max_tokens"] and chat.max_tokens is None:
+        given["max_tokens"] = thought.budget + MAX_TOKENS
+    left_out = _list_left_out(chat, refused, thought, sampling=sampling)
+    return given, (*lost, *left_out, *dropped_fields(chat, "anthropic", _unspoken(chat)))
+
+
+def _options(
+    chat: ChatRequest, ways: Mapping[str, Any], refused: set[str], thought: Thought, *, sampling: bool
+) -> dict[str, Any]:
+    stops = [word for word in chat.stop if word.strip()]
+    given: dict[str, Any] = {"stop_sequences": stops} if stops and "stop" not in refused else {}
+    if sampling:
+        given |= _sampling(chat)
+    tools = _sent_tools(chat)
+    if tools:
+        given |= {"tools": [_tool(tool) for tool in tools], "tool_choice": _choice(chat)}
+    if chat.extra:
+        given |= {name: value(chat.extra[name]) for name, value in EXTRAS.items() if name in chat.extra}
+    output = _output(chat, ways, thought)
+    given |= {**thought.fields, "output_config": output or None}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _sampling(chat: ChatRequest) -> dict[str, Any]:
+    """Temperature within 0 … 1; newer models refuse top_p beside it."""
+    if chat.temperature is not None:
+        return {"temperature": min(max(chat.temperature, 0.0), 1.0)}
+    top = {"top_p": chat.top_p} if chat.top_p is not None else {}
+    return {**top, **({"top_k": chat.extra["top_k"]} if chat.extra.get("top_k") is not None else {})}
+
+
+def _output(chat: ChatRequest, ways: Mapping[str, Any], thought: Thought) -> dict[str, Any]:
+    schema = schema_of(chat.response_format)
+    output: dict[str, Any] = {}
+    if schema is not None and takes_schema(ways):
+        output["format"] = {"type": "json_schema", "schema": closed(schema)}
+    return {**output, "effort": thought.effort} if thought.effort else output
+
+
+def takes_schema(ways: Mapping[str, Any]) -> bool:
+    """Whether a schema goes into a field of its own."""
+    return bool(quirk(ways, "structured", "anthropic") == "json_schema")
+
+
+def _list_left_out(chat: ChatRequest, refused: set[str], thought: Thought, *, sampling: bool) -> tuple[str, ...]:
+    """The parameters that do not reach the model."""
+    lost: list[str] = []
+    if chat.temperature is not None and not sampling:
+        lost.append("temperature")
+    if chat.top_p is not None and (not sampling or chat.temperature is not None):
+        lost.append("top_p")
+    if chat.stop and ("stop" in refused or any(not word.strip() for word in chat.stop)):
+        lost.append("stop")
+    if any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
+        lost.append("tool_choice")
+    said = {
+        "reasoning_effort": not thought.dropped,
+        "top_k": sampling and chat.temperature is None,
+        **{name: name in refused or write(chat.extra.get(name)) is not None for name, write in EXTRAS.items()},
+        "thinking": thought.fields.get("thinking") is chat.extra.get("thinking"),
+    }
+    return (*lost, *unsaid(chat, {name for name, is_said in said.items() if is_said}))
+
+
+def _tier(value: Any) -> str | None:
+    """Anthropic's word for a tier: `default` is what it calls standard_only."""
+    return {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}.get(str(value))
+
+
+def _metadata(value: Any) -> Mapping[str, Any] | None:
+    """The one thing it takes: who the user is; with other things beside it nothing is said, and that is told."""
+    return value if isinstance(value, Mapping) and set(value) == {"user_id"} else None
+
+
+def _whole_mark(value: Any) -> Mapping[str, Any] | None:
+    return value if isinstance(value, Mapping) else None
+
+
+EXTRAS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {"service_tier": _tier, "metadata": _metadata, "cache_control": _whole_mark}
+)
+"""Parameters of a caller that have their place here, and how their value is written; None where it cannot be."""
+
+
+def _unspoken(chat: ChatRequest) -> frozenset[str]:
+    """Reasoning without a signature is another vendor's: it stays out, and that is told."""
+    if not chat.inner:
+        return frozenset()
+    calls = (call for message in chat.messages for call in message.tool_calls)
+    signed = any((call.signature or "").startswith(replies.SIGNED) for call in calls)
+    return frozenset() if signed else frozenset({"messages[].reasoning_content"})
+
+
+def _sent_tools(chat: ChatRequest) -> list[Tool]:
+    """The functions among the tools; of those that are allowed, where a request limits them."""
+    named = chat.allowed_tools
+    return [tool for tool in chat.tools if tool.custom is None and (not named or tool.name in named)]
+
+
+def cache_control(mark: CacheMark | None) -> dict[str, Any]:
+    """The end of a prefix in Anthropic's words: five minutes, or an hour for anything longer."""
+    if mark is None:
+        return {}
+    ttl = {} if mark.seconds is None else {"ttl": "5m" if mark.seconds <= FIVE_MINUTES else "1h"}
+    return {"cache_control": {"type": "ephemeral", **ttl}}
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        out["description"] = tool.description
+    out["input_schema"] = {"type": "object", "properties": {}, **tool.parameters}
+    if tool.strict is not None:
+        out["strict"] = tool.strict
+    return {**out, **cache_control(tool.cache)} if tool.cache else out
+
+
+def _choice(chat: ChatRequest) -> dict[str, Any] | None:
+    """The choice among tools, with the refusal of parallel calls inside it."""
+    kinds = {"none": "none", "auto": "auto", "required": "any"}
+    choice: dict[str, Any] | None = {"type": kinds[chat.tool_choice]} if chat.tool_choice in kinds else None
+    if chat.tool_name:
+        named = any(tool.name == chat.tool_name and tool.custom is None for tool in chat.tools)
+        choice = {"type": "tool", "name": chat.tool_name} if named else None
+    if chat.parallel_tool_calls is False and (choice is None or choice["type"] != "none"):
+        choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
+    return choice

@@ -1,0 +1,107 @@
+"""How much a Claude model is to think: `reasoning_effort` in the words that model has, as a table by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import ChatRequest, Message, Role
+from capabilities.core.protocols.anthropic import replies
+
+LEAST_BUDGET = 1024
+"""Tokens of thought that are refused when they are fewer; the limit on the answer lies above them."""
+BUDGETS: Mapping[str, int] = MappingProxyType(
+    {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32000}
+)
+"""Tokens of thought for an effort, where a model takes nothing but a number."""
+_EFFORTS = MappingProxyType({"minimal": "low", **{word: word for word in ("low", "medium", "high", "xhigh", "max")}})
+
+
+class Way(StrEnum):
+    """How a model is told: a number of tokens, adaptive thought with an effort, an effort alone, nothing at all."""
+
+    BUDGET = "budget"
+    ADAPTIVE = "adaptive"
+    EFFORT = "effort"
+    NOTHING = "nothing"
+
+
+_UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
+WAYS: tuple[tuple[re.Pattern[str], Way, Mapping[str, str]], ...] = tuple(
+    (re.compile(pattern), way, words)
+    for pattern, way, words in (
+        (r"claude-3-7|claude-(opus|sonnet|haiku)-4([-.][015])?($|-\d{8}|@|-v|:)", Way.BUDGET, _EFFORTS),
+        (r"claude-(3|2|instant)", Way.NOTHING, _EFFORTS),
+        (r"claude-(opus|sonnet)-4[-.]6", Way.ADAPTIVE, _UP_TO_HIGH),
+        (r"claude-(opus|sonnet|haiku|fable|mythos)-", Way.ADAPTIVE, _EFFORTS),
+        (r"", Way.EFFORT, _EFFORTS),
+    )
+)
+"""The first row whose words are in a model's name says how it is told, and which effort is nearest to the one asked.
+
+Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11): adaptive from 4.6 on, no `xhigh` in 4.6,
+numbers refused from 4.7 on; what is no Claude of Anthropic's gets an effort alone.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """What is said of thinking: fields of the payload, the effort, and the tokens it takes of the answer's limit."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    effort: str | None = None
+    budget: int = 0
+    dropped: bool = False
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the model is asked to think, which some other parameters do not go with."""
+        return self.fields.get("thinking", {}).get("type") not in (None, "disabled")
+
+
+def thought_of(chat: ChatRequest, model: str, refused: set[str]) -> Thought:
+    """What a request's `thinking` and `reasoning_effort` become for a model."""
+    asked = chat.extra.get("reasoning_effort")
+    way, words = next((way, words) for pattern, way, words in WAYS if pattern.search(model.lower()))
+    own = chat.extra.get("thinking")
+    if isinstance(own, Mapping) and "thinking" not in refused:
+        budget = own.get("budget_tokens")
+        effort = words.get(str(asked)) if way in (Way.ADAPTIVE, Way.EFFORT) else None
+        return Thought({"thinking": own}, effort, budget if isinstance(budget, int) else 0, bool(asked and not effort))
+    if asked is None:
+        return Thought()
+    if refused & {"reasoning_effort", "effort"} or (asked != "none" and asked not in words):
+        return Thought(dropped=True)
+    thought = _quiet(way) if asked == "none" else _think(chat, way, words[asked], BUDGETS[asked])
+    if thought.fields and "thinking" in refused:
+        return Thought(effort=thought.effort, dropped=thought.effort is None)
+    return thought
+
+
+def _quiet(way: Way) -> Thought:
+    return Thought() if way is Way.NOTHING else Thought({"thinking": {"type": "disabled"}})
+
+
+def _think(chat: ChatRequest, way: Way, effort: str, budget: int) -> Thought:
+    forced = bool(chat.tools) and (chat.tool_choice == "required" or chat.tool_name is not None)
+    if way is Way.ADAPTIVE:  # a tool that must be called leaves no room for thoughts before it
+        return Thought({} if forced else {"thinking": {"type": "adaptive"}}, effort)
+    if way is Way.EFFORT:
+        return Thought({}, effort)
+    if chat.max_tokens is not None:
+        budget = min(budget, chat.max_tokens - 1)
+    if way is Way.NOTHING or forced or budget < LEAST_BUDGET or _is_mid_round_without_thoughts(chat.messages):
+        return Thought(dropped=True)
+    return Thought({"thinking": {"type": "enabled", "budget_tokens": budget}}, None, budget)
+
+
+def _is_mid_round_without_thoughts(messages: tuple[Message, ...]) -> bool:
+    """Whether the last word is a tool's, and the call before it came without signed thoughts: it must go on so."""
+    if not messages or messages[-1].role is not Role.TOOL:
+        return False
+    last = next((each for each in reversed(messages) if each.role is Role.ASSISTANT), None)
+    return last is None or not any((call.signature or "").startswith(replies.SIGNED) for call in last.tool_calls)

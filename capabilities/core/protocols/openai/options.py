@@ -1,0 +1,103 @@
+"""What an OpenAI request says beside its words: parameters, tools, the ends of prefixes, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capabilities.core.message import CacheMark, ChatRequest, Tool
+from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields
+from capabilities.core.protocols.payload import split_params
+from capabilities.core.protocols.schema import wants_json
+from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
+
+OURS = frozenset({"model", "messages", "stream", "stream_options"})
+"""Fields of the payload that a caller's extra parameters never replace."""
+FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
+
+
+def parameters_of(
+    chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Everything but model and messages, and the names of what was left out."""
+    given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in OURS}
+    given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
+    given |= _tools(chat, ways) | {"response_format": _response_format(chat, ways)}
+    given[limit_name(ways)] = chat.max_tokens
+    given = {name: value for name, value in given.items() if value is not None}
+    refused = unwanted_params(ways)
+    if "cache_control" in given and quirk(ways, "cache_marks") != "cache_control":
+        refused |= {"cache_control"}
+    if not quirk(ways, "sampling"):
+        refused |= {"temperature", "top_p"}
+    kept, dropped = split_params(given, refused)
+    if stream:
+        kept["stream"] = True
+        unwanted = chat.extra.get("stream_options", True) is None or "stream_options" in refused
+        if quirk(ways, "stream_usage") and not unwanted:
+            kept["stream_options"] = {"include_usage": True}
+    if chat.inner:
+        dropped += dropped_fields(chat, "openai", _unspoken(ways))
+    return kept, dropped
+
+
+def _unspoken(ways: Mapping[str, Any]) -> frozenset[str]:
+    """What this host has no place for, or does not want back."""
+    marks = CACHE_PLACES if quirk(ways, "cache_marks") == "none" or quirk(ways, "string_content_only") else frozenset()
+    return marks if quirk(ways, "replay_reasoning") == "keep" else marks | {"messages[].reasoning_content"}
+
+
+def _response_format(chat: ChatRequest, ways: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    way = quirk(ways, "structured")
+    if not wants_json(chat.response_format) or way == "json_schema":
+        return chat.response_format
+    return {"type": "json_object"} if way == "json_object" else None
+
+
+def _tools(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any]:
+    """Tools and the choice among them; a choice without tools would be refused."""
+    if not chat.tools:
+        return {}
+    choice: Any = chat.tool_choice
+    if chat.tool_name:
+        choice = _named(chat.tool_name, chat.tools)
+    elif chat.allowed_tools:
+        allowed = [_named(name, chat.tools) for name in chat.allowed_tools]
+        choice = {"type": "allowed_tools", "allowed_tools": {"mode": choice or "auto", "tools": allowed}}
+    tools = [_tool(tool, ways) for tool in chat.tools]
+    return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": chat.parallel_tool_calls}
+
+
+def _named(name: str, tools: tuple[Tool, ...]) -> dict[str, Any]:
+    """A tool by its name, in the words of its kind."""
+    kind = "custom" if any(tool.name == name and tool.custom is not None for tool in tools) else "function"
+    return {"type": kind, kind: {"name": name}}
+
+
+def _tool(tool: Tool, ways: Mapping[str, Any]) -> dict[str, Any]:
+    if tool.custom is None:
+        return {"type": "function", "function": _function(tool), **cache_mark(tool.cache, ways)}
+    described = {"description": tool.description} if tool.description else {}
+    shaped = {"format": tool.custom} if tool.custom else {}
+    return {"type": "custom", "custom": {"name": tool.name, **described, **shaped}}
+
+
+def cache_mark(mark: CacheMark | None, ways: Mapping[str, Any]) -> dict[str, Any]:
+    """The end of a prefix in the words of this host; nothing where it has none."""
+    words = quirk(ways, "cache_marks") if mark else "none"
+    if mark is None or words == "none":
+        return {}
+    names = ("5m", "1h", FIVE_MINUTES) if words == "cache_control" else ("30m", "12h", THIRTY_MINUTES)
+    ttl = {} if mark.seconds is None else {"ttl": names[0] if mark.seconds <= names[2] else names[1]}
+    return {words: {"type": "ephemeral", **ttl} if words == "cache_control" else {"mode": "explicit", **ttl}}
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.parameters:
+        function["parameters"] = tool.parameters
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return function

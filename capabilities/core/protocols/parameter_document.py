@@ -1,0 +1,36 @@
+"""The table in docs/data-plane.md: `python -m capabilities.core.protocols.parameter_document docs/data-plane.md`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from capabilities.core.protocols.parameters import OTHER_FIELD, OTHER_PARAMETER, PARAMETERS, Parameter
+
+BEGIN = "<!-- written by capabilities.core.protocols.parameter_document -->\n"
+END = "<!-- end of what is written -->\n"
+HEAD = "| parameter or part | openai | anthropic | gemini | echo | when |\n|---|---|---|---|---|---|\n"
+
+
+def table() -> str:
+    """The table alone."""
+    return HEAD + "".join(_line(row) for row in (*PARAMETERS.values(), OTHER_PARAMETER, OTHER_FIELD))
+
+
+def _line(row: Parameter) -> str:
+    name = row.name if " " in row.name else f"`{row.name}`"
+    return f"| {name} | {row.openai} | {row.anthropic} | {row.gemini} | {row.echo} | {row.note} |\n"
+
+
+def with_table(text: str) -> str:
+    """The document with the table as it is now. Raises `ValueError` for one without its two marks."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError("the document has no place for the table")
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    document = Path(sys.argv[1])
+    document.write_text(with_table(document.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,198 @@
+"""What becomes of each thing a caller can say: parameter or part × protocol → mapped, passed, dropped or refused.
+
+The encoders name what is dropped by this table, docs/data-plane.md is written from it, and a test puts every row
+through every encoder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import ChatRequest
+
+MOST_NAMES = 20
+"""Names of what was dropped that are told for one call; the rest are counted."""
+NAME_CHARS, ALL_CHARS = 80, 1000
+"""Characters that one such name, and all of them together, have at most."""
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class Treatment(StrEnum):
+    """What a protocol does with something a caller said."""
+
+    MAPPED = "mapped"
+    PASSED = "passed"
+    DROPPED = "dropped"
+    REFUSED = "refused"
+
+
+M, P, D, R = Treatment.MAPPED, Treatment.PASSED, Treatment.DROPPED, Treatment.REFUSED
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One row: a name or a place (`messages[].name`), what each protocol does with it, and under which condition."""
+
+    name: str
+    openai: Treatment
+    anthropic: Treatment
+    gemini: Treatment
+    echo: Treatment
+    note: str = ""
+
+    def by(self, protocol: str) -> Treatment:
+        """What that protocol does with it."""
+        treatment: Treatment = getattr(self, protocol)
+        return treatment
+
+
+SAMPLING = "where the provider takes sampling; Anthropic: at most 1, one of temperature and top_p"
+MARK = "where the host speaks it (`cache_marks`), each in its own words"
+VENDOR = "no field of OpenAI's; some hosts know it"
+LATER = "read by nobody yet"
+
+_ROWS = (
+    Parameter("model", M, M, M, M, "the candidate's model"),
+    Parameter("messages", M, M, M, M),
+    Parameter("stream", P, P, M, M),
+    Parameter("stream_options", M, M, M, M, "the count is added here, where the provider gives one"),
+    Parameter("max_tokens", M, M, M, M, "the host's name for it; -1 is no limit"),
+    Parameter("max_completion_tokens", M, M, M, M, "comes before max_tokens"),
+    Parameter("temperature", P, M, P, P, SAMPLING),
+    Parameter("top_p", P, M, M, P, SAMPLING),
+    Parameter("top_k", P, M, M, D, VENDOR),
+    Parameter("stop", P, M, M, D, "Gemini: the first five; Anthropic: none of white space"),
+    Parameter("response_format", P, M, M, D, "`structured` decides how JSON is asked for"),
+    Parameter("tools", P, M, M, M),
+    Parameter("tool_choice", P, M, M, D),
+    Parameter("parallel_tool_calls", P, M, D, D, "dropped is only `false`: `true` is everybody's default"),
+    Parameter("functions", M, M, M, M, "become tools"),
+    Parameter("function_call", M, M, M, D, "becomes tool_choice"),
+    Parameter("n", R, R, R, R, "more than 1; 1 is what everybody gives"),
+    Parameter("reasoning_effort", P, M, M, D, "Anthropic and Gemini: by the model, see below"),
+    Parameter("thinking", P, P, D, D, "Anthropic's object; DeepSeek, GLM, Kimi and Doubao have the like"),
+    Parameter("reasoning", P, D, D, D, VENDOR),
+    Parameter("seed", P, D, P, D),
+    Parameter("presence_penalty", P, D, M, D),
+    Parameter("frequency_penalty", P, D, M, D),
+    Parameter("logit_bias", P, D, D, D),
+    Parameter("logprobs", P, D, D, D),
+    Parameter("top_logprobs", P, D, D, D),
+    Parameter("modalities", P, D, M, D),
+    Parameter("audio", P, D, D, D),
+    Parameter("prediction", P, D, D, D),
+    Parameter("service_tier", P, M, D, D, "Anthropic: auto, default and standard_only; others are dropped"),
+    Parameter("metadata", P, M, D, D, "Anthropic: `user_id` alone; with anything else it is dropped"),
+    Parameter("cache_control", P, P, D, D, "OpenAI's like: " + MARK),
+    Parameter("prompt_cache_key", P, D, D, D),
+    Parameter("prompt_cache_options", P, D, D, D),
+    Parameter("prompt_cache_retention", P, D, D, D),
+    Parameter("safety_identifier", P, D, D, D),
+    Parameter("user", P, D, D, D),
+    Parameter("store", P, D, D, D),
+    Parameter("moderation", P, D, D, D),
+    Parameter("verbosity", P, D, D, D),
+    Parameter("web_search_options", P, D, D, D),
+    Parameter("stream_options.include_obfuscation", D, D, D, D),
+    Parameter("messages[].content[].text", M, M, M, M),
+    Parameter("messages[].content[].refusal", M, M, M, M, "as words"),
+    Parameter("messages[].content[].image_url", M, M, M, M, "as the model reads it: natively or described"),
+    Parameter("messages[].content[].video_url", M, M, M, M, "as the model reads it: natively or described"),
+    Parameter("messages[].content[].input_audio", M, M, M, M, "as the model reads it: natively or described"),
+    Parameter("messages[].content[].file", M, M, M, M, "as the model reads it: natively, extracted or described"),
+    Parameter("messages[].content[].image_url.detail", P, D, D, D, "`auto` is everybody's default"),
+    Parameter("messages[].content[].file.detail", P, D, D, D, "`auto` is everybody's default"),
+    Parameter("messages[].content[].cache_control", M, M, D, D, MARK),
+    Parameter("messages[].content[].prompt_cache_breakpoint", M, M, D, D, MARK),
+    Parameter("messages[].cache_control", M, M, D, D, "counts as the last part's; " + MARK),
+    Parameter("messages[].name", P, D, D, D, "a tool's name goes with its call"),
+    Parameter("messages[].refusal", M, M, M, M, "as words"),
+    Parameter("messages[].tool_calls", P, M, M, M),
+    Parameter("messages[].tool_calls[].custom", P, M, M, M, "elsewhere an object with `input`"),
+    Parameter("messages[].function_call", M, M, M, M, "becomes a tool call; role `function` its result"),
+    Parameter("messages[].reasoning_content", M, M, D, D, "`replay_reasoning`; Anthropic: with its signature"),
+    Parameter("messages[].reasoning", D, D, D, D, LATER),
+    Parameter("messages[].reasoning_details", D, D, D, D, LATER),
+    Parameter("messages[].thinking_blocks", D, D, D, D, LATER),
+    Parameter("messages[].audio", D, D, D, D, "the id of an answer's sound, known only to who made it"),
+    Parameter("messages[].annotations", D, D, D, D, "what an answer cited"),
+    Parameter("tools[].function.strict", P, P, D, D),
+    Parameter("tools[].cache_control", M, M, D, D, MARK),
+    Parameter("tools[].function.cache_control", M, M, D, D, MARK),
+    Parameter("tools[].custom", P, D, D, M, "OpenAI's tools of free text or a grammar"),
+    Parameter("tool_choice.allowed_tools", P, M, M, D, "Anthropic: only those tools are sent"),
+)
+PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})
+"""Everything a caller can say that is known by name."""
+
+OTHER_PARAMETER = Parameter("any other parameter", P, D, D, D)
+OTHER_FIELD = Parameter("any other field of a message, part or tool", D, D, D, D)
+"""What becomes of what the table does not know."""
+
+
+DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "logprobs": False,
+        "top_logprobs": 0,
+        "store": False,
+        "modalities": ["text"],
+        "service_tier": "auto",
+        "presence_penalty": 0,
+        "frequency_penalty": 0,
+        "logit_bias": {},
+        "metadata": {},
+        "n": 1,
+    }
+)
+"""Values that say no more than their absence does, so that nothing is lost with them."""
+
+
+def unsaid(chat: ChatRequest, speakable: Collection[str]) -> tuple[str, ...]:
+    """The further parameters of a request beyond those that are `speakable`."""
+    return tuple(
+        name
+        for name, value in chat.extra.items()
+        if name not in speakable and value is not None and DEFAULTS.get(name, ...) != value
+    )
+
+
+def place_of(path: str) -> str:
+    """The row's name of a place in a request: `messages[].name` for `messages[2].name`."""
+    return _INDEX.sub("[]", path)
+
+
+def dropped_fields(chat: ChatRequest, protocol: str, unspoken: Collection[str] = ()) -> tuple[str, ...]:
+    """Where a request says something below its top that is dropped; `unspoken` are rows this one host does not know."""
+    if not chat.inner:
+        return ()
+    return tuple(path for path in chat.inner if _is_dropped(place_of(path), protocol, unspoken))
+
+
+def _is_dropped(place: str, protocol: str, unspoken: Collection[str]) -> bool:
+    return place in unspoken or PARAMETERS.get(place, OTHER_FIELD).by(protocol) is Treatment.DROPPED
+
+
+def places_where(condition: Callable[[str], bool]) -> frozenset[str]:
+    """The rows whose name satisfies a condition."""
+    return frozenset(name for name in PARAMETERS if condition(name))
+
+
+CACHE_PLACES = places_where(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
+"""Where a request marks the end of a prefix worth keeping."""
+
+
+def brief_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Names for people and headers: each once, plain ASCII, cut; those beyond the bounds above are only counted."""
+    plain = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
+    room, kept = ALL_CHARS, 0
+    for name in plain[:MOST_NAMES]:
+        room -= len(name) + 2
+        if room < 0:
+            break
+        kept += 1
+    return (*plain[:kept], f"... and {len(plain) - kept} more") if kept < len(plain) else tuple(plain)

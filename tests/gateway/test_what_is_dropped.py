@@ -1,0 +1,137 @@
+"""What a caller says below the top of a request, in the old way or of a vendor, and how it is told what was lost."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from capabilities.core.message import CacheMark, FilePart, Role, ToolCall
+from capabilities.core.vocabulary import Kind
+from routing_admin.gateway.chat.parsing import parse
+from routing_admin.gateway.errors import BadRequestError
+from tests.gateway.plane import image, logged, post, said
+
+LOOK = {"name": "look", "parameters": {"type": "object"}}
+
+
+def read(body: dict[str, Any]) -> Any:
+    return parse(deepcopy(body), lambda ref: None).chat
+
+
+def refusal(body: dict[str, Any]) -> BadRequestError:
+    with pytest.raises(BadRequestError) as caught:
+        read(body)
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_minus_one_is_no_limit(name):
+    """LM Studio's "no limit" is read as absent; 0 stays refused."""
+    assert read(said("hi", **{name: -1})).max_tokens is None
+    assert refusal(said("hi", **{name: 0})).param == name
+    assert refusal(said("hi", **{name: -2})).param == name
+
+
+def test_more_than_one_answer_is_refused():
+    """It would be paid for and lost; one is what everybody gives."""
+    error = refusal(said("hi", n=2))
+    assert (error.status, error.param) == (400, "n")
+    assert read(said("hi", n=1)).extra == {}
+
+
+def test_functions_in_the_old_way_are_tools():
+    """`functions`, `function_call`, a call without an id and role `function` are tools, a choice, a call, a result."""
+    body = said("hi", functions=[LOOK], function_call={"name": "look"})
+    body["messages"] += [
+        {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": '{"a": 1}'}},
+        {"role": "function", "name": "look", "content": "seen"},
+    ]
+    chat = read(body)
+    assert [tool.name for tool in chat.tools] == ["look"]
+    assert (chat.tool_name, chat.inner) == ("look", ())
+    _, call, result = chat.messages
+    assert call.tool_calls == (ToolCall("call_1", "look", '{"a": 1}'),)
+    assert (result.role, result.tool_call_id, result.text) == (Role.TOOL, "call_1", "seen")
+    assert read(said("hi", functions=[LOOK], function_call="auto")).tool_choice == "auto"
+
+
+def test_a_custom_tool_and_its_call_are_read():
+    """Free text instead of arguments; both are named for those who have no place for them."""
+    tool = {"type": "custom", "custom": {"name": "sql", "format": {"type": "text"}}}
+    body = said("hi", tools=[tool], tool_choice={"type": "custom", "custom": {"name": "sql"}})
+    call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
+    body["messages"].append({"role": "assistant", "tool_calls": [call]})
+    chat = read(body)
+    assert (chat.tools[0].custom, chat.tool_name) == ({"type": "text"}, "sql")
+    assert chat.messages[1].tool_calls == (ToolCall("c1", "sql", "select 1", custom=True),)
+    assert set(chat.inner) == {"tools[0].custom", "messages[1].tool_calls[0].custom"}
+    assert refusal(said("hi", tools=[{"type": "web_search"}])).param == "tools[0].type"
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_choice_among_some_tools_is_read(flat):
+    """Chat nests them, Responses does not."""
+    allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "look"}}]}
+    choice = {"type": "allowed_tools", **(allowed if flat else {"allowed_tools": allowed})}
+    chat = read(said("hi", tools=[{"type": "function", "function": LOOK}], tool_choice=choice))
+    assert (chat.tool_choice, chat.tool_name, chat.allowed_tools) == ("required", None, ("look",))
+    (choice if flat else allowed)["mode"] = "sometimes"
+    assert refusal(said("hi", tool_choice=choice)).param == "tool_choice.allowed_tools.mode"
+
+
+@pytest.mark.parametrize("url", ["https://example.com/a.mp4", "data:video/mp4;base64,AAAAGGZ0eXBtcDQyAAAAAA=="])
+def test_a_video_part_is_a_file(url):
+    """`video_url` is what vLLM, Qwen and OpenRouter call it: an address, data, or a reference."""
+    part = read(said({"type": "video_url", "video_url": {"url": url}})).messages[0].parts[0]
+    assert isinstance(part, FilePart)
+    assert (part.kind, part.mime_type) == (Kind.VIDEO, "video/mp4")
+
+
+@pytest.mark.parametrize(
+    ("mark", "seconds"),
+    [
+        ({"cache_control": {"type": "ephemeral"}}, None),
+        ({"cache_control": {"type": "ephemeral", "ttl": "1h"}}, 3600),
+        ({"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"}}, 1800),
+    ],
+)
+def test_marks_of_a_prefix_are_read_on_parts_messages_and_tools(mark, seconds):
+    """A message's mark is its last part's."""
+    (name,) = mark
+    body = said({"type": "text", "text": "hi", **mark}, image() | mark)
+    body["messages"].append({"role": "assistant", "content": "yes", **mark})
+    body["tools"] = [{"type": "function", "function": LOOK, **mark}]
+    chat = read(body)
+    parts = [*chat.messages[0].parts, *chat.messages[1].parts]
+    assert [part.cache.seconds for part in parts] == [seconds] * 3
+    assert parts[2].cache == CacheMark(seconds, f"messages[1].{name}")
+    assert chat.tools[0].cache == CacheMark(seconds, f"tools[0].{name}")
+    assert len(chat.inner) == 4
+
+
+def test_a_plain_conversation_says_nothing_more():
+    """Words, calls and results as every client writes them have no further places."""
+    call = {"id": "c1", "type": "function", "index": 0, "function": {"name": "look", "arguments": "{}"}}
+    body = said("hi")
+    body["messages"] += [
+        {"role": "assistant", "content": None, "tool_calls": [call], "refusal": None, "audio": None, "annotations": []},
+        {"role": "tool", "tool_call_id": "c1", "content": "seen"},
+    ]
+    assert read(body).inner == ()
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_the_caller_and_the_log_are_told_what_was_dropped(key):
+    """The header of a whole answer and of a stream, and the attempt that answered."""
+    body = said({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, seed=7)
+    for stream in (False, True):
+        response = post(key, body | {"stream": stream})
+        assert response.status_code == 200
+        names = ["seed", "messages[0].content[0].cache_control"]
+        assert response.headers["x-routing-dropped"] == ", ".join(names)
+        if not stream:
+            assert logged(response.headers["x-request-id"]).attempts.last().dropped_params == names
+        response.close()
+    assert "x-routing-dropped" not in post(key, said("hi", temperature=0.5)).headers

@@ -1,0 +1,276 @@
+"""The table of what becomes of each parameter and part: every row is put through every protocol."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capabilities.core.delivery.adaptation import CannotRead, text_style_for
+from capabilities.core.delivery.receiver import Prepared, prepare, receiver
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.parameter_document import with_table
+from capabilities.core.protocols.parameters import ALL_CHARS, MOST_NAMES, PARAMETERS, Treatment, brief_names
+from capabilities.core.vocabulary import Capabilities
+from capabilities.core.wire import Target
+from routing_admin.gateway.chat.parsing import parse
+from routing_admin.gateway.errors import BadRequestError
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "data-plane.md"
+PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+MP4 = "data:video/mp4;base64," + base64.b64encode(b"\x00\x00\x00\x18ftypmp42" + bytes(20)).decode()
+WAV = base64.b64encode(b"RIFF$\0\0\0WAVEfmt " + bytes(20)).decode()
+PDF = "data:application/pdf;base64," + base64.b64encode(b"%PDF-1.4\n" + bytes(20)).decode()
+
+TARGETS: Mapping[str, Target] = {
+    "openai": Target(
+        *("p", "https://llm.example/v1", "m", "k"),
+        quirks={"cache_marks": "cache_control", "replay_reasoning": "keep", "video_part": "video_url"},
+    ),
+    "anthropic": Target("p", "https://llm.example/v1", "claude-opus-4-6", "k", quirks={"sampling": True}),
+    "gemini": Target("p", "https://llm.example/v1beta", "gemini-3-flash", "k"),
+    "echo": Target("p", "echo://", "echo-vision"),
+}
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+SIGNED = {**CALL, "extra_content": {"google": {"thought_signature": "anthropic:S"}}}
+BASE: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+WITH_TOOL = {**BASE, "tools": [TOOL]}
+MARK = {"type": "ephemeral", "ttl": "1h"}
+
+
+def turn(**more: Any) -> dict[str, Any]:
+    """A request with the model's earlier turn."""
+    assistant = {"role": "assistant", "content": "yes", **more}
+    return {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}, assistant, {"role": "user", "content": "and"}],
+    }
+
+
+def part(value: dict[str, Any]) -> dict[str, Any]:
+    """A request whose only part is this one."""
+    return {"model": "m", "messages": [{"role": "user", "content": [value]}]}
+
+
+def text(**more: Any) -> dict[str, Any]:
+    return part({"type": "text", "text": "hi", **more})
+
+
+def image(**more: Any) -> dict[str, Any]:
+    return part({"type": "image_url", "image_url": {"url": PNG, **more}})
+
+
+def file(**more: Any) -> dict[str, Any]:
+    return part({"type": "file", "file": {"file_data": PDF, "filename": "a.pdf", **more}})
+
+
+def tool(where: Mapping[str, Any], inside: Mapping[str, Any]) -> dict[str, Any]:
+    return {**BASE, "tools": [{**TOOL, **where, "function": {**TOOL["function"], **inside}}]}
+
+
+TOP: Mapping[str, Any] = {
+    "temperature": 0.5,
+    "top_p": 0.5,
+    "top_k": 3,
+    "stop": ["END"],
+    "max_tokens": 7,
+    "max_completion_tokens": 7,
+    "seed": 1,
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
+    "logit_bias": {"1": 2},
+    "logprobs": True,
+    "top_logprobs": 2,
+    "modalities": ["text", "image"],
+    "audio": {"voice": "alloy", "format": "wav"},
+    "service_tier": "default",
+    "metadata": {"user_id": "u"},
+    "cache_control": MARK,
+    "prompt_cache_key": "k",
+    "prompt_cache_options": {"ttl": "30m"},
+    "prompt_cache_retention": "24h",
+    "safety_identifier": "s",
+    "user": "u",
+    "store": True,
+    "moderation": {"mode": "auto"},
+    "verbosity": "low",
+    "web_search_options": {"a": 1},
+    "prediction": {"type": "content", "content": "x"},
+    "reasoning": {"effort": "high"},
+    "n": 2,
+    "thinking": {"type": "adaptive"},
+    "reasoning_effort": "high",
+    "response_format": {"type": "json_object"},
+}
+CUSTOM = {"type": "custom", "custom": {"name": "sql"}}
+CUSTOM_CALL = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select"}}
+ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [TOOL]}}
+OTHER_TOOL = {"type": "function", "function": {"name": "smell"}}
+Sample = tuple[dict[str, Any], dict[str, Any], str]
+SAMPLES: Mapping[str, Sample] = {
+    **{name: (BASE, {**BASE, name: value}, name) for name, value in TOP.items()},
+    "tools": (BASE, WITH_TOOL, "tools"),
+    "tool_choice": (WITH_TOOL, {**WITH_TOOL, "tool_choice": "required"}, "tool_choice"),
+    "parallel_tool_calls": (WITH_TOOL, {**WITH_TOOL, "parallel_tool_calls": False}, "parallel_tool_calls"),
+    "functions": (BASE, {**BASE, "functions": [TOOL["function"]]}, "functions"),
+    "function_call": (WITH_TOOL, {**WITH_TOOL, "function_call": {"name": "look"}}, "tool_choice"),
+    "stream_options.include_obfuscation": (
+        {**BASE, "stream_options": {}},
+        {**BASE, "stream_options": {"include_obfuscation": True}},
+        "stream_options.include_obfuscation",
+    ),
+    "messages[].content[].text": (BASE, text(text="ho"), "messages[0].content[0].text"),
+    "messages[].content[].refusal": (
+        BASE,
+        part({"type": "refusal", "refusal": "no"}),
+        "messages[0].content[0].refusal",
+    ),
+    "messages[].content[].image_url": (BASE, image(), "messages[0].content[0].image_url"),
+    "messages[].content[].video_url": (
+        *(BASE, part({"type": "video_url", "video_url": {"url": MP4}})),
+        "messages[0].content[0].video_url",
+    ),
+    "messages[].content[].input_audio": (
+        *(BASE, part({"type": "input_audio", "input_audio": {"data": WAV, "format": "wav"}})),
+        "messages[0].content[0].input_audio",
+    ),
+    "messages[].content[].file": (BASE, file(), "messages[0].content[0].file"),
+    "messages[].content[].image_url.detail": (
+        *(image(), image(detail="low")),
+        "messages[0].content[0].image_url.detail",
+    ),
+    "messages[].content[].file.detail": (file(), file(detail="low"), "messages[0].content[0].file.detail"),
+    "messages[].content[].cache_control": (
+        *(text(), text(cache_control=MARK)),
+        "messages[0].content[0].cache_control",
+    ),
+    "messages[].content[].prompt_cache_breakpoint": (
+        *(text(), text(prompt_cache_breakpoint={"mode": "explicit"})),
+        "messages[0].content[0].prompt_cache_breakpoint",
+    ),
+    "messages[].cache_control": (turn(), turn(cache_control=MARK), "messages[1].cache_control"),
+    "messages[].name": (turn(), turn(name="bob"), "messages[1].name"),
+    "messages[].refusal": (turn(), turn(refusal="no"), "messages[1].refusal"),
+    "messages[].tool_calls": (turn(), turn(tool_calls=[CALL]), "messages[1].tool_calls"),
+    "messages[].tool_calls[].custom": (
+        *(turn(), turn(tool_calls=[CUSTOM_CALL])),
+        "messages[1].tool_calls[0].custom",
+    ),
+    "messages[].function_call": (
+        *(turn(), turn(function_call={"name": "look", "arguments": "{}"})),
+        "messages[1].function_call",
+    ),
+    "messages[].reasoning_content": (
+        *(turn(tool_calls=[SIGNED]), turn(tool_calls=[SIGNED], reasoning_content="hm")),
+        "messages[1].reasoning_content",
+    ),
+    **{
+        f"messages[].{name}": (turn(), turn(**{name: value}), f"messages[1].{name}")
+        for name, value in {
+            "reasoning": "hm",
+            "reasoning_details": [{"type": "x"}],
+            "thinking_blocks": [{"type": "thinking"}],
+            "audio": {"id": "a1"},
+            "annotations": [{"type": "url_citation"}],
+        }.items()
+    },
+    "tools[].function.strict": (WITH_TOOL, tool({}, {"strict": True}), "tools[0].function.strict"),
+    "tools[].cache_control": (WITH_TOOL, tool({"cache_control": MARK}, {}), "tools[0].cache_control"),
+    "tools[].function.cache_control": (
+        *(WITH_TOOL, tool({}, {"cache_control": MARK})),
+        "tools[0].function.cache_control",
+    ),
+    "tools[].custom": (WITH_TOOL, {**BASE, "tools": [TOOL, CUSTOM]}, "tools[1].custom"),
+    "tool_choice.allowed_tools": (
+        {**BASE, "tools": [TOOL, OTHER_TOOL]},
+        {**BASE, "tools": [TOOL, OTHER_TOOL], "tool_choice": ALLOWED},
+        "tool_choice",
+    ),
+}
+OUR_OWN = {"model", "messages", "stream", "stream_options"}
+"""What every call has."""
+
+
+def read(body: Mapping[str, Any]) -> ChatRequest:
+    return parse(deepcopy(dict(body)), lambda ref: None).chat
+
+
+def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
+    """The request as a model that reads everything gets it."""
+    chat = read(body)
+    everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
+    to = receiver(protocol, TARGETS[protocol], everything)
+    prepared = prepare(chat, to, text_style_for(chat, "en", lambda each: ()))
+    assert not isinstance(prepared, CannotRead)
+    return prepared
+
+
+def test_every_row_has_a_sample():
+    """A row without one would be believed."""
+    assert set(PARAMETERS) - OUR_OWN == set(SAMPLES)
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+@pytest.mark.parametrize("name", list(SAMPLES))
+def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol: str):
+    """Mapped and passed change the payload and are not named; dropped changes nothing and is named; refused is 400."""
+    without, with_it, path = SAMPLES[name]
+    treatment = PARAMETERS[name].by(protocol)
+    if treatment is Treatment.REFUSED:
+        with pytest.raises(BadRequestError) as caught:
+            read(with_it)
+        assert caught.value.param == path
+        return
+    base, request = (ready(body, protocol).request for body in (without, with_it))
+    new = set(request.dropped_params) - set(base.dropped_params)
+    assert new == ({path} if treatment is Treatment.DROPPED else set())
+    assert (json.dumps(request.elide()) == json.dumps(base.elide())) is (treatment is Treatment.DROPPED)
+    if treatment is Treatment.PASSED and name in TOP and protocol != "gemini":
+        assert request.payload[name] == with_it[name]
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "gemini", "echo"])
+def test_what_no_table_knows_is_dropped_by_name(protocol: str):
+    """Vendors have fields of their own: another vendor gets none of them, and the caller is told."""
+    body = {**turn(mood="good"), "enable_thinking": True}
+    body["messages"][0] = {"role": "user", "content": [{"type": "text", "text": "hi", "colour": "red"}]}
+    dropped = ready(body, protocol).request.dropped_params
+    assert set(dropped) == {"enable_thinking", "messages[1].mood", "messages[0].content[0].colour"}
+
+
+def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
+    """They have fields of their own; an unknown field of a message is named."""
+    request = ready({**turn(mood="good"), "enable_thinking": True}, "openai").request
+    assert request.payload["enable_thinking"] is True
+    assert request.dropped_params == ("messages[1].mood",)
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_what_says_nothing_is_not_named(protocol: str):
+    """Null, an empty list and everybody's default are no loss."""
+    quiet = {"logprobs": False, "service_tier": "auto", "store": False, "seed": None, "n": 1, "presence_penalty": 0}
+    body = {**turn(annotations=[], audio=None, refusal=None, tool_calls=[CALL], function_call=None), **quiet}
+    body["messages"][0] = image(detail="auto")["messages"][0]
+    assert ready(body, protocol).request.dropped_params == ()
+
+
+def test_names_are_few_short_and_plain():
+    """They stand in a header: twenty at most, ASCII, about a kilobyte, then a count."""
+    names = brief_names([f"messages[{at}].名字" for at in range(30)])
+    assert len(names) == MOST_NAMES + 1
+    assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")
+    assert len(", ".join(brief_names("x" * 99 + str(at) for at in range(30)))) < ALL_CHARS + 30
+    assert brief_names(["a", "a"]) == ("a",)
+
+
+def test_the_document_is_what_the_table_says():
+    """`python -m capabilities.core.protocols.parameter_document docs/data-plane.md` writes it."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert with_table(text) == text
