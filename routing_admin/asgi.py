@@ -17,6 +17,7 @@ from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.draining import draining  # noqa: E402
+from routing_admin.server.near_misses import meant_path  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
 from routing_admin.upstream import process_upstream, run_sync  # noqa: E402
 
@@ -31,7 +32,10 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
     """Serves a request, or follows the process through its life."""
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
-    elif scope["path"] in HANDLERS and scope["type"] == "http":
+        return
+    if scope["path"] not in HANDLERS:
+        scope["path"] = meant_path(scope["path"])
+    if scope["path"] in HANDLERS and scope["type"] == "http":
         await answer_call(scope, receive, send)
     else:
         await pages(scope, receive, limit_slow_readers(send))

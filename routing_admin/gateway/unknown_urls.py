@@ -73,7 +73,6 @@ BESIDE_V1: list[URLPattern] = [
         path(f"{before}{call}", unknown_url_view(shape, right), name="unknown_url")
         for before in ("", "api/v1/", "api/")
         for call, shape, right in (
-            ("chat/completions", as_openai, CHAT),
             ("responses", as_openai, CHAT),
             ("completions", as_openai, f"{CHAT} with messages"),
             ("embeddings", as_openai, ALL_CALLS),

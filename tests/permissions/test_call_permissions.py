@@ -157,7 +157,7 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
         ("/api/v1/nothing", 404),
         ("/v1/nothing", 404),
         ("/v1/messages", 404),
-        ("/chat/completions", 404),
+        ("/embeddings", 404),
     ],
 )
 def test_without_a_key_a_machine_gets_descriptions_directions_and_health(

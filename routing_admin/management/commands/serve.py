@@ -33,6 +33,7 @@ class Command(command.Command):
             host=options["host"],
             port=options["port"],
             workers=options["workers"],
+            http="routing_admin.server.http_protocol:Protocol",
             log_config=None,
             access_log=False,
             server_header=False,

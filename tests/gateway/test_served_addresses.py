@@ -1,0 +1,106 @@
+"""Over real sockets: addresses that are missed by little, and clients that speak HTTP/1.0."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.gateway.serving import Server, served
+
+CHAT = {"model": "echo/echo-text", "messages": [{"role": "user", "content": "hello"}]}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("served")) as server:
+        yield server
+
+
+def request(server: Server, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+    """The status and the body of the first answer: nothing is followed."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    data = None if body is None else json.dumps(body)
+    connection.putrequest(method, path)
+    connection.putheader("authorization", f"Bearer {server.key}")
+    connection.putheader("content-length", str(len(data or "")))
+    connection.endheaders((data or "").encode())
+    response = connection.getresponse()
+    answer = response.read()
+    connection.close()
+    return response.status, answer
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/v1/chat/completions/", "//v1/chat/completions", "/v1//chat/completions", "//v1//chat//completions//"),
+        *("/chat/completions", "/api/v1/chat/completions", "//api/v1/chat/completions/"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_call_with_slashes_too_many_is_served(server, path, stream):
+    """Directly: a redirect would be followed by a GET without the body."""
+    status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
+    assert (status, b"hello" in answer) == (200, True)
+    assert answer.endswith(b"data: [DONE]\n\n") is stream
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("//v1/models", "/v1/models/", "/v1/models//echo-text", "/v1/models/echo-text/", "/v1/files/"),
+        *("/api/v1/services/", "//api/v1/services", "/api//v1//services//", "/api/v1/agents/me/"),
+    ],
+)
+def test_the_other_calls_of_programs_are_served_too(server, path):
+    """The data plane's and the agents' alike, with the same answer as the right address."""
+    right = "/" + "/".join(word for word in path.split("/") if word)
+    assert request(server, "GET", path) == request(server, "GET", right)
+    assert request(server, "GET", path)[0] == 200
+
+
+def test_a_body_for_the_agents_api_arrives(server):
+    """POST with a slash at the end."""
+    status, answer = request(server, "POST", "/api/v1/llm/send/", {"prompt": "hello", "taskType": "planning"})
+    assert (status, "hello" in json.loads(answer)["content"]) == (200, True)
+
+
+def raw(server: Server, version: str, body: dict[str, object], path: str = "/v1/chat/completions") -> tuple[str, bytes]:
+    """The head and the body of an answer up to the end of the connection."""
+    data = json.dumps(body).encode()
+    head = f"POST {path} HTTP/{version}\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.key}\r\n"
+    head += f"Content-Type: application/json\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(head.encode() + data)
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    told, _, answer = received.partition(b"\r\n\r\n")
+    return told.decode().lower(), answer
+
+
+def test_a_stream_to_http_1_0_is_not_chunked_and_ends_with_the_connection(server):
+    """No Transfer-Encoding, which it does not know, and nothing of it between the events."""
+    head, answer = raw(server, "1.0", {**CHAT, "stream": True})
+    assert "200 ok" in head
+    assert "transfer-encoding" not in head
+    assert "connection: close" in head
+    events = answer.split(b"\n\n")
+    assert all(event.startswith(b"data: ") for event in events[:-1])
+    assert events[-2:] == [b"data: [DONE]", b""]
+
+
+def test_a_whole_answer_to_http_1_0_has_its_length(server):
+    """As to any other client."""
+    head, answer = raw(server, "1.0", CHAT)
+    assert f"content-length: {len(answer)}" in head
+    assert json.loads(answer)["object"] == "chat.completion"
+
+
+def test_a_stream_to_http_1_1_is_chunked(server):
+    """The client can tell its end from a break."""
+    head, answer = raw(server, "1.1", {**CHAT, "stream": True})
+    assert "transfer-encoding: chunked" in head
+    assert answer.endswith(b"0\r\n\r\n")

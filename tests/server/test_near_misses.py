@@ -1,0 +1,38 @@
+"""Which address a program means, and that pages keep theirs."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from routing_admin.server.near_misses import meant_path
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/models", "/v1/models"),
+        ("///v1//models//", "/v1/models"),
+        ("/v1/", "/v1"),
+        ("/api/v1/", "/api/v1/"),
+        ("/api/v1", "/api/v1/"),
+        ("/api//v1/agents/me/", "/api/v1/agents/me"),
+        ("/chat/completions/", "/v1/chat/completions"),
+        ("/api/chat/completions", "/v1/chat/completions"),
+        ("/api/v1/chat/completions", "/v1/chat/completions"),
+        *(
+            (path, path)
+            for path in ("/", "//", "/login/", "//login/", "/v1beta/models/", "/services//x/", "/api/v2/x/")
+        ),
+    ],
+)
+def test_only_the_address_of_a_program_is_put_right(path: str, meant: str) -> None:
+    """Slashes that say nothing go; what is right stays, and so does every page."""
+    assert meant_path(path) == meant
+    assert meant_path(meant) == meant
+
+
+@pytest.mark.parametrize("path", ["/v1/models/", "/api/v1/services/", "/chat/completions"])
+def test_who_runs_django_alone_gets_the_same(path: str, client: Client, db: None) -> None:
+    """The call is reached: it asks for a key and sends nobody elsewhere."""
+    assert client.post(path).status_code in (401, 405)
