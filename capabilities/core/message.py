@@ -6,7 +6,7 @@ A request keeps its canonical message untouched; for each candidate `adaptation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -189,6 +189,17 @@ class Message:
     def text(self) -> str:
         """All words of the message, one part a line."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+def find_opening_system(messages: Sequence[Message]) -> int | None:
+    """The place of the first system message, where it came before any answer; else None.
+
+    What stands before the first answer stands there in every later turn, so words that lead it stay where they are.
+    """
+    for at, message in enumerate(messages):
+        if message.role in (Role.SYSTEM, Role.ASSISTANT):
+            return at if message.role is Role.SYSTEM else None
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,10 +61,14 @@ def test_a_language_can_be_added_with_its_directive():
 @pytest.mark.requirement("MMR-P11")
 @given(messages, directives)
 def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(turns, directive):
-    """Before the first system prompt with one line break; a message of its own, in front, where there is none."""
+    """Before the first system prompt with one line break; a message of its own, in front, where there is none.
+
+    A system message after an answer is none: in the turns before it the directive stood in front.
+    """
     before = ChatRequest(turns)
     after = inject_directive(before, directive)
-    at = next((n for n, turn in enumerate(turns) if turn.role is Role.SYSTEM), None)
+    opening = list(itertools.takewhile(lambda turn: turn.role is not Role.ASSISTANT, turns))
+    at = next((n for n, turn in enumerate(opening) if turn.role is Role.SYSTEM), None)
     if at is None:
         assert after.messages == (Message(Role.SYSTEM, (TextPart(directive),)), *turns)
         return

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.message import ChatRequest, Message, Role, TextPart, find_opening_system
 
 LANGUAGE_DIRECTIVES: Mapping[str, str] = MappingProxyType(
     {"en": "Please respond in English.", "zh": "请使用中文回答。"}
@@ -52,11 +52,12 @@ def with_directive(system_prompt: str | None, directive: str) -> str:
 def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
     """The same request with the directive before its first system message, or as one when there is none.
 
-    An empty directive changes nothing.
+    An empty directive changes nothing. A system message that comes after an answer is not led by it: the directive
+    would move as the conversation goes on.
     """
     if not directive:
         return chat
-    place = next((at for at, message in enumerate(chat.messages) if message.role is Role.SYSTEM), None)
+    place = find_opening_system(chat.messages)
     if place is None:
         return replace(chat, messages=(Message(Role.SYSTEM, (TextPart(directive),)), *chat.messages))
     led = _lead(chat.messages[place], directive)

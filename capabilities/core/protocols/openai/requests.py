@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, ToolCall
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, ToolCall, find_opening_system
 from capabilities.core.protocols.media import (
     AUDIO_FORMATS,
     address,
@@ -64,7 +64,7 @@ def _with_instruction(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[Messa
     if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
         return chat.messages
     asked = TextPart(instruction(shape))
-    first = next((index for index, message in enumerate(chat.messages) if message.role is Role.SYSTEM), None)
+    first = find_opening_system(chat.messages)
     if first is None:
         return (Message(Role.SYSTEM, (asked,)), *chat.messages)
     led = chat.messages[first]
@@ -100,18 +100,39 @@ def _hoist(parts: list[NativePart], ways: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """System words at the head of the first user message, for models that know no system role."""
-    words = "\n\n".join(message.text for message in messages if message.role is Role.SYSTEM)
-    rest = [message for message in messages if message.role is not Role.SYSTEM]
-    if not words:
-        return tuple(rest)
-    first = next((index for index, message in enumerate(rest) if message.role is Role.USER), None)
-    if first is None:
-        return (Message(Role.USER, (TextPart(words),)), *rest)
-    user = rest[first]
-    mark = mark_of(part for message in messages if message.role is Role.SYSTEM for part in message.parts)
-    led = Message(user.role, (TextPart(words, mark), *user.parts), name=user.name)
-    return (*rest[:first], led, *rest[first + 1 :])
+    """System words at the head of the next user message, for models that know no system role.
+
+    Where the model speaks before the user does, or nobody does, they end the user message before them. So what came
+    before an answer never changes after it.
+    """
+    out: list[Message] = []
+    waiting: list[Message] = []
+    for message in messages:
+        if message.role is Role.SYSTEM:
+            waiting += [message] if message.text else []
+            continue
+        if message.role is Role.ASSISTANT and waiting:
+            _end_user_message(out, waiting)
+        elif message.role is Role.USER and waiting:
+            message = replace(message, parts=(_join(waiting), *message.parts))
+        if message.role is not Role.TOOL:
+            waiting = []
+        out.append(message)
+    if waiting:
+        _end_user_message(out, waiting)
+    return tuple(out)
+
+
+def _end_user_message(out: list[Message], system: list[Message]) -> None:
+    """Adds system words to the last message where it is the user's, else as one of the user's."""
+    if out and out[-1].role is Role.USER:
+        out[-1] = replace(out[-1], parts=(*out[-1].parts, _join(system)))
+    else:
+        out.append(Message(Role.USER, (_join(system),)))
+
+
+def _join(system: list[Message]) -> TextPart:
+    return TextPart("\n\n".join(each.text for each in system), mark_of(part for each in system for part in each.parts))
 
 
 def _message(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
