@@ -112,7 +112,8 @@ def _delivery(
     artifact: StoredArtifact, receiver: Receiver, language: str, agent: str | None, warnings: tuple[str, ...]
 ) -> DeliveryPreview:
     chat = request_for(artifact)
-    words = text_style_for(chat, language, partial(ports.installed.agents_for, but=agent))
+    configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
+    words = text_style_for(chat, language, configured)
     prepared = prepare(chat, receiver, words)
     refused = isinstance(prepared, CannotRead)
     delivery = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]

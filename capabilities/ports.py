@@ -124,8 +124,11 @@ class InstalledServices(Protocol):
     def agents(self) -> AgentDirectory:
         """Every living agent."""
 
-    def agents_for(self, file: FilePart, but: str | None = None) -> list[str]:
-        """The agents that can really read this very file; `but` is the agent who asks."""
+    def agents_for(self, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
+        """The agents that can really read this very file; `but` is the agent who asks.
+
+        `only_configured` leaves out those that programs made at run time.
+        """
 
     def key_notes(self) -> Mapping[str, KeyNote]:
         """Where each provider's key comes from at this moment, by provider name."""

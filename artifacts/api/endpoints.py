@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
 from artifacts.api.schemas import ArtifactOut, ArtifactsOut, ContentRouteOut, PreviewOut, TextArtifactIn, UploadIn
-from artifacts.core.delivery.content_router import ArtifactContentRouter
+from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
 from artifacts.core.delivery.tools import tool_definitions
 from artifacts.preview import preview
@@ -26,6 +26,8 @@ from artifacts.storage.uploads import received_files
 from capabilities.access import principal_of
 from capabilities.api.calls import CallError, agent_actor, answer, parse_as, read_as, takes
 from capabilities.api.schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.reasons import ReasonCode
 from capabilities.core.problems import Problem
 from capabilities.core.services.adapter import AttachmentInfo
 from capabilities.core.services.capability_router import AgentMessage
@@ -196,7 +198,15 @@ def route_artifact(
     )
     if isinstance(found, ArtifactNotFound):
         raise not_found(ref, found.message)
-    return answer(found.as_json())
+    return answer({**found.as_json(), **_suggest_agents(found, ref, agent)})
+
+
+def _suggest_agents(result: ContentRouteResult, ref: str, agent: str) -> dict[str, Any]:
+    """Who else can read what is only described, whoever made them: this is asked anew each time."""
+    if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
+        return {}
+    part = RowStore(agent).part(ref)
+    return {"suggestedAgents": ports.installed.agents_for(part, agent)} if part else {}
 
 
 @router.delete("/artifacts/{path:ref}", response={204: None}, tags=["artifacts"])

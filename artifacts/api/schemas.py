@@ -60,7 +60,10 @@ class ArtifactsOut(Schema):
 
 
 class ContentRouteOut(Schema):
-    """get_artifact's answer: exactly one of content, imageUrl and file (CONTRACT §5)."""
+    """get_artifact's answer: exactly one of content, imageUrl and file (CONTRACT §5).
+
+    `suggestedAgents` stands beside a description: who can read the artifact now, agents made at run time among them.
+    """
 
     contentType: Literal["text", "image", "binary"]
     routing: Literal["text", "image_url", "file"]
@@ -68,6 +71,7 @@ class ContentRouteOut(Schema):
     imageUrl: dict[str, Any] | None = None
     file: dict[str, Any] | None = None
     metadata: dict[str, Any]
+    suggestedAgents: list[str] | None = None
     warnings: list[str] | None = None
 
 

@@ -89,6 +89,11 @@ class Snapshot:
         """Every agent there was when the snapshot was taken."""
         return AgentDirectory(self.agents)
 
+    @cached_property
+    def configured(self) -> AgentDirectory:
+        """The agents that administrators keep, which texts that stay in a conversation may name."""
+        return self.everybody.select_configured()
+
 
 def build() -> Snapshot:
     """A snapshot of the rows as they are at one moment, never half of two revisions."""
@@ -177,6 +182,7 @@ def agent_profiles(configuration: Configuration, keys: Mapping[str, KeyState]) -
                 capabilities=service.effective_capabilities if service and service.enabled else TEXT_ONLY,
                 task_type=row.task_type or None,
                 expires_at=row.expires_at.timestamp() if row.expires_at else None,
+                is_configured=row.origin == Agent.Origin.ADMINISTRATOR,
             )
         )
     return tuple(profiles)

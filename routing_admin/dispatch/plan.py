@@ -70,7 +70,7 @@ def plan_request(
     decisions = decisions_of(state)
     plan_with = partial(plan_route, state.configuration, route, asked, matched=matched)
     plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)
-    words = text_style_for(chat, plan.language, lambda file: readers_of(state, file, agent))
+    words = text_style_for(chat, plan.language, partial(readers_of, state, but=agent, only_configured=True))
     planned = PlannedRequest(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
     if not (chat.has_files and decisions.can_refuse_files(route)):
         return planned

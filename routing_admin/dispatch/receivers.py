@@ -102,9 +102,9 @@ class SnapshotServices:
         """Every living agent."""
         return snapshot.current().directory
 
-    def agents_for(self, file: FilePart, but: str | None = None) -> list[str]:
+    def agents_for(self, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
         """The agents that can really read this very file, by the same decision that delivers it."""
-        return readers_of(snapshot.current(), file, but)
+        return readers_of(snapshot.current(), file, but, only_configured=only_configured)
 
     def key_notes(self) -> Mapping[str, KeyNote]:
         """Where each provider's key comes from at this moment; never the key."""
@@ -123,12 +123,15 @@ class SnapshotServices:
         return Retention(kept.quota_bytes, kept.artifact_days)
 
 
-def readers_of(state: Snapshot, file: FilePart, but: str | None = None) -> list[str]:
-    """The ids of agents whose model would get this file other than as a description; `but` is who asks."""
+def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
+    """The ids of agents whose model would get this file other than as a description; `but` is who asks.
+
+    `only_configured` leaves out those that programs made at run time: they come and go.
+    """
     receivers = list_receivers(state)
 
     def can_read(agent: AgentProfile, file: FilePart) -> bool:
         receiver = receivers.get(agent.service_id or "")
         return receiver is not None and decision.can_read(file, receiver.reader)
 
-    return state.directory.find_readers(file, can_read, but=but)
+    return (state.configured if only_configured else state.directory).find_readers(file, can_read, but=but)

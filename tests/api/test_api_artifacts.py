@@ -142,11 +142,24 @@ def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_a
     words = text_agent.artifact(ref, language="zh")
     assert words["routing"] == "text"
     assert words["content"].startswith("[无法读取] photo.png (artifact:")
+    assert words["suggestedAgents"] == ["multimodal-agent", "vision-agent"]
     helpers = text_agent.get("/agents/me").json()["forwardTo"]["vision"]
     assert "vision-agent" in helpers
     seen = vision_agent.artifact(ref.removeprefix("artifact:"))
     assert seen["routing"] == "image_url"
     assert seen["imageUrl"]["image_url"]["url"].endswith(base64.b64encode(png()).decode())
+    assert "suggestedAgents" not in seen
+
+
+def test_an_agent_made_at_run_time_is_named_where_it_is_asked_for_anew(text_agent: Any) -> None:
+    """get_artifact and /messages/route name it; the preview of a request, whose words stay, does not (decision 19)."""
+    ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
+    before = text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]
+    text_agent.call("PUT", "/agents/eye-1", {"serviceId": "vision-model"})
+    assert "eye-1" in text_agent.artifact(ref)["suggestedAgents"]
+    message = {"text": "look", "attachments": [{"type": "image", "artifactRef": ref}]}
+    assert "eye-1" in text_agent.call("POST", "/messages/route", {"message": message}).json()["textDescription"]
+    assert text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"] == before
 
 
 def test_the_preview_shows_the_payload_without_the_data(text_agent: Any) -> None:

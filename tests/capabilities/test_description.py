@@ -143,6 +143,22 @@ def test_nobody_who_can_read_it_is_said_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("language", "line"),
+    [
+        ("zh", "没有已配置的智能体能够处理此类内容。"),
+        ("en", "No configured agent can process this type of content."),
+    ],
+)
+def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: str, line: str) -> None:
+    """Of agents that come and go it says nothing (decision 19); it parses back like the other."""
+    text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
+    assert text.endswith(f"\n{line}")
+    parsed = description.parse(text)
+    assert parsed is not None
+    assert (parsed.agents, parsed.artifact_ref) == ((), "artifact:a")
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
     [("zh", "可处理此内容的智能体: vision-agent"), ("en", "Agents that can process it: vision-agent")],
 )
 def test_a_model_without_send_message_is_told_names_and_no_tool(language: str, line: str) -> None:

@@ -25,7 +25,10 @@ def find_no_agent(_: FilePart) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class TextStyle:
-    """How texts for this model are worded: their language, who else could read a file, and which tools it has."""
+    """How texts for this model are worded: their language, who else could read a file, and which tools it has.
+
+    A text stays in its conversation, so `agents_for` gives agents that stay, too: those that administrators configured.
+    """
 
     language: str | None = None
     agents_for: Callable[[FilePart], Sequence[str]] = find_no_agent
@@ -77,6 +80,7 @@ def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
         words.agents_for(file),
         words.has_send_message,
         file.url,
+        only_configured=True,
     )
 
 

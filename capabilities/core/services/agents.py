@@ -18,7 +18,8 @@ HELPED = ("vision", "audio", "file")
 class AgentProfile:
     """An agent as others see it: `capabilities` are those of its service, or of its route's first ready candidate.
 
-    `expires_at` in seconds since 1970, None for an agent that stays.
+    `expires_at` in seconds since 1970, None for an agent that stays. `is_configured` tells those that administrators
+    keep from those that programs make at run time.
     """
 
     id: str
@@ -28,6 +29,7 @@ class AgentProfile:
     capabilities: Capabilities = TEXT_ONLY
     task_type: str | None = None
     expires_at: float | None = None
+    is_configured: bool = True
 
 
 CanRead = Callable[[AgentProfile, FilePart], bool]
@@ -51,6 +53,10 @@ class AgentDirectory:
         """Those that have not expired at that moment, in seconds since 1970."""
         alive = [agent for agent in self if agent.expires_at is None or agent.expires_at > now]
         return self if len(alive) == len(self) else AgentDirectory(alive)
+
+    def select_configured(self) -> AgentDirectory:
+        """Those that administrators keep."""
+        return AgentDirectory(agent for agent in self if agent.is_configured)
 
     def get(self, agent_id: str) -> AgentProfile | None:
         """The agent with that id, or None."""

@@ -55,12 +55,14 @@ def attachment_block(
     has_send_message: bool = True,
     url: str | None = None,
     unreadable: bool = False,
+    only_configured: bool = False,
 ) -> str:
     """The block that stands in a message for an attachment the model cannot take (MCR-3.1 to 3.6, MCR-E4).
 
     `artifact_ref` is written as given (`artifact:<id>`); a remote file has `url` instead (a data URL is never
     written). `agents` are those who can read this very file; none is said in words. Without a send_message tool
     the block names no tool. `unreadable` adds that the bytes could not be had, and keeps the reference.
+    `only_configured` says that agents made at run time were not asked for.
     """
     say, content_type = words(language), content_type_of(kind)
     remote = None if url is None or url.lstrip().lower().startswith("data:") else url
@@ -72,7 +74,8 @@ def attachment_block(
     lines += [say.unreadable_status] if unreadable else []
     lines += ["", say.cannot]
     lines += [say.forward_to(content_type)] if has_send_message else []
-    return "\n".join([*lines, _list_readers(say, agents, has_send_message)])
+    nobody = say.none_configured if only_configured else say.nobody
+    return "\n".join([*lines, _list_readers(say, agents, has_send_message) or nobody])
 
 
 def unreadable_block(
@@ -122,4 +125,4 @@ def artifact_lead(filename_or_id: str, language: str | None) -> str:
 
 def _list_readers(say: Phrases, agents: Sequence[str], has_send_message: bool) -> str:
     names = ", ".join(escape_name(agent, ",") for agent in agents if agent)
-    return (say.suggested if has_send_message else say.able) + names if names else say.nobody
+    return (say.suggested if has_send_message else say.able) + names if names else ""

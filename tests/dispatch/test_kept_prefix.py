@@ -1,0 +1,85 @@
+"""A conversation on `/v1` keeps its prefix (decision 19): whoever comes and goes, and when a limit is reached."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from capabilities.actions import agents
+from capabilities.acts import SYSTEM
+from capabilities.core.message import ChatRequest, FilePart, Message, Part, Role, TextPart
+from capabilities.core.vocabulary import Kind
+from capabilities.models import Agent, Service
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.dispatch.simulation import simulate
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def picture(number: int) -> FilePart:
+    return FilePart(Kind.IMAGE, "image/png", f"{number}.png", url=f"https://example.org/{number}.png")
+
+
+def talk(turns: int) -> ChatRequest:
+    """The user sends a picture in each turn."""
+    messages: list[Message] = []
+    for number in range(turns):
+        parts: tuple[Part, ...] = (TextPart("look"), picture(number))
+        messages += [Message(Role.USER, parts), Message(Role.ASSISTANT, (TextPart("I see"),))]
+    return ChatRequest(tuple(messages[:-1]))
+
+
+def payload(model: str, chat: ChatRequest) -> list[Any]:
+    """The messages that a model of the demo would be sent."""
+    route = RouteSpec("now", (CandidateSpec("echo", model),))
+    done = simulate(snapshot.current(), route, chat, language="en", agent="text-agent")
+    return list(done.stops[0].payload["messages"])
+
+
+def test_an_agent_made_at_run_time_changes_no_message(demo: None) -> None:
+    """A text model was told who reads pictures; a program's new agent is not named in what it was told."""
+    before = payload("echo-text", talk(10))
+    agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
+    snapshot.forget()
+    assert payload("echo-text", talk(10)) == before
+    assert "Agents that can process it: multimodal-agent, vision-agent" in str(before)
+
+
+def test_an_administrators_agent_is_named_in_the_order_of_the_pages(demo: None) -> None:
+    """It stays, so it is named; the pages list agents by id."""
+    agents.save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
+    snapshot.forget()
+    assert "Agents that can process it: multimodal-agent, painter, vision-agent" in str(payload("echo-text", talk(1)))
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [
+        ("zh", "没有已配置的智能体能够处理此类内容。"),
+        ("en", "No configured agent can process this type of content."),
+    ],
+)
+def test_where_no_configured_agent_can_it_is_said(demo: None, language: str, line: str) -> None:
+    """Also while an agent made at run time could."""
+    agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
+    Agent.objects.filter(agent_id__in=["vision-agent", "multimodal-agent"]).update(service=None)
+    snapshot.forget()
+    route = RouteSpec("now", (CandidateSpec("echo", "echo-text"),))
+    done = simulate(snapshot.current(), route, talk(1), language=language, agent="text-agent")
+    assert line in str(done.stops[0].payload)
+    assert "eye-1" not in str(done.stops[0].payload)
+
+
+def test_an_image_limit_of_eight_changes_half_of_them_at_the_ninth_and_then_none_for_three_turns(demo: None) -> None:
+    """Sixteen earlier messages: those of the four oldest pictures change at the ninth, all others stay."""
+    Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
+    snapshot.forget()
+    turns = [payload("echo-vision", talk(count)) for count in range(1, 14)]
+    changed = [
+        sum(before != after for before, after in zip(earlier, later, strict=False))
+        for earlier, later in itertools.pairwise(turns)
+    ]
+    assert changed == [0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 4]
