@@ -7,19 +7,18 @@ candidates were asked before (ARCHITECTURE, idea 4). The canonical request stays
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from capabilities.core.delivery.decision import Delivery, Outcome, decide
-from capabilities.core.delivery.obstacles import wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.reasons import Reason
+from capabilities.core.delivery.room import SizeBudget, byte_count
 from capabilities.core.delivery.slots import slot_key
-from capabilities.core.delivery.writing import TextStyle, WrittenFile, name_of, text_style_for, write
+from capabilities.core.delivery.writing import TextStyle, WrittenFile, name_of, text_style_for
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Part, Role, TextPart
 from capabilities.core.texts.description import artifact_lead, nearest
-from capabilities.core.vocabulary import Kind
 
 __all__ = ["Adapted", "CannotRead", "PartDelivery", "TextStyle", "adapt", "summary", "text_style_for"]
 
@@ -72,8 +71,10 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
     if not chat.has_files:
         return Adapted(chat)
     totals = Counter(part.kind for message in chat.messages for _, part in _files(message))
-    files = _SizeBudget(reader, words, totals, _text_bytes(chat)).write_all(chat.messages)
-    rewriter = _MessageRewriter(words, files)
+    budget = SizeBudget(reader, words, totals)
+    for index, message in enumerate(chat.messages):
+        budget.take(index, message.role, _files(message), _text_bytes((message,)))
+    rewriter = _MessageRewriter(words, budget.files)
     for index, message in enumerate(chat.messages):
         rewriter.take(index, message)
     rewriter.flush()
@@ -92,7 +93,7 @@ def is_sent_as_it_came(chat: ChatRequest, reader: Reader) -> bool:
     if len(files) != 1 or files[0][1].artifact_id is not None:
         return False
     role, file = files[0]
-    position = Position(role, request_bytes=_text_bytes(chat))
+    position = Position(role, request_bytes=_text_bytes(chat.messages))
     return decide(file, reader, position).outcome is Outcome.NATIVE
 
 
@@ -109,48 +110,13 @@ def _files(message: Message) -> Iterator[tuple[int, FilePart]]:
     return ((place, part) for place, part in enumerate(message.parts) if isinstance(part, FilePart))
 
 
-def _text_bytes(chat: ChatRequest) -> int:
-    """Bytes of the request's words, by which its files' room shrinks; JSON around them is not counted."""
-    said = (part.text for message in chat.messages for part in message.parts if isinstance(part, TextPart))
-    called = (call.arguments for message in chat.messages for call in message.tool_calls)
-    return sum(len(text.encode("utf-8", "replace")) for text in (*said, *called))
-
-
-@dataclass(slots=True)
-class _SizeBudget:
-    """The room that the reader's limits leave, given to the newest message first.
-
-    What was sent last is what the conversation is about: when the limit is reached, old files become descriptions,
-    not the one just sent.
-    """
-
-    reader: Reader
-    words: TextStyle
-    totals: Mapping[Kind, int]
-    request_bytes: int
-    counts: Counter[str] = field(default_factory=Counter)
-    sizes: Counter[str] = field(default_factory=Counter)
-
-    def write_all(self, messages: Sequence[Message]) -> Mapping[tuple[int, int], WrittenFile]:
-        """What became of each file, by the index of its message and its place in it."""
-        newest_first = reversed(list(enumerate(messages)))
-        return {
-            (index, place): self._write(file, message.role)
-            for index, message in newest_first
-            for place, file in _files(message)
-        }
-
-    def _write(self, file: FilePart, role: Role) -> WrittenFile:
-        position = Position(role, self.counts, self.sizes, self.request_bytes, self.totals[file.kind])
-        written = write(file, self.reader, position, self.words)
-        if written.native is None:
-            self.request_bytes += len((written.text or "").encode("utf-8", "replace"))
-            return written
-        size = written.native.blob.size if written.native.blob else 0
-        self.counts[slot_key(file.kind)] += 1
-        self.sizes[slot_key(file.kind)] += size
-        self.request_bytes += wire_bytes(size)
-        return written
+def _text_bytes(messages: Iterable[Message]) -> int:
+    """Bytes of the words of messages, by which their files' room shrinks; JSON around them is not counted."""
+    total = 0
+    for message in messages:
+        total += sum(byte_count(part.text) for part in message.parts if isinstance(part, TextPart))
+        total += sum(byte_count(call.arguments) for call in message.tool_calls)
+    return total
 
 
 @dataclass(slots=True)

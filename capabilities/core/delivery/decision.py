@@ -28,6 +28,7 @@ __all__ = [
     "Reader",
     "can_read",
     "decide",
+    "decide_in_words",
     "policies_of",
 ]
 
@@ -147,6 +148,11 @@ def _decide_without_native(
         if target.mime_types:
             hoist = _hoists(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
+    return decide_in_words(file, reader, reason)
+
+
+def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
+    """How the file reaches this reader as words: those it holds, where they may be taken out, else a description."""
     if ContentPolicy.EXTRACT in reader.policies and file.kind is Kind.DOCUMENT and file.content is not None:
         return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
     return Delivery(describe_or_refuse(reader, reason), reason)

@@ -56,7 +56,7 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ),
         ReasonCode.TOO_MANY_PAGES: worded("The document has %(actual)s pages; at most %(limit)s are taken."),
         ReasonCode.TOO_MANY_FILES: worded(
-            "The request already holds %(limit)s files for %(slot)s, which is all that is taken."
+            "With this file the request would hold %(actual)s files for %(slot)s; at most %(limit)s are taken."
         ),
         ReasonCode.TOO_MUCH_OF_A_KIND: worded(
             "With this file, those for %(slot)s would have %(actual)s bytes together; at most %(limit)s are taken."

@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from capabilities.core.delivery.decision import Delivery, Outcome, Position, Reader, decide, describe_or_refuse
+from capabilities.core.delivery.decision import (
+    Delivery,
+    Outcome,
+    Position,
+    Reader,
+    decide,
+    decide_in_words,
+    describe_or_refuse,
+)
 from capabilities.core.delivery.reasons import Reason, ReasonCode, because
 from capabilities.core.message import Blob, ChatRequest, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.texts.description import artifact_lead, attachment_block, failed_block, reference_of
@@ -59,7 +67,15 @@ def name_of(file: FilePart, otherwise: str = "") -> str:
 
 def write(file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
     """The file as this reader gets it, by the decision of `decide`."""
-    delivery = decide(file, reader, position)
+    return _write_as(decide(file, reader, position), file, reader, position, words)
+
+
+def write_in_words(file: FilePart, reader: Reader, reason: Reason, words: TextStyle) -> WrittenFile:
+    """The file as words, though it could go natively, for this reason."""
+    return _write_as(decide_in_words(file, reader, reason), file, reader, Position(), words)
+
+
+def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
     try:
         return WRITERS[delivery.outcome](file, delivery, reader, position, words)
     except UnreadableError as error:

@@ -1,0 +1,147 @@
+"""The room that a reader's limits leave for files, given and taken so that a conversation keeps its prefix.
+
+The messages are gone through in order, and what became of those so far depends on nothing after them. A file that
+comes when a limit is reached turns the oldest files of earlier messages into words until half of the limit is free: so
+the start of a conversation changes once for every half-limit of new files and stays as it is in between (REQUIREMENTS,
+decision 19). Files of one message came together, so none of them makes room for another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from capabilities.core.delivery.obstacles import wire_bytes
+from capabilities.core.delivery.reader import Position, Reader
+from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.slots import slot_key
+from capabilities.core.delivery.writing import TextStyle, WrittenFile, write, write_in_words
+from capabilities.core.message import FilePart, NativePart, Role
+from capabilities.core.vocabulary import Kind
+
+ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
+"""What is said of a file that has no room beside others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomLimit:
+    """How much is taken of something together; `slot` and its key are empty where it is the whole request's bytes."""
+
+    code: ReasonCode
+    most: int
+    slot: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A native file, where it stands, and what it takes of each limit."""
+
+    message: int
+    place: int
+    file: FilePart
+    takes: Mapping[RoomLimit, int]
+
+
+def byte_count(text: str | None) -> int:
+    """Bytes of a text on the wire."""
+    return len((text or "").encode("utf-8", "replace"))
+
+
+class SizeBudget:
+    """What became of the files of each message so far; `totals` is how many of each kind the whole request has."""
+
+    def __init__(self, reader: Reader, words: TextStyle, totals: Mapping[Kind, int]) -> None:
+        self.files: dict[tuple[int, int], WrittenFile] = {}
+        """By the index of the message and the place in it."""
+        self._reader, self._words, self._totals = reader, words, totals
+        most = reader.slots.max_request_bytes
+        self._request = None if most is None else RoomLimit(ReasonCode.REQUEST_FULL, most)
+        self._placed: list[_Placed] = []
+        self._message = 0
+        self._text_bytes = 0
+        self._used: Counter[RoomLimit] = Counter()
+        self._used_here: Counter[RoomLimit] = Counter()
+
+    def take(self, message: int, role: Role, files: Iterable[tuple[int, FilePart]], text_bytes: int) -> None:
+        """The next message: its files with their places, and the bytes of its words."""
+        self._message = message
+        self._used_here.clear()
+        self._add_text(text_bytes)
+        for place, file in files:
+            written = self._write(file, role)
+            self.files[message, place] = written
+            if written.native is None:
+                self._add_text(byte_count(written.text))
+                continue
+            placed = _Placed(message, place, file, self._takes(file, written.native))
+            self._placed.append(placed)
+            self._used.update(placed.takes)
+            self._used_here.update(placed.takes)
+
+    def _write(self, file: FilePart, role: Role) -> WrittenFile:
+        """The file as it goes alone, where there is room for it beside others or room is made; else as it goes then."""
+        alone = write(file, self._reader, Position(role, total=self._totals[file.kind]), self._words)
+        if alone.native is None or self._make_room(self._takes(file, alone.native)):
+            return alone
+        return write(file, self._reader, self._position(role, file.kind), self._words)
+
+    def _takes(self, file: FilePart, native: NativePart) -> Mapping[RoomLimit, int]:
+        """What a native file takes of each limit there is."""
+        slot, key = self._reader.slots.get(file.kind), slot_key(file.kind)
+        size = native.blob.size if native.blob else 0
+        takes: dict[RoomLimit, int] = {}
+        if slot is not None and slot.max_count is not None:
+            takes[RoomLimit(ReasonCode.TOO_MANY_FILES, slot.max_count, slot.name, key)] = 1
+        if slot is not None and slot.max_total_bytes is not None:
+            takes[RoomLimit(ReasonCode.TOO_MUCH_OF_A_KIND, slot.max_total_bytes, slot.name, key)] = size
+        if self._request is not None:
+            takes[self._request] = wire_bytes(size)
+        return takes
+
+    def _make_room(self, takes: Mapping[RoomLimit, int]) -> bool:
+        """Whether there is room, files of earlier messages made into words where that helps."""
+        if any(self._stays(limit) + taken > limit.most for limit, taken in takes.items()):
+            return False
+        for limit, taken in takes.items():
+            if self._used[limit] + taken > limit.most:
+                self._free(limit, taken)
+        return all(self._used[limit] + taken <= limit.most for limit, taken in takes.items())
+
+    def _stays(self, limit: RoomLimit) -> int:
+        """What of a limit no file of an earlier message could free."""
+        return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
+
+    def _add_text(self, count: int) -> None:
+        """Words always stay; where they leave too little room, files of earlier messages go."""
+        self._count_text(count)
+        if self._request and self._used[self._request] > self._request.most:
+            self._free(self._request, 0)
+
+    def _count_text(self, count: int) -> None:
+        self._text_bytes += count
+        if self._request:
+            self._used[self._request] += count
+
+    def _free(self, limit: RoomLimit, needed: int) -> None:
+        """Frees half of the limit, and what is needed, as far as the files of earlier messages go, the oldest first."""
+        facts = {"slot": limit.slot} if limit.slot else {}
+        reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.most, **facts)
+        for placed in tuple(self._placed):
+            enough = self._used[limit] <= min(limit.most // 2, limit.most - needed)
+            if enough or placed.message == self._message:
+                return
+            if placed.takes.get(limit):
+                self._placed.remove(placed)
+                self._used.subtract(placed.takes)
+                written = write_in_words(placed.file, self._reader, reason, self._words)
+                self.files[placed.message, placed.place] = written
+                self._count_text(byte_count(written.text))
+
+    def _position(self, role: Role, kind: Kind) -> Position:
+        """Where the next file stands: after all that are native now."""
+        counts = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MANY_FILES}
+        sizes = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MUCH_OF_A_KIND}
+        request = self._used[self._request] if self._request else 0
+        return Position(role, counts, sizes, request, self._totals[kind])

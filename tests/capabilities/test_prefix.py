@@ -1,0 +1,264 @@
+"""The prefix law (decision 19): what a candidate received for a message stays what it receives for it.
+
+A turn is what a client sends: it ends with the user's words or with all results of the tools that were called, and the
+next one adds an answer and more to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fake_content import FakeContent
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
+from capabilities.core.delivery.decision import Reader, policies_of
+from capabilities.core.delivery.prefix import find_break
+from capabilities.core.delivery.receiver import Receiver, prepare
+from capabilities.core.delivery.room import ROOM_CODES
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.slots_json import with_limits
+from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, TextPart, ToolCall, blob_of
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.vocabulary import Capabilities, Kind
+from capabilities.core.wire import Target
+from routing_admin.core.planning.language import inject_directive
+
+EVERYTHING = Capabilities(("text", "vision", "audio", "file", "video"))
+ENGLISH = TextStyle("en", lambda _: ("seer", "listener"))
+
+
+def picture(number: int, size: int = 30) -> FilePart:
+    return FilePart(Kind.IMAGE, "image/png", f"{number}.png", size, f"id{number}", content=FakeContent(b"x" * size))
+
+
+def reader(limits: dict[str, Any], protocol: str = "openai", policy: str = "describe") -> Reader:
+    return Reader(with_limits(slots_for(protocol), limits), EVERYTHING, policies_of(policy), None, 20, 5)
+
+
+def adapted(messages: Sequence[Message], who: Reader) -> Adapted:
+    done = adapt(ChatRequest(tuple(messages)), who, ENGLISH)
+    assert isinstance(done, Adapted)
+    return done
+
+
+def talk(*groups: int, size: int = 30) -> list[tuple[Message, ...]]:
+    """The turns of a conversation in which the user sends so many pictures each time."""
+    turns, messages, number = [], (), 0
+    for count in groups:
+        files = tuple(picture(number + at, size) for at in range(count))
+        messages += (Message(Role.USER, (TextPart("look"), *files)),)
+        number += count
+        turns.append(messages)
+        messages += (Message(Role.ASSISTANT, (TextPart("I see"),)),)
+    return turns
+
+
+def forms(messages: Sequence[Message], who: Reader) -> str:
+    """`N` for a native file, `d` for a described one, in order."""
+    return "".join("N" if each.native else "d" for each in adapted(messages, who).deliveries)
+
+
+@pytest.mark.parametrize(
+    ("most", "groups", "expected"),
+    [
+        (8, (1,) * 8, "NNNNNNNN"),
+        (8, (1,) * 9, "ddddNNNNN"),
+        (8, (1,) * 12, "ddddNNNNNNNN"),
+        (8, (1,) * 13, "ddddddddNNNNN"),
+        (3, (1,) * 4, "ddNN"),
+        (2, (1,) * 3, "dNN"),
+        (1, (1,) * 3, "ddN"),
+        (4, (3, 3), "ddNNNN"),
+        (4, (6,), "NNNNdd"),
+        (4, (6, 1), "ddNNddN"),
+        (4, (1, 6), "dNNNNdd"),
+    ],
+)
+def test_a_full_limit_frees_half_of_it_at_once(most: int, groups: tuple[int, ...], expected: str) -> None:
+    """The oldest files go, files of one message stay together, and what came last has the room."""
+    assert forms(talk(*groups)[-1], reader({"image": {"maxCount": most}})) == expected
+
+
+def test_bytes_are_freed_by_the_half_too() -> None:
+    """400 bytes of pictures are taken: the fifth of 100 lets two stay, and one that fits nowhere pushes nobody out."""
+    who = reader({"image": {"maxTotalBytes": 400}})
+    assert forms(talk(1, 1, 1, 1, size=100)[-1], who) == "NNNN"
+    assert forms(talk(1, 1, 1, 1, 1, size=100)[-1], who) == "ddNNN"
+    huge = Message(Role.USER, (picture(9, 401),))
+    assert forms((*talk(1, 1, 1, 1, size=100)[-1], huge), who) == "NNNNd"
+
+
+def test_words_that_fill_the_request_free_half_of_it() -> None:
+    """Without any new file the oldest pictures go when the words leave no room for them."""
+    who = reader({"maxRequestBytes": 2000})
+    before = talk(1, 1, size=600)[-1]
+    assert forms(before, who) == "NN"
+    said = Message(Role.ASSISTANT, (TextPart("x" * 600),)), Message(Role.USER, (TextPart("and?"),))
+    assert forms((*before, *said), who) == "dd"
+
+
+def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
+    """A limit of 8: one break for four new images, and all before the break stays."""
+    who, turns = reader({"image": {"maxCount": 8}}), talk(*(1,) * 14)
+    states = [adapted(turn, who) for turn in turns]
+    breaks = [find_break(*pair) for pair in itertools.pairwise(states)]
+    assert [at + 2 for at, each in enumerate(breaks) if each] == [9, 13]
+    assert [each.message for each in breaks if each] == [0, 8]
+
+
+# -- the law ---------------------------------------------------------------------------------------------------------
+
+LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "image": st.fixed_dictionaries(
+            {}, optional={"maxCount": st.integers(1, 5), "maxTotalBytes": st.integers(40, 200)}
+        ),
+        "maxRequestBytes": st.integers(300, 4000),
+    },
+)
+POLICIES = st.sampled_from(["describe", "extract", "convert", "extract+convert"])
+WAYS = st.fixed_dictionaries(
+    {},
+    optional={
+        "system_role": st.sampled_from(["system", "developer", "first_user"]),
+        "structured": st.sampled_from(["json_schema", "json_object", "prompt"]),
+        "tool_media": st.sampled_from(["native", "hoist", "text"]),
+        "replay_reasoning": st.sampled_from(["keep", "empty", "drop"]),
+    },
+)
+JSON_SHAPE = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object", "properties": {}}}}
+
+
+@st.composite
+def files(draw: st.DrawFn) -> FilePart:
+    kind, mime_type = draw(
+        st.sampled_from(
+            [
+                (Kind.IMAGE, "image/png"),
+                (Kind.IMAGE, "image/tiff"),
+                (Kind.AUDIO, "audio/wav"),
+                (Kind.DOCUMENT, "application/pdf"),
+                (Kind.TEXT, "text/csv"),
+            ]
+        )
+    )
+    size = draw(st.integers(1, 90))
+    image = Converted(blob_of(b"y" * draw(st.integers(1, 90))), "image/png")
+    name, known = draw(st.sampled_from([None, "a", "b"])), draw(st.sampled_from([None, "id1", "id2"]))
+    content = FakeContent(b"x" * size, draw(st.sampled_from([None, "words", "long words " * 9])) or "w", image)
+    return FilePart(kind, mime_type, name, size, known, led=draw(st.booleans()), content=content)
+
+
+PARTS = st.lists(files() | st.builds(TextPart, st.text(max_size=60)), min_size=1, max_size=4).map(tuple)
+SYSTEM = st.builds(Message, st.just(Role.SYSTEM), st.just((TextPart("be brief"),)))
+USER = st.builds(Message, st.just(Role.USER), PARTS)
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
+    """The turns of one conversation: each is what a client sends."""
+    messages: tuple[Message, ...] = (*draw(st.lists(SYSTEM, max_size=2)), draw(USER))
+    turns = [messages]
+    for number in range(draw(st.integers(1, 6))):
+        calls = tuple(ToolCall(f"c{number}{n}", "shot", "{}") for n in range(draw(st.integers(0, 2))))
+        words = (TextPart(draw(st.sampled_from(["I see", "yes "]))),) if not calls or draw(st.booleans()) else ()
+        reasoning = draw(st.none() | st.just("hm"))
+        answer = Message(Role.ASSISTANT, words, calls, reasoning=reasoning)
+        results = tuple(Message(Role.TOOL, draw(PARTS), tool_call_id=call.id) for call in calls)
+        more = draw(st.lists(SYSTEM | USER, min_size=0 if calls else 1, max_size=2))
+        messages = (*messages, answer, *results, *more)
+        turns.append(messages)
+    return turns
+
+
+def receiver_of(protocol: str, limits: dict[str, Any], ways: dict[str, Any], policy: str) -> Receiver:
+    target = Target("some", "https://models.example/v1", "m", quirks=ways)
+    return Receiver(PROTOCOLS[protocol], target, reader(limits, protocol, policy))
+
+
+def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, Any]) -> None:
+    name = "contents" if protocol == "gemini" else "messages"
+    said, more = earlier.pop(name), later.pop(name)
+    assert later == earlier
+    if protocol in ("openai", "echo"):
+        assert more[: len(said)] == said
+        return
+    assert more[: len(said) - 1] == said[:-1]
+    inside = "parts" if protocol == "gemini" else "content"
+    assert more[len(said) - 1]["role"] == said[-1]["role"]
+    assert more[len(said) - 1][inside][: len(said[-1][inside])] == said[-1][inside]
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini", "echo"])
+@given(turns=conversations(), limits=LIMITS, ways=WAYS, policy=POLICIES, shape=st.none() | st.just(JSON_SHAPE))
+def test_each_turn_begins_with_the_turn_before_it(
+    protocol: str,
+    turns: list[tuple[Message, ...]],
+    limits: dict[str, Any],
+    ways: dict[str, Any],
+    policy: str,
+    shape: dict[str, Any] | None,
+) -> None:
+    """Adapted messages and payload are a prefix of the next turn's; a break is a limit's, and all before it stays.
+
+    Where a protocol merges what one speaker says into a turn, the last turn may grow.
+    """
+    to = receiver_of(protocol, limits, ways, policy)
+    chats = [inject_directive(ChatRequest(turn, response_format=shape), "Please respond in English.") for turn in turns]
+    for earlier, later in itertools.pairwise(chats):
+        before, after = prepare(earlier, to, ENGLISH), prepare(later, to, ENGLISH)
+        broken = find_break(Adapted(before.chat, before.deliveries), Adapted(after.chat, after.deliveries))
+        kept = len(before.chat.messages) if broken is None else broken.message
+        assert after.chat.messages[:kept] == before.chat.messages[:kept]
+        if broken is not None:
+            assert broken.reason.code in ROOM_CODES
+            continue
+        assert_continues(protocol, before.request.elide(), after.request.elide())
+
+
+GROUPS = st.lists(st.integers(0, 7), min_size=1, max_size=12)
+
+
+def count_breaks(turns: Sequence[Sequence[Message]], who: Reader) -> int:
+    states = [adapted(turn, who) for turn in turns]
+    return sum(find_break(*pair) is not None for pair in itertools.pairwise(states))
+
+
+@given(groups=GROUPS, most=st.integers(1, 9))
+def test_a_limit_on_files_breaks_the_prefix_once_for_half_of_it(groups: list[int], most: int) -> None:
+    """However many files come at once: no more breaks than there are half-limits among the files sent."""
+    breaks = count_breaks(talk(*groups), reader({"image": {"maxCount": most}}))
+    assert breaks * most <= 2 * sum(groups)
+
+
+@given(groups=GROUPS, size=st.integers(1, 100), most=st.integers(1, 500))
+def test_a_limit_on_bytes_breaks_the_prefix_once_for_half_of_it(groups: list[int], size: int, most: int) -> None:
+    """The same for all bytes of a kind."""
+    breaks = count_breaks(talk(*groups, size=size), reader({"image": {"maxTotalBytes": most}}))
+    assert breaks * most <= 2 * sum(groups) * size
+
+
+@given(groups=GROUPS, most=st.integers(1, 9))
+def test_no_more_goes_than_a_limit_takes(groups: list[int], most: int) -> None:
+    """And of the newest message as much as the limit takes."""
+    went = forms(talk(*groups)[-1], reader({"image": {"maxCount": most}}))
+    assert went.count("N") <= most
+    assert went[len(went) - groups[-1] :].count("N") == min(groups[-1], most)
+
+
+def test_a_crowd_breaks_the_prefix_once() -> None:
+    """Above the crowd's count the limit on sides falls for all images; it never rises again."""
+    who = reader({"image": {"maxSide": 100, "crowdCount": 2, "crowdMaxSide": 10}})
+    wide = [
+        [replace(part, width=50) if isinstance(part, FilePart) else part for part in each.parts]
+        for each in talk(*(1,) * 6)[-1]
+    ]
+    messages = [replace(each, parts=tuple(parts)) for each, parts in zip(talk(*(1,) * 6)[-1], wide, strict=True)]
+    assert count_breaks([messages[: 2 * at + 1] for at in range(6)], who) == 1
