@@ -1,6 +1,7 @@
 """How one artifact would reach every model service: the very decision and the very payload of a dispatch.
 
-What is previewed is a request with one user message that holds the file and nothing else; beside it stands what the
+What is previewed is a request with one user message that holds the file and nothing else, as a call of `auto` sends it
+if the default route leads to that service: its language directive and parameters included. Beside it stands what the
 same service would get from get_artifact. Nothing is sent, and no file's data is in the value: it says `<N bytes>`.
 """
 
@@ -18,12 +19,12 @@ from artifacts.storage.content import open_artifact
 from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, text_style_for
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.reasons import Reason
-from capabilities.core.delivery.receiver import Receiver, prepare
+from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
 from capabilities.core.message import Blob, ChatRequest, Content, Converted, ConvertTo, Message, Role, Text, blob_of
 from capabilities.ports import ports
 
-REQUEST = "one user message that holds this file and nothing else"
+REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
 """What the previewed request is; pages and the API say so."""
 
 TYPE_MISMATCH = "type_mismatch"
@@ -97,24 +98,30 @@ def preview(row: Artifact, *, language: str | None = None, agent: str | None = N
     """The artifact before every enabled service. `agent` is who asks and is never named as another reader."""
     artifact = open_artifact(row)
     readers_but = partial(ports.installed.agents_for, but=agent)
+    chat = ports.routes.lead_by_default(request_for(artifact), language)
     said = language or ports.routes.default_language()
+    configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
+    words = text_style_for(chat, said, configured)
     mismatch = (TYPE_MISMATCH,) if row.mismatch else ()
-    deliveries = tuple(_delivery(artifact, receiver, said, agent, mismatch) for receiver in ports.installed.receivers())
+    deliveries = tuple(
+        _delivery(artifact, prepare(chat, receiver, words), receiver, said, mismatch)
+        for receiver in ports.installed.default_receivers()
+    )
     return Preview(artifact, deliveries, tuple(readers_but(artifact.part())), evidence=tuple(row.evidence))
 
 
 def request_for(artifact: StoredArtifact) -> ChatRequest:
-    """The request that is previewed."""
+    """The request that is previewed, as an agent would send it."""
     return ChatRequest((Message(Role.USER, (artifact.part(),)),))
 
 
 def _delivery(
-    artifact: StoredArtifact, receiver: Receiver, language: str, agent: str | None, warnings: tuple[str, ...]
+    artifact: StoredArtifact,
+    prepared: Prepared | CannotRead,
+    receiver: Receiver,
+    language: str,
+    warnings: tuple[str, ...],
 ) -> DeliveryPreview:
-    chat = request_for(artifact)
-    configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
-    words = text_style_for(chat, language, configured)
-    prepared = prepare(chat, receiver, words)
     refused = isinstance(prepared, CannotRead)
     delivery = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
     result = route_without_data(artifact, receiver.service_id or "", language)

@@ -100,6 +100,9 @@ class RouteDirectory(Protocol):
     def default_language(self) -> str:
         """The language that descriptions are written in when the request names none."""
 
+    def lead_by_default(self, chat: ChatRequest, language: str | None) -> ChatRequest:
+        """The request as the default route sends it on: led by the language's directive, with its parameters."""
+
 
 @dataclass(frozen=True, slots=True)
 class Retention:
@@ -114,6 +117,9 @@ class InstalledServices(Protocol):
 
     def receivers(self) -> Sequence[Receiver]:
         """One receiver per enabled service, in the order of the pages."""
+
+    def default_receivers(self) -> Sequence[Receiver]:
+        """The same if the default route led there: what it says of files wins over what the service says."""
 
     def receiver(self, service_id: str) -> Receiver | None:
         """The receiver of a service; None for an unknown id."""

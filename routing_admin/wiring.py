@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from django.utils import timezone
 
 from capabilities.acts import Actor
+from capabilities.core.message import ChatRequest
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.ports import Link, RefusedParameter, ports
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
+from routing_admin.core.planning.language import inject_directive
+from routing_admin.core.planning.plan import RoutingQuery, default_route_to, plan_route
 from routing_admin.dispatch.dial import Dialler
 from routing_admin.dispatch.receivers import SnapshotServices
 from routing_admin.dispatch.send import process_run_context
@@ -51,6 +55,15 @@ class SnapshotRoutes:
     def default_language(self) -> str:
         """The language of descriptions when a request names none."""
         return snapshot.current().configuration.default_language or "en"
+
+    def lead_by_default(self, chat: ChatRequest, language: str | None) -> ChatRequest:
+        """The request as the default route sends it on; see `capabilities.ports.RouteDirectory`."""
+        configuration = snapshot.current().configuration
+        route = default_route_to(configuration)
+        plan = plan_route(configuration, route, RoutingQuery(language=language))
+        return inject_directive(
+            replace(chat, temperature=route.temperature, max_tokens=route.max_tokens), plan.directive
+        )
 
 
 class RememberedRefusals:

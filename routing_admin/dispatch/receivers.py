@@ -19,6 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
+from routing_admin.core.planning.plan import default_route_to
 
 
 def receiver_at(
@@ -56,11 +57,16 @@ def receiver_at(
 @lru_cache(maxsize=2)
 def list_receivers(state: Snapshot) -> Mapping[str, Receiver]:
     """The receivers of all enabled services by service id, in the order of the pages."""
+    return _list_receivers(state, {})
+
+
+def _list_receivers(state: Snapshot, content: Mapping[str, Any]) -> dict[str, Receiver]:
+    """The same for a route with that policy."""
     found = {}
     for service in state.configuration.services:
         provider = state.configuration.provider(service.provider)
         if provider is not None and service.enabled:
-            found[service.id] = receiver_at(state, provider, service.model, service=service)
+            found[service.id] = receiver_at(state, provider, service.model, service=service, content=content or None)
     return found
 
 
@@ -89,6 +95,12 @@ class SnapshotServices:
     def receivers(self) -> Sequence[Receiver]:
         """One receiver per enabled service."""
         return tuple(list_receivers(snapshot.current()).values())
+
+    def default_receivers(self) -> Sequence[Receiver]:
+        """The same if the default route led there."""
+        state = snapshot.current()
+        content = default_route_to(state.configuration).content
+        return tuple((_list_receivers(state, content) if content else list_receivers(state)).values())
 
     def receiver(self, service_id: str) -> Receiver | None:
         """The receiver of a service; None for an unknown id."""

@@ -109,7 +109,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     no service without the capability gets a run of the base64 anywhere."""
     row = actions.store_bytes(SYSTEM, data, filename="file")
     shown = {each.service_id: each for each in preview(row).deliveries}
-    chat = request_for(open_artifact(row))
+    chat = ports.routes.lead_by_default(request_for(open_artifact(row)), None)
     encoded = base64.b64encode(data).decode()
     for receiver in ports.installed.receivers():
         prepared = prepare(
@@ -152,7 +152,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
     assert "hide()" in (source.text or "")
     receiver = ports.installed.receiver("text-model")
     assert receiver is not None
-    chat = request_for(open_artifact(page))
+    chat = ports.routes.lead_by_default(request_for(open_artifact(page)), None)
     sent = prepare(chat, receiver, text_style_for(chat, ports.routes.default_language(), ports.installed.agents_for))
     assert not isinstance(sent, CannotRead)
     assert read.payload == sent.request.elide()

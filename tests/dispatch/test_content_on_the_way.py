@@ -6,7 +6,7 @@ import base64
 import io
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch, process_run_context
+from routing_admin.models import TaskRoute
 from routing_admin.upstream import run_sync
 from tests.gateway.plane import PNG, image, logged, post, said
 
@@ -72,20 +73,25 @@ def artifact(name: str) -> Artifact:
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_what_is_previewed_is_what_is_sent(key, name):
-    """Byte for byte, for every demo service: beside the language directive the payloads are the same."""
+    """For every service of the demo: as `auto` sends it if the default route led there, its directive and parameters
+    included."""
     row = artifact(name)
+    TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
+    snapshot.refresh()
     state = snapshot.current()
     shown = {each.service_id: each for each in preview(row).deliveries}
     assert set(shown) == {service.id for service in state.configuration.services}
     for service in state.configuration.services:
-        route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
-        planned = plan_request(state, route, request_for(open_artifact(row)), unusable={})
+        route = replace(
+            state.configuration.route("default"), candidates=(CandidateSpec(service.provider, service.model),)
+        )
+        planned = plan_request(state, route, request_for(open_artifact(row)), unusable={}, service=service)
         transport = Script()
         dispatch = Dispatch(planned, transport)
         run_sync(dispatch.answer())
-        messages = transport.given[0]["messages"]
-        assert messages[0]["role"] == "system"
-        assert messages[1:] == shown[service.id].payload["messages"]
+        assert transport.given[0] == shown[service.id].payload
+        assert "请使用中文回答。" in str(transport.given[0]["messages"][0])
+        assert (transport.given[0]["temperature"], transport.given[0]["max_tokens"]) == (0.3, 77)
         assert dispatch.prepared[0].deliveries[0].delivery.outcome is shown[service.id].outcome
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -79,6 +79,12 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
     if default is None:
         raise NoRouteError
     return default, asked == DEFAULT_ROUTE
+
+
+def default_route_to(configuration: Configuration, *candidates: CandidateSpec) -> RouteSpec:
+    """The default route if it led to these candidates; one that says nothing where there is none."""
+    route = configuration.route(DEFAULT_ROUTE)
+    return replace(route, candidates=candidates) if route else RouteSpec(DEFAULT_ROUTE, candidates)
 
 
 def make_plan(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
@@ -14,8 +13,9 @@ from artifacts.queries.library import find_artifact
 from artifacts.storage.content import open_artifact
 from capabilities.views.answers import require_found
 from routing_admin.configuration import snapshot
-from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec, ServiceSpec
+from routing_admin.core.configuration.specs import CandidateSpec, ServiceSpec
 from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.planning.plan import default_route_to
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
@@ -40,22 +40,21 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
-    context = {"row": row, "service": service, **send_for_real(planned, request_id_of(request))}
+    context = {"row": row, "service": service, **send_for_real(planned, service.id, request_id_of(request))}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
 
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
-    """The previewed request for that one service: no directive is added, so what was shown is what is sent."""
-    chat = request_for(open_artifact(row))
-    route = RouteSpec(service.id, (CandidateSpec(service.provider, service.model),))
-    return replace(plan_request(state, route, chat, language=language, service=service), chat=chat)
+    """The previewed request, as if the default route led to that one service: what was shown is what is sent."""
+    route = default_route_to(state.configuration, CandidateSpec(service.provider, service.model))
+    return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
 
 
-def send_for_real(planned: PlannedRequest, request_id: str) -> dict[str, Any]:
+def send_for_real(planned: PlannedRequest, service: str, request_id: str) -> dict[str, Any]:
     """What came of it; the log has it before the page shows it."""
     recorder, dispatch = RequestRecorder(request_id, SURFACE), Dispatch(planned)
-    recorder.add_facts(asked_model=planned.route.task_type)
+    recorder.add_facts(asked_model=service)
     record_plan(recorder, planned, "")
     try:
         done = record_answer_sync(dispatch, recorder)
