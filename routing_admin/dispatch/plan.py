@@ -8,16 +8,21 @@ from functools import partial
 
 from capabilities.core.delivery.adaptation import CannotRead, TextStyle, adapt, text_style_for
 from capabilities.core.delivery.reader import ContentPolicy
-from capabilities.core.delivery.receiver import Receiver
+from capabilities.core.delivery.receiver import Receiver, prepare
 from capabilities.core.message import ChatRequest, FilePart
+from capabilities.core.protocols.parameters import brief_names
+from capabilities.core.worded import worded
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.specs import RouteSpec, ServiceSpec
-from routing_admin.core.fallback.chain import Plan
+from routing_admin.core.configuration.specs import REFUSE, RouteSpec, ServiceSpec
+from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, SkipReason, Timeouts
 from routing_admin.core.planning.language import inject_directive
-from routing_admin.core.planning.params import Params
+from routing_admin.core.planning.params import Params, apply_params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.receivers import readers_of
+
+WOULD_DROP = worded("It would leave out %(names)s.")
+"""Why a candidate is passed by where nothing may be left out."""
 
 Keep = Callable[[FilePart], FilePart]
 """Stores media that came inside a request, so that its description can carry a reference; gives the part with it."""
@@ -59,12 +64,13 @@ def plan_request(
     unusable: Mapping[str, Unusable] | None = None,
     service: ServiceSpec | None = None,
     direct: bool = False,
+    refuses_drops: bool = False,
 ) -> PlannedRequest:
     """The plan of a request along a route, which may be a draft; nothing is called.
 
     `agent` asks, so it is never named as another reader. `unusable` replaces what the keys say, for simulations.
     `service` is the one that was asked for by name, where several share its provider and model; `direct` says that the
-    request names a model and no route.
+    request names a model and no route. `refuses_drops` passes candidates by that would leave something out.
     """
     asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = decisions_of(state)
@@ -72,11 +78,28 @@ def plan_request(
     plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)
     words = text_style_for(chat, plan.language, partial(readers_of, state, but=agent, only_configured=True))
     planned = PlannedRequest(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
-    if not (chat.has_files and decisions.can_refuse_files(route)):
-        return planned
-    known = decisions.unusable if unusable is None else unusable
-    refuse = partial(_cannot_read, planned)
-    return replace(planned, plan=plan_with(unusable=known, cannot_read=refuse))
+    if chat.has_files and decisions.can_refuse_files(route):
+        known = decisions.unusable if unusable is None else unusable
+        planned = replace(planned, plan=plan_with(unusable=known, cannot_read=partial(_cannot_read, planned)))
+    return _pass_droppers_by(planned) if refuses_drops or route.on_drop == REFUSE else planned
+
+
+def _pass_droppers_by(planned: PlannedRequest) -> PlannedRequest:
+    """The plan without the candidates that would leave something out, each of which says what."""
+    candidates = tuple(_judge(planned, candidate) for candidate in planned.plan.candidates)
+    return replace(planned, plan=replace(planned.plan, candidates=candidates, refuses_drops=True))
+
+
+def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandidate:
+    if candidate.skip is not None:
+        return candidate
+    chat = apply_params(planned.chat, Call(candidate, 1, Timeouts()))
+    prepared = prepare(chat, planned.receiver(candidate.index), planned.words, stream=planned.stream)
+    names = () if isinstance(prepared, CannotRead) else prepared.request.dropped_params
+    if not names:
+        return candidate
+    detail = worded(WOULD_DROP, names=", ".join(brief_names(names)))
+    return replace(candidate, skip=SkipReason.WOULD_DROP, skip_detail=detail, skip_param=names[0])
 
 
 def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | None:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
+from routing_admin.core.configuration.specs import REFUSE
 from routing_admin.core.documents.json_path import storable
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.planning.model_names import LONGEST_NAME
@@ -27,7 +28,10 @@ POLICIES = (
     ("extract+convert", _("put text in, convert the rest")),
     ("native_only", _("pass a model by that cannot read it")),
 )
-
+DROPS = (
+    ("", _("leave it out and tell the caller")),
+    (REFUSE, _("pass the model by")),
+)
 
 SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)
 
@@ -69,6 +73,7 @@ class RouteForm(forms.Form):
     first_content = Number(label=_("First content, seconds"), between=SECONDS, inherited="120")
     deadline = Number(label=_("Total deadline, seconds"), between=SECONDS, inherited="600")
     preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
+    on_drop = forms.ChoiceField(label=_("What a model does not take"), choices=DROPS, required=False)
     policy = forms.ChoiceField(
         label=_("Files that a model cannot read"), choices=POLICIES, required=False, help_text=_("Content policy")
     )

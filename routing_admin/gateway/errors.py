@@ -54,7 +54,7 @@ class MethodError(GatewayError):
 
 def gateway_error_of(error: RouterError) -> GatewayError:
     """The same error for a caller of this plane."""
-    refusal = GatewayError(error.status, error.code, error.message, attempts=error.attempts)
+    refusal = GatewayError(error.status, error.code, error.message, error.param, error.attempts)
     refusal.retry_after = error.retry_after
     refusal.answered_by = error.attempts[-1] if isinstance(error, UpstreamRefused) else None
     return refusal

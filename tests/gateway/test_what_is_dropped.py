@@ -135,3 +135,15 @@ def test_the_caller_and_the_log_are_told_what_was_dropped(key):
             assert logged(response.headers["x-request-id"]).attempts.last().dropped_params == names
         response.close()
     assert "x-routing-dropped" not in post(key, said("hi", temperature=0.5)).headers
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_a_strict_request_is_refused_where_no_candidate_takes_it_all(key):
+    """`x-routing-strict: true`: 400 with `param`, and the attempts say what stood in each one's way."""
+    refused = post(key, said("hi", seed=7), **{"x-routing-strict": "true"})
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"], error["param"]) == (400, "unsupported_parameter", "seed")
+    assert error["attempts"][-1]["outcome"] == "skipped_would_drop"
+    row = logged(refused.headers["x-request-id"])
+    assert (row.status, row.attempts.last().outcome) == (400, "skipped_would_drop")
+    assert post(key, said("hi"), **{"x-routing-strict": "true"}).status_code == 200

@@ -11,7 +11,9 @@ from django.urls import reverse
 from capabilities.acts import Actor
 from capabilities.core.wire import Fault
 from routing_admin import actions
+from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.core.files.exporting import routing_value
 from routing_admin.models import Alias, Revision, TaskRoute
 from routing_admin.views.routes.address import TaskType
 from routing_admin.views.routes.errors import failure_in
@@ -178,6 +180,17 @@ def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
     assert Revision.objects.count() == before + 1
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
     assert chain_of("design") == DESIGN
+
+
+def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None) -> None:
+    """The choice is saved, named in the save bar, told in the history and written to the file."""
+    bar = admin.post(page_of("design"), design(on_drop="refuse")).content.decode()
+    assert "what may be left out" in bar
+    admin.post(page_of("design"), design(act="save", on_drop="refuse"))
+    assert TaskRoute.objects.get(task_type="design").on_drop == "refuse"
+    assert routing_value(snapshot.current().configuration)["routing"]["design"]["onDrop"] == "refuse"
+    admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
+    assert TaskRoute.objects.get(task_type="design").on_drop == ""
 
 
 def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) -> None:

@@ -115,6 +115,7 @@ def route_spec(row: TaskRoute) -> RouteSpec:
         content=row.content,
         enabled=row.enabled,
         extra=row.extra,
+        on_drop=row.on_drop,
     )
 
 

@@ -148,6 +148,7 @@ def route_fields(spec: RouteSpec, position: int) -> dict[str, Any]:
         "deadline": spec.deadline,
         "first_content": spec.first_content,
         "content": dict(spec.content),
+        "on_drop": spec.on_drop,
         "enabled": spec.enabled,
         "extra": dict(spec.extra),
         "position": position,

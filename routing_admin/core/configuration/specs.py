@@ -120,12 +120,17 @@ class CandidateSpec:
     extra: JsonObject = field(default_factory=dict)
 
 
+REFUSE = "refuse"
+"""A route's word that nothing of a request may be left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
     """Where a task type goes: `candidates[0]` is the primary, the others are its fallbacks, in order.
 
     `on_error` is a preset's name or a table of error → action, empty for the default; `deadline` (whole answer) and
-    `first_content` in seconds, None for the default.
+    `first_content` in seconds, None for the default. `on_drop` is `refuse` where a candidate that takes less than the
+    whole request is passed by, else empty.
     """
 
     task_type: str
@@ -139,6 +144,7 @@ class RouteSpec:
     content: JsonObject = field(default_factory=dict)
     enabled: bool = True
     extra: JsonObject = field(default_factory=dict)
+    on_drop: str = ""
 
     @property
     def primary(self) -> CandidateSpec:

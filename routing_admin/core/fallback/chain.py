@@ -26,6 +26,7 @@ class SkipReason(StrEnum):
     DISABLED = "skipped_disabled"
     DUPLICATE = "skipped_duplicate"
     CANNOT_READ = "skipped_cannot_read"
+    WOULD_DROP = "skipped_would_drop"
     COOLING = "skipped_cooling"
     NO_KEY = "key_missing"
     ORIGIN_REFUSED = "origin_refused"
@@ -36,6 +37,7 @@ SKIP_SENTENCES: Mapping[SkipReason, str] = {
     SkipReason.DISABLED: worded("The provider is disabled."),
     SkipReason.DUPLICATE: worded("The same provider and model were already asked in this chain."),
     SkipReason.CANNOT_READ: worded("The model cannot read what this request holds."),
+    SkipReason.WOULD_DROP: worded("It would leave out something that the request says."),
     SkipReason.COOLING: worded("The candidate is left alone after a failure."),
     SkipReason.NO_KEY: worded("The provider has no usable API key."),
     SkipReason.ORIGIN_REFUSED: worded("The provider's address may not be called."),
@@ -56,7 +58,7 @@ class Timeouts:
 class PlannedCandidate:
     """One (provider, model) of a chain, the primary first; `skip` is set when it is known not to be callable.
 
-    `protocol` is what its provider speaks.
+    `protocol` is what its provider speaks, `skip_param` what of the request stands in the way.
     """
 
     index: int
@@ -68,6 +70,7 @@ class PlannedCandidate:
     skip_detail: str = ""
     timeouts: Timeouts | None = None
     protocol: str = "openai"
+    skip_param: str | None = None
 
     @property
     def name(self) -> str:
@@ -79,7 +82,8 @@ class PlannedCandidate:
 class Plan:
     """A decided request: the route taken, its chain, and the rules of the run.
 
-    `task_type` is the route taken; `matched` is False when it is the default instead of the one asked for.
+    `task_type` is the route taken; `matched` is False when it is the default instead of the one asked for. Where
+    `refuses_drops` a candidate that takes less than the whole request is passed by.
     """
 
     candidates: tuple[PlannedCandidate, ...]
@@ -89,6 +93,7 @@ class Plan:
     directive: str = ""
     policy: Policy = field(default_factory=Policy)
     timeouts: Timeouts = field(default_factory=Timeouts)
+    refuses_drops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,8 @@ class Attempt:
     """What became of one candidate; exactly one per candidate reached, in chain order (CONTRACT §4).
 
     `outcome` is `ok`, a fault's code or a skip reason; `cause` is the fault behind it, for a cooling candidate the
-    one that cooled it. Times in milliseconds, `started_ms` from the request's beginning; `waits` in seconds.
+    one that cooled it. Times in milliseconds, `started_ms` from the request's beginning; `waits` in seconds. `param` is
+    what of the request it would not take.
     """
 
     provider: str
@@ -160,6 +166,7 @@ class Attempt:
     cause: Fault | None = None
     retry_after: float | None = None
     alert: bool = False
+    param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The attempt as the API writes it, absent fields left out."""
@@ -198,7 +205,13 @@ def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, 
     """The attempt of a candidate that was passed by, saying why."""
     sentence = detail or candidate.skip_detail or SKIP_SENTENCES[reason]
     cause = {SkipReason.NO_KEY: Fault.KEY_MISSING, SkipReason.ORIGIN_REFUSED: Fault.ORIGIN_REFUSED}.get(reason)
-    return Attempt(candidate.provider, candidate.model, reason.value, error=sentence, started_ms=at_ms, cause=cause)
+    return Attempt(
+        *(candidate.provider, candidate.model, reason.value),
+        error=sentence,
+        started_ms=at_ms,
+        cause=cause,
+        param=candidate.skip_param,
+    )
 
 
 def cut_short(attempt: Attempt, failure: Failure | None, duration_ms: float) -> Attempt:

@@ -19,10 +19,18 @@ ALL_FAILED = "all_providers_failed"
 EXHAUSTED = worded("All %(count)s candidates failed (%(said)s).")
 OUT_OF_TIME = worded("The total time for this request is used up after %(count)s candidates (%(said)s).")
 REFUSED = worded("%(name)s refused the request: %(said)s")
-SENTENCES = (EXHAUSTED, OUT_OF_TIME, REFUSED)
+NOBODY_TAKES = worded("No candidate takes the whole request (%(said)s).")
+SENTENCES = (EXHAUSTED, OUT_OF_TIME, REFUSED, NOBODY_TAKES)
 """What a caller is told; `said` is what the attempts ended with."""
-UNCALLED = frozenset({SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE, SkipReason.CANNOT_READ})
+UNCALLED = frozenset(
+    {SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE, SkipReason.CANNOT_READ, SkipReason.WOULD_DROP}
+)
 """Skips that say nothing of a provider's state and so do not colour the status of an exhausted chain."""
+
+UNTAKEN = frozenset({SkipReason.WOULD_DROP, Fault.UNSUPPORTED_PARAMETER})
+"""Ends of a candidate that does not take what the request says."""
+UNUSABLE = frozenset({SkipReason.NO_KEY, SkipReason.ORIGIN_REFUSED})
+"""Skips of a provider that no request can use."""
 
 
 class Retriable(Protocol):
@@ -52,6 +60,7 @@ class RouterError(Exception):
         self.code = code
         self.retry_after = shortest_wait(self.attempts)
         self.should_retry = False
+        self.param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The error as `/api/v1` writes it (CONTRACT §4); the request's id is the caller's to add."""
@@ -66,6 +75,24 @@ class AggregateRouterError(RouterError):
         status = 504 if code == Fault.DEADLINE.value else exhausted_status(attempts)
         shown = "deadline_exceeded" if code == Fault.DEADLINE.value else code
         super().__init__(_sentence(attempts, shown), attempts, status, shown)
+
+
+class NobodyTakesError(RouterError):
+    """Nothing may be left out, and no candidate takes it all; `param` is the first thing that stood in the way."""
+
+    def __init__(self, attempts: Sequence[Attempt], param: str | None) -> None:
+        message = worded(NOBODY_TAKES, said=_list_ends(attempts))
+        super().__init__(message, attempts, 400, Fault.UNSUPPORTED_PARAMETER.value)
+        self.param = param
+
+
+def error_of_exhaustion(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
+    """The error of a chain that is exhausted: the request's own where nothing but what it says stood in the way."""
+    passed_by = [attempt for attempt in attempts if attempt.outcome in UNTAKEN]
+    others = {attempt.outcome for attempt in attempts} - UNTAKEN - UNCALLED - UNUSABLE
+    if refuses_drops and passed_by and not others:
+        return NobodyTakesError(attempts, passed_by[0].param)
+    return AggregateRouterError(attempts)
 
 
 class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the name says what happened
@@ -98,12 +125,15 @@ def shortest_wait(attempts: Iterable[Attempt]) -> float | None:
 
 
 def _sentence(attempts: Sequence[Attempt], code: str) -> str:
-    listed = "; ".join(
-        f"{attempt.provider}/{attempt.model}: {attempt.error or attempt.outcome}" for attempt in attempts
-    )
+    listed = _list_ends(attempts)
     if code == "deadline_exceeded":
         return worded(OUT_OF_TIME, count=len(attempts), said=listed)
     return worded(EXHAUSTED, count=len(attempts), said=listed)
+
+
+def _list_ends(attempts: Sequence[Attempt]) -> str:
+    """What each attempt ended with."""
+    return "; ".join(f"{attempt.provider}/{attempt.model}: {attempt.error or attempt.outcome}" for attempt in attempts)
 
 
 def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:

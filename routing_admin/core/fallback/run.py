@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+from capabilities.core.providers.quirks import LIMIT_NAMES
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.budget import RetryBudget
@@ -36,7 +37,7 @@ from routing_admin.core.fallback.chain import (
     skip_attempt,
 )
 from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
-from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
+from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, error_of_exhaustion
 from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.fallback.table import QUOTA_FAULTS, Action
@@ -99,7 +100,7 @@ class FallbackRun(Generic[T]):
             result = yield from self._ask(candidate, retries)
             if result is not None:
                 return result
-        raise AggregateRouterError(self.attempts)
+        raise error_of_exhaustion(self.attempts, refuses_drops=self.plan.refuses_drops)
 
     def _pass_by(
         self, candidate: PlannedCandidate, places: set[tuple[str, str]], last_resort: PlannedCandidate | None
@@ -134,6 +135,8 @@ class FallbackRun(Generic[T]):
         """Call one candidate until it answers or is left; None when the chain goes on."""
         run_context, place = self._context, (candidate.provider, candidate.model)
         trial = Trial.from_memory(run_context.memory, candidate, run_context.clock(), retries)
+        if self.plan.refuses_drops:  # what it refused before is asked for again: only so nothing is left out
+            trial.without_params = frozenset()
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:
@@ -161,7 +164,7 @@ class FallbackRun(Generic[T]):
             if not isinstance(outcome, Failure):
                 return call, outcome
             failure = refine_wait(self._own_time(outcome), self.plan.policy.preset, self._time_left())
-            if self.plan.policy.preset is not ErrorPreset.STRICT and trial.adjust(failure, self._context.memory):
+            if self._may_adjust(failure) and trial.adjust(failure, self._context.memory):
                 continue
             waiting = self._pause(trial, failure)
             if waiting is None:
@@ -170,6 +173,11 @@ class FallbackRun(Generic[T]):
             if waiting > 0:
                 trial.waits.append(waiting)
                 yield Wait(waiting, failure.fault.value)
+
+    def _may_adjust(self, failure: Failure) -> bool:
+        """Whether a candidate may be asked once more otherwise; with less only where nothing has to be kept."""
+        less = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
+        return self.plan.policy.preset is not ErrorPreset.STRICT and not (less and self.plan.refuses_drops)
 
     def _call(self, trial: Trial) -> Call:
         own = trial.candidate.timeouts or self.plan.timeouts
@@ -212,7 +220,8 @@ class FallbackRun(Generic[T]):
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
             raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-        if verdict.action is Action.RAISE:
+        refused = self.plan.refuses_drops and failure.fault is Fault.UNSUPPORTED_PARAMETER
+        if verdict.action is Action.RAISE and not refused:
             self.attempts.append(attempt)
             raise UpstreamRefused(failure, self.attempts)
         self._go_on_after(attempt)
@@ -246,6 +255,7 @@ class FallbackRun(Generic[T]):
             cause=failure.fault if failure is not None else None,
             retry_after=failure.retry_after if failure is not None else None,
             alert=alert,
+            param=failure.param if failure is not None else None,
         )
 
     def _time_left(self) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 from capabilities.core.providers.environment import key_variable, reference
 from capabilities.core.providers.presets import protocol_of
-from routing_admin.core.configuration.specs import CandidateSpec, KeyKind, KeySpec, ProviderSpec, RouteSpec
+from routing_admin.core.configuration.specs import REFUSE, CandidateSpec, KeyKind, KeySpec, ProviderSpec, RouteSpec
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, plain_number, write_fields
 
 ROOT_KEYS = ("providers", "routing", "defaultLanguage")
@@ -20,7 +20,7 @@ PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
 PROVIDER_OWN_KEYS = ("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy")
 PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS
 ROUTE_SEED_KEYS = ("provider", "model", "temperature", "maxTokens", "fallback")
-ROUTE_OWN_KEYS = ("onError", "retries", "deadline", "content", "enabled")
+ROUTE_OWN_KEYS = ("onError", "retries", "deadline", "content", "onDrop", "enabled")
 ROUTE_KEYS = ROUTE_SEED_KEYS + ROUTE_OWN_KEYS
 CANDIDATE_KEYS = ("provider", "model", "temperature", "maxTokens", "extraBody")
 
@@ -119,6 +119,7 @@ def _route_fields(task_type: str, raw: Mapping[str, Any], providers: Collection[
         first_content=plain_number(times.get("firstContent")),
         content=raw.get("content") or {},
         enabled=True if enabled is None else enabled,
+        on_drop=REFUSE if raw.get("onDrop") == REFUSE else "",
     )
 
 
@@ -134,6 +135,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
             "retries": plain_number(route.retries),
             "deadline": times.get("total") if times.keys() <= {"total"} else times,
             "content": route.content or None,
+            "onDrop": route.on_drop or None,
             "enabled": None if route.enabled else False,
         }
     )

@@ -9,6 +9,7 @@ from capabilities.core.problems import Problem
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.environment import overrides
 from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import REFUSE
 from routing_admin.core.documents.json_path import child, storable
 from routing_admin.core.documents.problem_sentences import (
     duplicate_name,
@@ -55,6 +56,7 @@ ROUTE_RULES = (
     Rule("retries", rule.retries),
     Rule("deadline", rule.deadline),
     Rule("content", rule.mapping),
+    Rule("onDrop", rule.one_of(("drop", REFUSE))),
     Rule("enabled", rule.flag),
 )
 

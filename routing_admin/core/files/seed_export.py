@@ -41,6 +41,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
         "deadline": worded("deadline"),
         "first_content": worded("first content"),
         "content": worded("content rules"),
+        "on_drop": worded("what may be left out"),
     }
 )
 """What the seeds' programs have no word for, with ours."""

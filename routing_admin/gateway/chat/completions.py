@@ -136,6 +136,7 @@ def _decide(
         stream=chat_call.stream,
         keep=partial(store_inline, Actor("agent", principal.agent, call.address, call.request_id)),
         service=target.service,
+        refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
         direct=target.direct,
     )
     record_plan(recorder, planned, target.task_type)

@@ -63,6 +63,7 @@ class Draft:
             **{name: found.get(name, getattr(base, name)) for name in NUMBERS},
             on_error=self._policy(base, found.get("preset", ErrorPreset.SEED.value)),
             content=_content(base, found.get("policy", "")),
+            on_drop=found.get("on_drop", base.on_drop),
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
@@ -131,6 +132,7 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
         data[name] = plain(getattr(route, name))
     data.update({"task_type": route.task_type, "preset": preset_of(route)})
     data["policy"] = str(route.content.get("policy", ""))
+    data["on_drop"] = route.on_drop
     if route.enabled:
         data["enabled"] = "on"
     for number, spec in enumerate(route.candidates, start=1):

@@ -49,6 +49,7 @@ FIELDS: Mapping[str, Text] = {
     "first_content": gettext_lazy("first content"),
     "on_error": gettext_lazy("error policy"),
     "content": gettext_lazy("content policy"),
+    "on_drop": gettext_lazy("what may be left out"),
 }
 
 
