@@ -41,7 +41,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
         "deadline": worded("deadline"),
         "first_content": worded("first content"),
         "content": worded("content rules"),
-        "on_drop": worded("what may be left out"),
+        "on_drop": worded("rule on what may be left out"),
     }
 )
 """What the seeds' programs have no word for, with ours."""
@@ -199,7 +199,7 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
             provider=chain[0].provider,
             primary=route.primary.provider,
         )
-    for what in (key for key in UNSAID_OF_ROUTE if getattr(route, key) not in (None, {})):
+    for what in (key for key in UNSAID_OF_ROUTE if getattr(route, key) not in (None, "", {})):
         yield worded("Route “%(name)s”: its %(what)s cannot be said.", name=route.task_type, what=UNSAID_OF_ROUTE[what])
     for item in chain[1:]:
         if (item.temperature, item.max_tokens, item.extra_body) != (None, None, {}):
