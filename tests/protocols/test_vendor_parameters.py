@@ -1,0 +1,273 @@
+"""What the vendors' SDKs can say of a request, held against our tables: a name that is new there fails here.
+
+Read from the types of the SDKs that are installed, so that an upgrade of one shows what its vendor has added. A name is
+known by the row it is said by, or by why it is none of ours.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from anthropic import types as anthropic_types
+from anthropic.types import content_block_param, message_create_params
+from google.genai import types as gemini_types
+from openai.types import chat
+from openai.types.chat import chat_completion_content_part_image_param as image_part
+from openai.types.chat import chat_completion_content_part_input_audio_param as audio_part
+from openai.types.chat import chat_completion_content_part_param as parts
+from openai.types.chat import chat_completion_custom_tool_param as custom_tool
+from openai.types.chat import chat_completion_message_custom_tool_call_param as custom_call
+from openai.types.chat import chat_completion_message_function_tool_call_param as function_call
+from openai.types.chat import completion_create_params
+from openai.types.shared_params import FunctionDefinition
+
+from capabilities.core.message import Role
+from capabilities.core.protocols.anthropic.thinking import BUDGETS
+from capabilities.core.protocols.gemini.thinking import thinking_config
+from capabilities.core.protocols.parameters import PARAMETERS, Treatment
+from routing_admin.gateway.chat.inner_fields import KNOWN_INSIDE, KNOWN_OF, KNOWN_OF_CALL
+
+
+def fields(kind: Any) -> set[str]:
+    """The names in a typed dictionary, or of a model's fields."""
+    return set(getattr(kind, "model_fields", None) or typing.get_type_hints(kind))
+
+
+class Other(str):
+    """Why a vendor's name is none of ours."""
+
+
+SERVER = Other("a tool that the vendor runs; nobody asks for it through chat completions")
+VERTEX = Other("of Vertex, which is not spoken")
+CLIENT = Other("the SDK's own, never on the wire")
+ONE_ANSWER = Other("one answer is given to a request")
+OUTPUT = Other("how pictures, sound and film are made; chat completions has no word for it")
+UNASKED = Other("chat completions has no word for it; a provider's extraBody can say it")
+
+OPENAI_MESSAGES: Mapping[str, Any] = {
+    "system": chat.ChatCompletionSystemMessageParam,
+    "developer": chat.ChatCompletionDeveloperMessageParam,
+    "user": chat.ChatCompletionUserMessageParam,
+    "assistant": chat.ChatCompletionAssistantMessageParam,
+    "tool": chat.ChatCompletionToolMessageParam,
+    "function": chat.ChatCompletionFunctionMessageParam,
+}
+ROLES = {"assistant": Role.ASSISTANT, "tool": Role.TOOL, "function": Role.TOOL}
+BASIC = {"role", "content"}
+
+
+def test_every_parameter_of_openais_is_in_the_table():
+    """Those of a whole answer and of a stream."""
+    named = fields(completion_create_params.CompletionCreateParamsBase)
+    named |= fields(completion_create_params.CompletionCreateParamsStreaming)
+    assert named - set(PARAMETERS) == set()
+    options = {f"stream_options.{name}" for name in fields(chat.ChatCompletionStreamOptionsParam)}
+    assert options - {"stream_options.include_usage"} - set(PARAMETERS) == set()
+
+
+@pytest.mark.parametrize("role", list(OPENAI_MESSAGES))
+def test_every_field_of_openais_messages_is_read_or_in_the_table(role: str):
+    """By who speaks."""
+    known = KNOWN_OF.get(ROLES.get(role, Role.USER), frozenset(BASIC))
+    rows = {f"messages[].{name}" for name in fields(OPENAI_MESSAGES[role]) - known}
+    assert rows - set(PARAMETERS) == set()
+
+
+def test_every_part_of_openais_is_in_the_table_with_its_fields():
+    """The kinds of parts, what stands in them, and what stands beside it."""
+    inside = {
+        "image_url": image_part.ImageURL,
+        "input_audio": audio_part.InputAudio,
+        "file": parts.FileFile,
+        "text": None,
+        "refusal": None,
+    }
+    kinds = (*typing.get_args(parts.ChatCompletionContentPartParam), chat.ChatCompletionContentPartRefusalParam)
+    for kind in kinds:
+        (word,) = typing.get_args(typing.get_args(typing.get_type_hints(kind, include_extras=True)["type"])[0])
+        beside = {f"messages[].content[].{name}" for name in fields(kind) - {"type"}}
+        within = fields(inside[word]) if inside[word] else set()
+        deeper = {f"messages[].content[].{word}.{name}" for name in within - KNOWN_INSIDE.get(word, frozenset())}
+        assert (beside | deeper) - set(PARAMETERS) == set()
+
+
+def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
+    """Functions, tools of free text, their calls, and the choices among them."""
+    assert fields(FunctionDefinition) == {"name", "description", "parameters", "strict"}
+    assert fields(custom_tool.Custom) == {"name", "description", "format"}
+    assert fields(chat.ChatCompletionFunctionToolParam) == {"type", "function"}
+    assert fields(custom_tool.ChatCompletionCustomToolParam) == {"type", "custom"}
+    assert fields(function_call.ChatCompletionMessageFunctionToolCallParam) <= KNOWN_OF_CALL
+    assert fields(custom_call.ChatCompletionMessageCustomToolCallParam) <= KNOWN_OF_CALL
+    assert fields(chat.ChatCompletionAllowedToolsParam) == {"mode", "tools"}
+    kinds = typing.get_args(chat.ChatCompletionToolChoiceOptionParam)
+    assert {each.__name__ for each in kinds if hasattr(each, "__name__")} - {"Literal"} == {
+        *("ChatCompletionAllowedToolChoiceParam", "ChatCompletionNamedToolChoiceParam"),
+        "ChatCompletionNamedToolChoiceCustomParam",
+    }
+
+
+def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
+    """None to max."""
+    from openai.types.shared_params import ReasoningEffort
+
+    words = {each for each in literals(ReasoningEffort) if each != "none"}
+    assert words == set(BUDGETS)
+    assert all(thinking_config("gemini-3-flash", word) for word in (*words, "none"))
+
+
+def literals(annotation: Any) -> set[str]:
+    """Every text that a type allows."""
+    arguments = typing.get_args(annotation)
+    return {each for each in arguments if isinstance(each, str)}.union(*(literals(each) for each in arguments))
+
+
+ANTHROPIC: Mapping[str, str] = {
+    "model": "model",
+    "messages": "messages",
+    "system": "messages",
+    "max_tokens": "max_tokens",
+    "stream": "stream",
+    "stop_sequences": "stop",
+    "tools": "tools",
+    "tool_choice": "tool_choice",
+    "thinking": "thinking",
+    "output_config": "reasoning_effort",
+    "metadata": "metadata",
+    "service_tier": "service_tier",
+    "cache_control": "cache_control",
+    "container": SERVER,
+    "diagnostics": UNASKED,
+    "inference_geo": UNASKED,
+    "speed": UNASKED,
+    "user_profile_id": UNASKED,
+    "workspace_id": UNASKED,
+}
+ANTHROPIC_BLOCKS: Mapping[str, str] = {
+    "text": "messages[].content[].text",
+    "image": "messages[].content[].image_url",
+    "document": "messages[].content[].file",
+    "tool_use": "messages[].tool_calls",
+    "tool_result": "messages",
+    "thinking": "messages[].reasoning_content",
+    "redacted_thinking": Other("the carrier of reasoning's"),
+    "server_tool_use": SERVER,
+    "web_search_tool_result": SERVER,
+    "web_fetch_tool_result": SERVER,
+    "code_execution_tool_result": SERVER,
+    "bash_code_execution_tool_result": SERVER,
+    "container_upload": SERVER,
+    "text_editor_code_execution_tool_result": SERVER,
+    "tool_search_tool_result": SERVER,
+    "search_result": UNASKED,
+}
+ANTHROPIC_FIELDS: Mapping[Any, Mapping[str, str]] = {
+    anthropic_types.TextBlockParam: {"citations": UNASKED},
+    anthropic_types.ImageBlockParam: {"source": "messages[].content[].image_url", "transformations": UNASKED},
+    anthropic_types.DocumentBlockParam: {
+        "source": "messages[].content[].file",
+        "title": "messages[].content[].file",
+        "citations": UNASKED,
+        "context": UNASKED,
+    },
+    anthropic_types.ToolUseBlockParam: {
+        **dict.fromkeys(("id", "name", "input"), "messages[].tool_calls"),
+        "caller": SERVER,
+        "toolset_name": SERVER,
+    },
+    anthropic_types.ToolResultBlockParam: {
+        **dict.fromkeys(("tool_use_id", "content"), "messages"),
+        "is_error": UNASKED,
+        "toolset_name": SERVER,
+    },
+    anthropic_types.ToolParam: {
+        **dict.fromkeys(("name", "description", "input_schema"), "tools"),
+        "strict": "tools[].function.strict",
+        "allowed_callers": SERVER,
+        "defer_loading": UNASKED,
+        "eager_input_streaming": UNASKED,
+        "input_examples": UNASKED,
+    },
+}
+COMMON = {"type": "messages", "text": "messages", "cache_control": "messages[].content[].cache_control"}
+
+GEMINI: Mapping[str, str] = {
+    "system_instruction": "messages",
+    "tools": "tools",
+    "tool_config": "tool_choice",
+    "stop_sequences": "stop",
+    "max_output_tokens": "max_tokens",
+    "thinking_config": "reasoning_effort",
+    "response_modalities": "modalities",
+    **{name: name for name in ("temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty")},
+    **dict.fromkeys(("response_mime_type", "response_json_schema"), "response_format"),
+    "response_schema": Other("responseJsonSchema says more"),
+    "candidate_count": ONE_ANSWER,
+    **dict.fromkeys(("logprobs", "response_logprobs"), Other("its answer's form is another one than OpenAI's")),
+    **dict.fromkeys(("http_options", "should_return_http_response", "automatic_function_calling"), CLIENT),
+    **dict.fromkeys(("labels", "model_armor_config", "model_selection_config", "routing_config"), VERTEX),
+    **dict.fromkeys(("image_config", "speech_config", "generation_output_config"), OUTPUT),
+    **dict.fromkeys(("cached_content", "safety_settings", "media_resolution", "audio_timestamp", "store"), UNASKED),
+    **dict.fromkeys(("service_tier", "audio_transcription_config", "enable_enhanced_civic_answers"), UNASKED),
+    **dict.fromkeys(("automatic_continuation", "continuation_token"), UNASKED),
+}
+GEMINI_PARTS: Mapping[str, str] = {
+    "text": "messages[].content[].text",
+    "inline_data": "messages[].content[].image_url",
+    "file_data": "messages[].content[].image_url",
+    "function_call": "messages[].tool_calls",
+    "function_response": "messages",
+    "thought": Other("the carrier of reasoning's"),
+    "thought_signature": "messages[].tool_calls",
+    **dict.fromkeys(("code_execution_result", "executable_code", "tool_call", "tool_response"), SERVER),
+    **dict.fromkeys(("media_resolution", "video_metadata", "media_processing", "part_metadata"), UNASKED),
+    **dict.fromkeys(("audio_metadata", "audio_transcription", "speech_metadata"), UNASKED),
+    **dict.fromkeys(("document_metadata", "spreadsheet_metadata"), UNASKED),
+}
+GEMINI_TOOL: Mapping[str, str] = {
+    **dict.fromkeys(("name", "description", "parameters_json_schema"), "tools"),
+    "parameters": Other("parametersJsonSchema says more"),
+    "behavior": UNASKED,
+    **dict.fromkeys(("response", "response_json_schema"), UNASKED),
+}
+GEMINI_THINKING: Mapping[str, str] = {
+    **dict.fromkeys(("thinking_level", "thinking_budget"), "reasoning_effort"),
+    "include_thoughts": UNASKED,
+}
+
+
+def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
+    """What each SDK can say, and what we know of it."""
+    blocks: set[str] = set()
+    for kind in typing.get_args(content_block_param.ContentBlockParam):
+        blocks |= literals(typing.get_type_hints(kind, include_extras=True)["type"])
+    streamed = fields(message_create_params.MessageCreateParamsStreaming)
+    return [
+        ("anthropic", fields(message_create_params.MessageCreateParamsBase) | streamed, ANTHROPIC),
+        ("anthropic", blocks, ANTHROPIC_BLOCKS),
+        *(("anthropic", fields(kind), {**COMMON, **known}) for kind, known in ANTHROPIC_FIELDS.items()),
+        ("gemini", fields(gemini_types.GenerateContentConfig), GEMINI),
+        ("gemini", fields(gemini_types.Part), GEMINI_PARTS),
+        ("gemini", fields(gemini_types.FunctionDeclaration), GEMINI_TOOL),
+        ("gemini", fields(gemini_types.ThinkingConfig), GEMINI_THINKING),
+    ]
+
+
+@pytest.mark.parametrize(("protocol", "named", "known"), sdk_names())
+def test_every_name_of_the_others_is_said_by_a_row_or_known_not_to_be_ours(
+    protocol: str, named: set[str], known: Mapping[str, str]
+):
+    """And what a row says is not dropped there."""
+    assert named - set(known) == set()
+    rows = {row for name, row in known.items() if name in named and not isinstance(row, Other)}
+    assert rows <= set(PARAMETERS)
+    assert [row for row in rows if PARAMETERS[row].by(protocol) is Treatment.DROPPED] == []
+
+
+def test_a_name_that_is_new_would_be_seen():
+    """The check is known to bite."""
+    assert {"brand_new"} - set(GEMINI) == {"brand_new"}
+    assert isinstance(GEMINI["labels"], Other)
