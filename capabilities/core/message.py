@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
+from capabilities.core.thoughts import Thought
 from capabilities.core.vocabulary import Kind
 
 
@@ -164,7 +165,8 @@ Part = TextPart | FilePart | NativePart
 class ToolCall:
     """A model's wish to call a tool; `arguments` is the JSON text as the model wrote it, of a `custom` tool any text.
 
-    `signature` is the opaque proof some protocols want back in history (Gemini's thoughtSignature).
+    `signature` is the opaque proof some protocols want back in history (Gemini's thoughtSignature), and `origin` whose
+    it is, as in `Thought`; empty where nobody said.
     """
 
     id: str
@@ -172,11 +174,19 @@ class ToolCall:
     arguments: str
     signature: str | None = None
     custom: bool = False
+    origin: str = ""
+
+    def signature_for(self, origin: str) -> str | None:
+        """The proof, where it is that origin's or nobody knows whose it is."""
+        return self.signature if self.origin in ("", origin) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn; `tool_call_id` names the call that a `tool` message answers."""
+    """One turn; `tool_call_id` names the call that a `tool` message answers.
+
+    `reasoning` are the words of an assistant's thoughts for whoever reads any, `thoughts` what their origin wants back.
+    """
 
     role: Role
     parts: tuple[Part, ...] = ()
@@ -184,6 +194,7 @@ class Message:
     tool_call_id: str | None = None
     name: str | None = None
     reasoning: str | None = None
+    thoughts: tuple[Thought, ...] = ()
 
     @property
     def text(self) -> str:

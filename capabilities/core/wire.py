@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from capabilities.core.json_codec import write_json
 from capabilities.core.message import Blob, ChatRequest, ToolCall
+from capabilities.core.thoughts import Thought, origin_of
 
 
 class Fault(StrEnum):
@@ -95,6 +96,10 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     max_output_tokens: int | None = None
+
+    def origin(self, protocol: str) -> str:
+        """The mark of what this model thinks, asked through that protocol."""
+        return origin_of(protocol, self.provider, self.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +256,7 @@ class Answer:
     model: str | None = None
     id: str | None = None
     details: AnswerDetails = NO_DETAILS
+    thoughts: tuple[Thought, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +293,7 @@ class Delta(NamedTuple):
     reasoning: str = ""
     refusal: str = ""
     tool_calls: tuple[ToolCallDelta, ...] = ()
+    thoughts: tuple[Thought, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ MEANINGS: dict[str, str | Promise] = {
     "replay_reasoning": gettext_lazy("What earlier reasoning becomes in the history."),
     "reasoning_field": gettext_lazy("The name under which reasoning is sent."),
     "cache_marks": gettext_lazy("How the end of a prefix worth keeping is marked."),
+    "call_signatures": gettext_lazy("Tool calls of the history carry Google's proof, or its stand-in."),
     "stream_usage": gettext_lazy("A stream is asked to count its tokens."),
     "sampling": gettext_lazy("Temperature and top_p are sent."),
     "anthropic_version": gettext_lazy("The version of the interface that is asked for."),

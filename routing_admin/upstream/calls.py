@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
+from capabilities.core.protocols.stream import events_of
 from capabilities.core.providers.origins import EMBEDDED, OriginPolicy, policy_of, refusal
 from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, WireProtocol
 from capabilities.core.worded import worded
@@ -18,7 +19,7 @@ from routing_admin.upstream.faults import failure
 from routing_admin.upstream.head import Head
 from routing_admin.upstream.phase_timer import PhaseTimer
 from routing_admin.upstream.pools import Pools
-from routing_admin.upstream.streams import Stream, event_batches, events_from, wait_for_content
+from routing_admin.upstream.streams import Stream, event_batches, wait_for_content
 
 T = TypeVar("T")
 
@@ -124,7 +125,7 @@ async def _read_unstreamed(
     if head.status == 200 and not body:
         return failure(Fault.STREAM_EMPTY, 200)
     outcome = protocol.decode(head.status, head.headers, body)
-    return outcome if isinstance(outcome, Failure) else Stream(events_from(outcome))
+    return outcome if isinstance(outcome, Failure) else Stream(events_of(outcome))
 
 
 @lru_cache(maxsize=1)

@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
-from capabilities.core.protocols.stream import finish_of
-from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent, ToolCallDelta
+from capabilities.core.wire import Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT
 from routing_admin.upstream.bodies import STREAM_BYTES, AnswerTooLargeError, BadEncodingError, Lines, Plain
@@ -87,7 +86,7 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
         if isinstance(last, Failure) and not said:
             return before_content(last)
         if isinstance(last, Finish) and not said:
-            thought = any(isinstance(one, Delta) and one.reasoning for one in head)
+            thought = any(isinstance(one, Delta) and (one.reasoning or one.thoughts) for one in head)
             return head if thought or last.explains_silence else failure(Fault.EMPTY_CONTENT, 200)
         if said:
             return head
@@ -208,13 +207,3 @@ async def _drain(reader: _BodyBlocks, timer: PhaseTimer, event: StreamEvent) -> 
             pass
     except WaitTooLongError:
         return
-
-
-def events_from(answer: Answer) -> list[StreamEvent]:
-    """A whole answer as the events of a stream, for a provider that does not stream when asked to."""
-    calls = tuple(
-        ToolCallDelta(at, call.id, call.name, call.arguments, call.signature)
-        for at, call in enumerate(answer.tool_calls)
-    )
-    delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls)
-    return [delta, finish_of(answer)]

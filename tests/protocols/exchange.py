@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from capabilities.core.message import ChatRequest, ToolCall
 from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.thoughts import Thought
 from capabilities.core.wire import (
     Answer,
     Delta,
@@ -54,6 +55,7 @@ def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: 
 def gathered(events: list[StreamEvent]) -> Answer | Failure:
     """The answer that a stream's events add up to, or the failure it ended with."""
     text = reasoning = refusal = ""
+    thoughts: tuple[Thought, ...] = ()
     calls: dict[int, list[str | None]] = {}
     for event in events:
         if isinstance(event, Failure):
@@ -61,9 +63,10 @@ def gathered(events: list[StreamEvent]) -> Answer | Failure:
         if isinstance(event, Finish):
             made = tuple(ToolCall(c[0] or "", c[1] or "", c[2] or "", c[3]) for _, c in sorted(calls.items()))
             words = (text, made, reasoning or None, refusal or None)
-            return Answer(*words, event.finish_reason, event.usage, event.model, event.id, event.details)
+            return Answer(*words, event.finish_reason, event.usage, event.model, event.id, event.details, thoughts)
         assert isinstance(event, Delta)
         text, reasoning, refusal = text + event.text, reasoning + event.reasoning, refusal + event.refusal
+        thoughts += event.thoughts
         for piece in event.tool_calls:
             call = calls.setdefault(piece.index, [None, None, "", None])
             call[0], call[1], call[3] = piece.id or call[0], piece.name or call[1], piece.signature or call[3]

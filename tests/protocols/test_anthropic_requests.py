@@ -262,21 +262,6 @@ def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
     assert said[1][1][0]["input"] == {"input": "select 1"}
 
 
-def test_signed_thoughts_go_back_and_others_stay_out() -> None:
-    """The proof of a thought travels on the first call; a thought without one is another vendor's."""
-    body = (
-        b'{"type":"message","content":[{"type":"thinking","thinking":"hm","signature":"S"},'
-        b'{"type":"tool_use","id":"t1","name":"look","input":{}}],"stop_reason":"tool_use"}'
-    )
-    answer = PROTOCOLS["anthropic"].decode(200, {}, body)
-    assert isinstance(answer, Answer)
-    back = say(Role.ASSISTANT, reasoning=answer.reasoning, tool_calls=answer.tool_calls)
-    blocks = turns(say(Role.USER, "hi"), back)[1][1]
-    assert blocks[0] == {"type": "thinking", "thinking": "hm", "signature": "S"}
-    foreign = turns(say(Role.USER, "hi"), say(Role.ASSISTANT, "yes", reasoning="hm"))
-    assert foreign[1][1] == [text("yes")]
-
-
 @pytest.mark.parametrize(
     ("reason", "word"),
     [

@@ -85,15 +85,6 @@ def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
     assert seen[2][1][2]["inlineData"]["mimeType"] == "image/gif"
 
 
-def test_its_own_signature_goes_back_and_another_vendor_s_does_not() -> None:
-    """Gemini wants its proof back; Anthropic's would be refused."""
-    own = say(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}", "sig"),))
-    foreign = say(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}", "anthropic:sig"),))
-    assert contents(say(Role.USER, "hi"), own)[1][1][0]["thoughtSignature"] == "sig"
-    stand_in = contents(say(Role.USER, "hi"), foreign)[1][1][0]["thoughtSignature"]
-    assert stand_in == "skip_thought_signature_validator"
-
-
 def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> None:
     """Seed and penalties exist there; logit_bias, user and parallel calls do not."""
     request = encode(

@@ -37,6 +37,11 @@ class Receiver:
     service_id: str | None = None
 
     @property
+    def origin(self) -> str:
+        """The mark of what it thinks, see `capabilities.core.thoughts`."""
+        return self.target.origin(self.protocol.name)
+
+    @property
     def name(self) -> str:
         """The service's id, else `provider/model`."""
         return self.service_id or f"{self.target.provider}/{self.target.model}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from capabilities.core.protocols.arguments import text_of
 from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.thought_fields import signature_of
 from capabilities.core.wire import ToolCallDelta
 
 
@@ -35,10 +37,14 @@ class CallPieces:
         index = item.get("index")
         place = self._place(index if isinstance(index, int) else None, identity, name)
         if place is None:
-            return self._begin(index, identity, name, text_of(function.get("arguments")))
+            begun = self._begin(index, identity, name, text_of(function.get("arguments")))
+            signature = signature_of(item)
+            return replace(begun, signature=signature) if signature else begun
         late = name if name and not self._named[place] else None
         self._named[place] = self._named[place] or late is not None
-        return ToolCallDelta(place, name=late, arguments=text_of(function.get("arguments")))
+        return ToolCallDelta(
+            place, name=late, arguments=text_of(function.get("arguments")), signature=signature_of(item)
+        )
 
     def _place(self, index: int | None, identity: str | None, name: str | None) -> int | None:
         """Where the piece goes on; None when it begins a call."""

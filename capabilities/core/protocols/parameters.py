@@ -27,11 +27,14 @@ class Treatment(StrEnum):
 
     MAPPED = "mapped"
     PASSED = "passed"
+    RETURNED = "returned"
     DROPPED = "dropped"
     REFUSED = "refused"
 
 
 M, P, D, R = Treatment.MAPPED, Treatment.PASSED, Treatment.DROPPED, Treatment.REFUSED
+K = Treatment.RETURNED
+"""Goes back to the model that it came from; who gets none of it misses nothing that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Parameter:
 SAMPLING = "where the provider takes sampling; Anthropic: at most 1, one of temperature and top_p"
 MARK = "where the host speaks it (`cache_marks`), each in its own words"
 VENDOR = "no field of OpenAI's; some hosts know it"
-LATER = "read by nobody yet"
+THOUGHT = "to the model it came from, see above"
 
 _ROWS = (
     Parameter("model", M, M, M, M, "the candidate's model"),
@@ -115,10 +118,12 @@ _ROWS = (
     Parameter("messages[].tool_calls", P, M, M, M),
     Parameter("messages[].tool_calls[].custom", P, M, M, M, "elsewhere an object with `input`"),
     Parameter("messages[].function_call", M, M, M, M, "becomes a tool call; role `function` its result"),
-    Parameter("messages[].reasoning_content", M, M, D, D, "`replay_reasoning`; Anthropic: with its signature"),
-    Parameter("messages[].reasoning", D, D, D, D, LATER),
-    Parameter("messages[].reasoning_details", D, D, D, D, LATER),
-    Parameter("messages[].thinking_blocks", D, D, D, D, LATER),
+    Parameter("messages[].reasoning_content", K, K, K, K, "to hosts that want it (`replay_reasoning`)"),
+    Parameter("messages[].reasoning", K, K, K, K, "another name of `reasoning_content`"),
+    Parameter("messages[].reasoning_details", K, K, K, K, THOUGHT),
+    Parameter("messages[].extra_content", K, K, K, K, THOUGHT),
+    Parameter("messages[].tool_calls[].extra_content", K, K, K, K, THOUGHT),
+    Parameter("messages[].thinking_blocks", D, D, D, D, "`reasoning_details` has them"),
     Parameter("messages[].audio", D, D, D, D, "the id of an answer's sound, known only to who made it"),
     Parameter("messages[].annotations", D, D, D, D, "what an answer cited"),
     Parameter("tools[].function.strict", P, P, D, D),

@@ -107,7 +107,7 @@ class EventStream:
 
     def _note(self, delta: Delta) -> None:
         self._has_content = bool(delta.text or delta.refusal or delta.tool_calls)
-        self._spoke = self._spoke or self._has_content or bool(delta.reasoning)
+        self._spoke = self._spoke or self._has_content or bool(delta.reasoning or delta.thoughts)
 
     def _ending(self) -> Finish | Failure:
         """How a stream that ends here ends."""
@@ -146,15 +146,17 @@ def _malformed(count: int, reason: str) -> Failure:
 
 
 def _events(outcome: Answer | Failure) -> list[StreamEvent]:
+    return [outcome] if isinstance(outcome, Failure) else events_of(outcome)
+
+
+def events_of(answer: Answer) -> list[StreamEvent]:
     """A whole answer that came where a stream was asked for, as events."""
-    if isinstance(outcome, Failure):
-        return [outcome]
     calls = tuple(
         ToolCallDelta(index, call.id, call.name, call.arguments, call.signature)
-        for index, call in enumerate(outcome.tool_calls)
+        for index, call in enumerate(answer.tool_calls)
     )
-    delta = Delta(outcome.text, outcome.reasoning or "", outcome.refusal or "", calls)
-    finish = finish_of(outcome)
+    delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls, answer.thoughts)
+    finish = finish_of(answer)
     return [delta, finish] if delta != Delta() else [finish]
 
 

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from capabilities.core.providers.hosts.china import CHINA
 from capabilities.core.providers.hosts.local import LOCAL
 from capabilities.core.providers.hosts.row import HostPreset
-from capabilities.core.providers.hosts.worldwide import GEMINI_HOST, WORLDWIDE
+from capabilities.core.providers.hosts.worldwide import GEMINI_HOST, GEMINI_THROUGH_OPENAI, WORLDWIDE
 
 PRESETS: tuple[HostPreset, ...] = (*WORLDWIDE, *CHINA, *LOCAL)
 BY_NAME: Mapping[str, HostPreset] = MappingProxyType({preset.name: preset for preset in PRESETS})
@@ -44,6 +44,8 @@ def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
 @lru_cache(maxsize=1000)
 def _host_quirks(endpoint: str) -> Mapping[str, Any]:
     preset = preset_for_endpoint(endpoint)
+    if preset is None and _parts(endpoint).hostname == GEMINI_HOST:
+        return GEMINI_THROUGH_OPENAI
     return MappingProxyType(dict(preset.quirks) if preset else {})
 
 

@@ -79,7 +79,11 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
                 "prompt",
                 protocols=ALL,
             ),
-            _choice("replay_reasoning", "What earlier reasoning becomes in the history.", "drop", "keep", "empty"),
+            _choice(
+                "replay_reasoning",
+                "What earlier reasoning becomes in the history.",
+                *("drop", "keep", "empty", "required"),
+            ),
             _choice("reasoning_field", "The name under which reasoning is sent.", "reasoning_content", "reasoning"),
             _choice(
                 "cache_marks",
@@ -88,6 +92,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
                 "cache_control",
                 "prompt_cache_breakpoint",
             ),
+            Quirk("call_signatures", "Tool calls of the history carry Google's proof, or its stand-in.", False),
             Quirk("stream_usage", "A stream is asked to count its tokens.", True),
             Quirk(
                 "sampling",

@@ -31,6 +31,7 @@ from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.turns import turn_memory, turn_of
 from routing_admin.gateway.admission import admit_caller, admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.chat.parsing import needs_thread, parse
@@ -50,11 +51,23 @@ STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cach
 
 @dataclass(frozen=True, slots=True)
 class AdmittedCall:
-    """A call that is parsed and decided; `name` is its model's in the answer, empty for that of who answers."""
+    """A call that is parsed and decided; `agent` makes it.
+
+    `name` is its model's in the answer, empty for that of who answers.
+    """
 
     dispatch: Dispatch
     include_usage: bool
     name: str
+    agent: str
+
+    def name_in(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
+        """How the answer names its model."""
+        return self.name or result.candidate.model
+
+    def origin_of(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
+        """The mark of whoever answered."""
+        return self.dispatch.planned.receiver(result.candidate.index).origin
 
 
 @csrf_exempt
@@ -129,7 +142,7 @@ def _decide(
     planned = plan_request(
         state,
         target.route,
-        chat_call.chat,
+        turn_memory.complete(principal.agent, chat_call.chat),
         matched=target.matched,
         language=chat_call.language,
         agent=principal.agent,
@@ -140,8 +153,9 @@ def _decide(
         direct=target.direct,
     )
     record_plan(recorder, planned, target.task_type)
+    dispatch = Dispatch(planned, in_thread=partial(run_in_thread, call))
     name = chat_call.model if target.stands_in_answers else ""
-    return AdmittedCall(Dispatch(planned, in_thread=partial(run_in_thread, call)), chat_call.include_usage, name)
+    return AdmittedCall(dispatch, chat_call.include_usage, name, principal.agent)
 
 
 def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
@@ -158,7 +172,9 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
         result = await record_answer(admitted.dispatch, recorder)
     except RouterError as error:
         raise gateway_error_of(error) from None
-    reply = json_reply(completion_json(result.answer, admitted.name or result.candidate.model))
+    origin = admitted.origin_of(result)
+    turn_memory.keep(admitted.agent, turn_of(result.answer), origin)
+    reply = json_reply(completion_json(result.answer, admitted.name_in(result), origin))
     _add_route_headers(reply.headers, call, result)
     return reply
 
@@ -168,9 +184,9 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
         result = await record_stream(admitted.dispatch, recorder)
     except RouterError as error:
         raise gateway_error_of(error) from None
-    chunks = Chunks(admitted.name or result.candidate.model, admitted.include_usage)
+    chunks = Chunks(admitted.name_in(result), admitted.include_usage, origin=admitted.origin_of(result))
     reply = HttpReply(200, dict(STREAM_HEADERS))
-    reply.blocks = ChatStream(result, admitted.dispatch, recorder, chunks, call.request_id).blocks()
+    reply.blocks = ChatStream(result, admitted.dispatch, recorder, chunks, call.request_id, admitted.agent).blocks()
     _add_route_headers(reply.headers, call, result)
     return reply
 

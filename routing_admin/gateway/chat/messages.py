@@ -12,6 +12,8 @@ from artifacts.core.delivery.get_artifact import BadBase64Error, InMemory, read_
 from artifacts.core.detection.kinds import OCTET_STREAM, kind_of, mime_of_filename
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
+from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, signature_of
+from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.worded import worded
 from routing_admin.gateway.chat.inner_fields import (
     KNOWN,
@@ -21,6 +23,7 @@ from routing_admin.gateway.chat.inner_fields import (
     other_fields,
     read_mark,
 )
+from routing_admin.gateway.chat.origins import read_signature, read_thoughts
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     STRING_OR_PARTS,
@@ -97,18 +100,12 @@ class MessageReader:
             raise _refusal_of_choice(tuple(ROLES), f"{at}.role")
         calls = self._read_calls(value, at) if role is Role.ASSISTANT else ()
         parts = self._read_content(value, role, at, optional=role is Role.ASSISTANT)
-        refusal = read_text(value, "refusal", at) if role is Role.ASSISTANT else None
         if len(value) > PLAIN:
             self.inner.extend(other_fields(value, KNOWN_OF.get(role, KNOWN), at))
             parts = self._mark_last(parts, value, at)
-        return Message(
-            role,
-            (*parts, TextPart(refusal)) if refusal else parts,
-            calls,
-            self._read_call_id(value, word, at) if role is Role.TOOL else None,
-            read_text(value, "name", at),
-            read_text(value, "reasoning_content", at) if role is Role.ASSISTANT else None,
-        )
+        call_id = self._read_call_id(value, word, at) if role is Role.TOOL else None
+        message = Message(role, parts, calls, call_id, read_text(value, "name", at))
+        return _read_own_words(message, value, at) if role is Role.ASSISTANT else message
 
     def _mark_last(self, parts: tuple[Part, ...], value: Object, at: str) -> tuple[Part, ...]:
         """A mark of a whole message is its last part's, where that has none."""
@@ -185,6 +182,20 @@ class MessageReader:
         self.inner.extend(other_fields(part, {"type", kind}, at))
         mark = read_mark(part, at)
         return replace(found, cache=mark) if mark else found
+
+
+def _read_own_words(message: Message, value: Object, at: str) -> Message:
+    """An assistant's message with its refusal, and with what it thought, under whichever name that came."""
+    refusal = read_text(value, "refusal", at)
+    reasoning = read_text(value, "reasoning_content", at) or read_text(value, "reasoning", at)
+    thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
+    if signature := signature_of(value):
+        proof, origin = read_signature(signature)
+        thoughts = (*thoughts, Thought(ThoughtForm.ENCRYPTED, "", proof, dialect=GOOGLE, origin=origin))
+    if not (refusal or reasoning or thoughts):
+        return message
+    parts = (*message.parts, TextPart(refusal)) if refusal else message.parts
+    return replace(message, parts=parts, reasoning=reasoning, thoughts=thoughts)
 
 
 def _refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
@@ -288,14 +299,5 @@ def _read_call(value: Object, at: str, inner: list[str]) -> ToolCall:
     if custom:
         inner.append(place)
     name = require_text(called, "name", place)
-    return ToolCall(
-        require_text(value, "id", at), name, said or ("" if custom else "{}"), _read_signature(value), custom
-    )
-
-
-def _read_signature(value: Object) -> str | None:
-    """The opaque proof that came with a call we gave out, where its caller kept it (see rendering)."""
-    google = value.get("extra_content")
-    inner = google.get("google") if isinstance(google, dict) else None
-    signature = inner.get("thought_signature") if isinstance(inner, dict) else None
-    return signature if isinstance(signature, str) else None
+    signature, origin = read_signature(signature_of(value))
+    return ToolCall(require_text(value, "id", at), name, said or ("" if custom else "{}"), signature, custom, origin)

@@ -11,7 +11,10 @@ from typing import Any
 import orjson
 
 from capabilities.core.message import ToolCall
+from capabilities.core.protocols.thought_fields import message_fields, signature_field
 from capabilities.core.wire import Answer, AnswerDetails, Delta, Finish, ToolCallDelta, Usage
+from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.chat.origins import label_signature, label_thoughts
 from routing_admin.server.ids import new_id
 
 DONE = b"data: [DONE]\n\n"
@@ -61,8 +64,11 @@ def _completion_details(usage: Usage) -> dict[str, int | None]:
     }
 
 
-def completion_json(answer: Answer, model: str) -> dict[str, Any]:
-    """A whole answer by that model; the provider's own name for it stays with us, as in a stream."""
+def completion_json(answer: Answer, model: str, origin: str = "") -> dict[str, Any]:
+    """A whole answer by that model; the provider's own name for it stays with us, as in a stream.
+
+    `origin` marks what the model wants to be shown again.
+    """
     message: dict[str, Any] = {
         "role": "assistant",
         "content": answer.text or (None if answer.tool_calls or answer.refusal else ""),
@@ -71,7 +77,9 @@ def completion_json(answer: Answer, model: str) -> dict[str, Any]:
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
     if answer.tool_calls:
-        message["tool_calls"] = [_call_json(call) for call in answer.tool_calls]
+        message["tool_calls"] = [_call_json(call, origin) for call in answer.tool_calls]
+    if answer.thoughts:
+        message |= message_fields(label_thoughts(answer.thoughts, origin))
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason}
     if answer.details.stop_reason:
         choice["native_finish_reason"] = answer.details.stop_reason
@@ -93,18 +101,13 @@ def _details_json(details: AnswerDetails) -> dict[str, str]:
     return {name: value for name, value in known.items() if value}
 
 
-def _call_json(call: ToolCall) -> dict[str, Any]:
+def _call_json(call: ToolCall, origin: str) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": call.id,
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     }
-    return fields | _signature_json(call.signature)
-
-
-def _signature_json(signature: str | None) -> dict[str, Any]:
-    """Where Gemini's own OpenAI-compatible answers keep the proof that wants to come back with the history."""
-    return {"extra_content": {"google": {"thought_signature": signature}}} if signature else {}
+    return fields | signature_field(label_signature(call.signature, origin))
 
 
 @dataclass(slots=True)
@@ -116,6 +119,8 @@ class Chunks:
     id: str = field(default_factory=completion_id)
     created: int = field(default_factory=lambda: int(time.time()))
     begun: bool = False
+    origin: str = ""
+    turn: AnsweredTurn = field(default_factory=AnsweredTurn)
     _before: bytes = field(init=False)
     _after: bytes = field(init=False)
 
@@ -125,8 +130,8 @@ class Chunks:
 
     def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer; the first one says who speaks. Empty for an event that carries nothing."""
-        text, reasoning, refusal, calls = delta
-        if self.begun and text and not (reasoning or refusal or calls):
+        text, reasoning, refusal, calls, thoughts = delta
+        if self.begun and text and not (reasoning or refusal or calls or thoughts):
             return self._before + b'{"content":' + orjson.dumps(text) + b"}" + self._after
         fields: dict[str, Any] = {}
         if text:
@@ -136,7 +141,10 @@ class Chunks:
         if refusal:
             fields["refusal"] = refusal
         if calls:
-            fields["tool_calls"] = [_call_piece_json(call) for call in calls]
+            fields["tool_calls"] = [_call_piece_json(call, self.origin) for call in calls]
+        if thoughts:
+            fields |= message_fields(label_thoughts(thoughts, self.origin), len(self.turn.thoughts))
+        self.turn.add(delta)
         return self._write_chunk(self._begin() | fields) if fields else b""
 
     def write_finish(self, finish: Finish) -> bytes:
@@ -171,10 +179,11 @@ class Chunks:
         return {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model}
 
 
-def _call_piece_json(call: ToolCallDelta) -> dict[str, Any]:
+def _call_piece_json(call: ToolCallDelta, origin: str) -> dict[str, Any]:
     function = {"arguments": call.arguments} | ({"name": call.name} if call.name is not None else {})
     identity = {"id": call.id, "type": "function"} if call.id is not None else {}
-    return {"index": call.index, **identity, "function": function, **_signature_json(call.signature)}
+    proof = signature_field(label_signature(call.signature, origin))
+    return {"index": call.index, **identity, "function": function, **proof}
 
 
 def write_event(value: Any) -> bytes:

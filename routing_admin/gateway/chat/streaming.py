@@ -10,6 +10,7 @@ from routing_admin.core.fallback.chain import OK, Attempt, RunResult, cut_short
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import end_stream
 from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.chat.rendering import Chunks, write_event
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder
@@ -26,6 +27,7 @@ class ChatStream:
     recorder: RequestRecorder
     chunks: Chunks
     request_id: str
+    agent: str
     finish: Finish | None = None
     failure: Failure | None = None
     drained: bool = False
@@ -61,6 +63,7 @@ class ChatStream:
     def _write_end(self, event: Finish | Failure) -> bytes:
         if isinstance(event, Finish):
             self.finish = event
+            turn_memory.keep(self.agent, self.chunks.turn, self.chunks.origin)
             return self.chunks.write_finish(event)
         self.failure = event
         return write_event(body_of(self._error_of(event), self.request_id))

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, Tool
-from capabilities.core.protocols.anthropic import replies
-from capabilities.core.protocols.anthropic.thinking import Thought, thought_of
+from capabilities.core.protocols.anthropic.thinking import Thinking, thinking_of
 from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import closed, schema_of
@@ -23,18 +22,18 @@ FIVE_MINUTES = 300
 def parameters_of(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but words, and the names of what this protocol or this provider does not take."""
     refused = unwanted_params(ways, "anthropic")
-    thought = thought_of(chat, target.model, refused)
-    sampling = quirk(ways, "sampling", "anthropic") and not thought.is_on
-    given, lost = split_params(_options(chat, ways, refused, thought, sampling=sampling), refused)
+    thinking = thinking_of(chat, target, refused)
+    sampling = quirk(ways, "sampling", "anthropic") and not thinking.is_on
+    given, lost = split_params(_options(chat, ways, refused, thinking, sampling=sampling), refused)
     given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
-    if thought.budget >= given["max_tokens"] and chat.max_tokens is None:
-        given["max_tokens"] = thought.budget + MAX_TOKENS
-    left_out = _list_left_out(chat, refused, thought, sampling=sampling)
-    return given, (*lost, *left_out, *dropped_fields(chat, "anthropic", _unspoken(chat)))
+    if thinking.budget >= given["max_tokens"] and chat.max_tokens is None:
+        given["max_tokens"] = thinking.budget + MAX_TOKENS
+    left_out = _list_left_out(chat, refused, thinking, sampling=sampling)
+    return given, (*lost, *left_out, *dropped_fields(chat, "anthropic"))
 
 
 def _options(
-    chat: ChatRequest, ways: Mapping[str, Any], refused: set[str], thought: Thought, *, sampling: bool
+    chat: ChatRequest, ways: Mapping[str, Any], refused: set[str], thinking: Thinking, *, sampling: bool
 ) -> dict[str, Any]:
     stops = [word for word in chat.stop if word.strip()]
     given: dict[str, Any] = {"stop_sequences": stops} if stops and "stop" not in refused else {}
@@ -45,8 +44,8 @@ def _options(
         given |= {"tools": [_tool(tool) for tool in tools], "tool_choice": _choice(chat)}
     if chat.extra:
         given |= {name: value(chat.extra[name]) for name, value in EXTRAS.items() if name in chat.extra}
-    output = _output(chat, ways, thought)
-    given |= {**thought.fields, "output_config": output or None}
+    output = _output(chat, ways, thinking)
+    given |= {**thinking.fields, "output_config": output or None}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -58,12 +57,12 @@ def _sampling(chat: ChatRequest) -> dict[str, Any]:
     return {**top, **({"top_k": chat.extra["top_k"]} if chat.extra.get("top_k") is not None else {})}
 
 
-def _output(chat: ChatRequest, ways: Mapping[str, Any], thought: Thought) -> dict[str, Any]:
+def _output(chat: ChatRequest, ways: Mapping[str, Any], thinking: Thinking) -> dict[str, Any]:
     schema = schema_of(chat.response_format)
     output: dict[str, Any] = {}
     if schema is not None and takes_schema(ways):
         output["format"] = {"type": "json_schema", "schema": closed(schema)}
-    return {**output, "effort": thought.effort} if thought.effort else output
+    return {**output, "effort": thinking.effort} if thinking.effort else output
 
 
 def takes_schema(ways: Mapping[str, Any]) -> bool:
@@ -71,7 +70,7 @@ def takes_schema(ways: Mapping[str, Any]) -> bool:
     return bool(quirk(ways, "structured", "anthropic") == "json_schema")
 
 
-def _list_left_out(chat: ChatRequest, refused: set[str], thought: Thought, *, sampling: bool) -> tuple[str, ...]:
+def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, sampling: bool) -> tuple[str, ...]:
     """The parameters that do not reach the model."""
     lost: list[str] = []
     if chat.temperature is not None and not sampling:
@@ -83,10 +82,10 @@ def _list_left_out(chat: ChatRequest, refused: set[str], thought: Thought, *, sa
     if any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
         lost.append("tool_choice")
     said = {
-        "reasoning_effort": not thought.dropped,
+        "reasoning_effort": not thinking.dropped,
         "top_k": sampling and chat.temperature is None,
         **{name: name in refused or write(chat.extra.get(name)) is not None for name, write in EXTRAS.items()},
-        "thinking": thought.fields.get("thinking") is chat.extra.get("thinking"),
+        "thinking": thinking.fields.get("thinking") is chat.extra.get("thinking"),
     }
     return (*lost, *unsaid(chat, {name for name, is_said in said.items() if is_said}))
 
@@ -109,15 +108,6 @@ EXTRAS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {"service_tier": _tier, "metadata": _metadata, "cache_control": _whole_mark}
 )
 """Parameters of a caller that have their place here, and how their value is written; None where it cannot be."""
-
-
-def _unspoken(chat: ChatRequest) -> frozenset[str]:
-    """Reasoning without a signature is another vendor's: it stays out, and that is told."""
-    if not chat.inner:
-        return frozenset()
-    calls = (call for message in chat.messages for call in message.tool_calls)
-    signed = any((call.signature or "").startswith(replies.SIGNED) for call in calls)
-    return frozenset() if signed else frozenset({"messages[].reasoning_content"})
 
 
 def _sent_tools(chat: ChatRequest) -> list[Tool]:

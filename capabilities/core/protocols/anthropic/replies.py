@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
@@ -12,11 +12,12 @@ from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import Ending, ending_of, own_word
+from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
-SIGNED = "anthropic:"
-"""Marks a signature as this protocol's, so that no other one takes it for its own."""
+DIALECT = "anthropic-claude-v1"
+"""What OpenRouter calls thoughts that are written like these."""
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
@@ -34,14 +35,14 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 
 def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Failure:
     text = "".join(words_of(block, "text", "text") for block in blocks)
-    thoughts = "".join(words_of(block, "thinking", "thinking") for block in blocks)
-    calls = _calls(blocks, _signature(blocks))
+    reasoning = "".join(words_of(block, "thinking", "thinking") for block in blocks)
+    calls, thoughts = _calls(blocks), tuple(_thoughts(blocks))
     ending = ending_of(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
-    if not (text or thoughts or calls or ending.explains_silence):
+    if not (text or reasoning or thoughts or calls or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
     refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))
-    return Answer(text, calls, thoughts or None, refusal, ending.word, usage, model, identity, details)
+    return Answer(text, calls, reasoning or None, refusal, ending.word, usage, model, identity, details, thoughts)
 
 
 TIERS = {"standard": "default"}
@@ -76,18 +77,34 @@ def words_of(block: Mapping[str, Any], kind: str, name: str) -> str:
     return words if block.get("type") == kind and isinstance(words, str) else ""
 
 
-def _signature(blocks: list[dict[str, Any]]) -> str | None:
-    """The proof of the thoughts, where there is one block of them: joined ones could not be shown again."""
-    signed = [block for block in blocks if block.get("type") == "thinking" and block.get("signature")]
-    return SIGNED + str(signed[0]["signature"]) if len(signed) == 1 else None
+def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> Thought | None:
+    """What a block wants to be shown again; None for one that is no thought, or not signed."""
+    kind = block.get("type")
+    if kind == "thinking" and (signature := filled(block.get("signature"))):
+        words = words_of(block, "thinking", "thinking")
+        return Thought(ThoughtForm.TEXT, words, signature, offset, calls, dialect=DIALECT)
+    if kind == "redacted_thinking" and (data := filled(block.get("data"))):
+        return Thought(ThoughtForm.ENCRYPTED, "", data, offset, calls, dialect=DIALECT)
+    return None
 
 
-def _calls(blocks: list[dict[str, Any]], signature: str | None) -> tuple[ToolCall, ...]:
-    """The tool calls; the first one carries the proof of the thoughts before it."""
-    calls: list[ToolCall] = []
+def _thoughts(blocks: list[dict[str, Any]]) -> Iterator[Thought]:
+    offset = calls = 0
     for block in blocks:
-        if block.get("type") == "tool_use" and isinstance(block.get("name"), str):
-            arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
-            identity = filled(block.get("id")) or f"call_{len(calls)}"
-            calls.append(ToolCall(identity, block["name"], arguments, None if calls else signature))
+        if thought := thought_of(block, offset, calls):
+            yield thought
+        offset += len(words_of(block, "text", "text"))
+        calls += is_call(block)
+
+
+def is_call(block: Mapping[str, Any]) -> bool:
+    """Whether a block calls one of the caller's tools."""
+    return block.get("type") == "tool_use" and isinstance(block.get("name"), str)
+
+
+def _calls(blocks: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
+    calls: list[ToolCall] = []
+    for block in filter(is_call, blocks):
+        arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
+        calls.append(ToolCall(filled(block.get("id")) or f"call_{len(calls)}", block["name"], arguments))
     return tuple(calls)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capabilities.core.message import CacheMark, ChatRequest, Message, NativePart, Part, Role, TextPart
+from capabilities.core.message import CacheMark, ChatRequest, Message, NativePart, Part, Role, TextPart, ToolCall
 from capabilities.core.protocols.anthropic import replies
 from capabilities.core.protocols.anthropic.options import cache_control, parameters_of, takes_schema
 from capabilities.core.protocols.anthropic.stream import BlockReader
@@ -21,6 +21,7 @@ from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk
+from capabilities.core.thoughts import Thought, ThoughtForm, thoughts_from
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -42,7 +43,7 @@ class Anthropic:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         parameters, dropped = parameters_of(chat, target, ways)
-        system, messages = _conversation(chat, ways)
+        system, messages = _conversation(chat, ways, target.origin(self.name))
         payload = {"model": target.model, **parameters, **system, "messages": messages}
         if stream:
             payload["stream"] = True
@@ -60,15 +61,21 @@ class Anthropic:
         return EventStream(BlockReader(), lambda body: self.decode(200, {}, body))
 
 
-def _conversation(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The system field and the turns."""
+def _conversation(
+    chat: ChatRequest, ways: Mapping[str, Any], origin: str
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The system field and the turns; `origin` marks the thoughts that are this model's own."""
     texts, rest = leading_system(chat.messages)
     schema_sent = schema_of(chat.response_format) is not None and takes_schema(ways)
     asked = [instruction(chat.response_format)] if wants_json(chat.response_format) and not schema_sent else []
     system = _system(chat.messages[: len(chat.messages) - len(rest)], [*texts, *asked], asked)
     talk, ids = Conversation("user", "assistant"), _Ids()
     for message in rest:
-        _add(message, talk, ids, ways)
+        if message.role is Role.ASSISTANT:
+            talk.model(_assistant(message, ids, origin))
+            talk.postpone([_native(part) for part in natives_of(message)])
+        else:
+            _add(message, talk, ids, ways)
     turns = [{"role": turn.speaker, "content": turn.content} for turn in talk.turns(OPENING)]
     return ({"system": system} if system else {}), turns
 
@@ -105,10 +112,7 @@ class _Ids:
 
 
 def _add(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any]) -> None:
-    if message.role is Role.ASSISTANT:
-        talk.model(_assistant(message, ids))
-        talk.postpone([_native(part) for part in natives_of(message)])
-    elif message.role is Role.TOOL and ids.knows(message.tool_call_id):
+    if message.role is Role.TOOL and ids.knows(message.tool_call_id):
         _result(message, talk, ids, ways)
     elif message.role is Role.TOOL:
         talk.user([{"type": "text", "text": f"Tool result: {message.text}"}, *_media(message)])
@@ -118,21 +122,38 @@ def _add(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any
         talk.user(_blocks(message.parts))
 
 
-def _assistant(message: Message, ids: _Ids) -> list[dict[str, Any]]:
-    """Signed thoughts, words, calls; unsigned thoughts are another vendor's and would be refused."""
+def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]:
+    """Words and calls with this model's own thoughts where they stood; those of another would be refused."""
     blocks: list[dict[str, Any]] = []
-    signature = next((call.signature for call in message.tool_calls if call.signature), "") or ""
-    if message.reasoning and signature.startswith(replies.SIGNED):
-        signed = signature.removeprefix(replies.SIGNED)
-        blocks.append({"type": "thinking", "thinking": message.reasoning, "signature": signed})
-    if text := words_of(message.parts).rstrip():
-        blocks.append({"type": "text", "text": text})
-    for call in message.tool_calls:
-        arguments = arguments_of(call)
-        blocks.append({"type": "tool_use", "id": ids.of(call.id), "name": call.name, "input": arguments})
-    if blocks and (mark := mark_of(message.parts)):
+    words, offset, called = words_of(message.parts).rstrip(), 0, 0
+    for thought in thoughts_from(message.thoughts, origin):
+        blocks += _text(words[offset : thought.offset])
+        blocks += [_tool_use(call, ids) for call in message.tool_calls[called : thought.calls]]
+        blocks.append(_thought(thought))
+        offset, called = max(offset, thought.offset), max(called, thought.calls)
+    blocks += _text(words[offset:])
+    blocks += [_tool_use(call, ids) for call in message.tool_calls[called:]]
+    if (mark := mark_of(message.parts)) and blocks and blocks[-1]["type"] in MARKED:
         blocks[-1] |= cache_control(mark)
     return blocks
+
+
+MARKED = ("text", "tool_use")
+"""Blocks of a model's turn that can end a prefix worth keeping; a thought cannot."""
+
+
+def _text(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _tool_use(call: ToolCall, ids: _Ids) -> dict[str, Any]:
+    return {"type": "tool_use", "id": ids.of(call.id), "name": call.name, "input": arguments_of(call)}
+
+
+def _thought(thought: Thought) -> dict[str, Any]:
+    if thought.form is ThoughtForm.ENCRYPTED:
+        return {"type": "redacted_thinking", "data": thought.proof}
+    return {"type": "thinking", "thinking": thought.text, "signature": thought.proof}
 
 
 def _result(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any]) -> None:

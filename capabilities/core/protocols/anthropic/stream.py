@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.protocols.anthropic.finish import ENDINGS
-from capabilities.core.protocols.anthropic.replies import SIGNED, details_of, refusal_of, words_of
+from capabilities.core.protocols.anthropic.replies import details_of, refusal_of, thought_of, words_of
 from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import failure_inside
 from capabilities.core.protocols.fields import filled
@@ -16,6 +16,10 @@ from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta
 from capabilities.core.worded import worded
+
+THOUGHTS = ("thinking", "redacted_thinking")
+THOUGHT_PIECES = {"thinking_delta": "thinking", "signature_delta": "signature"}
+"""Pieces of a thought, and the field of its block that each goes on with."""
 
 
 class BlockReader:
@@ -28,8 +32,9 @@ class BlockReader:
         self._id: str | None = None
         self._model: str | None = None
         self._calls: dict[int, int] = {}
-        self._signature: str | None = None
         self._inputs: dict[int, str] = {}
+        self._thought: dict[str, Any] | None = None
+        self._offset = 0
 
     def read(self, event: SseEvent) -> list[Delta | Failure]:
         """What an event adds; unknown ones add nothing."""
@@ -57,30 +62,40 @@ class BlockReader:
         self._id, self._model = filled(message.get("id")), filled(message.get("model"))
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
-        if block.get("type") != "tool_use":
-            return Delta(text=words_of(block, "text", "text"), reasoning=words_of(block, "thinking", "thinking"))
+        kind = block.get("type")
+        if kind in THOUGHTS:
+            self._thought = dict(block)
+        if kind != "tool_use":
+            return self._words(words_of(block, "text", "text"), words_of(block, "thinking", "thinking"))
         place = self._calls.setdefault(_index(value), len(self._calls))
-        signature, self._signature = self._signature, None
         whole = block.get("input")
         self._inputs[place] = json.dumps(whole, ensure_ascii=False) if whole else "{}"
         identity = filled(block.get("id")) or f"call_{place}"
-        call = ToolCallDelta(place, identity, filled(block.get("name")) or "", "", signature)
-        return Delta(tool_calls=(call,))
+        return Delta(tool_calls=(ToolCallDelta(place, identity, filled(block.get("name")) or "", ""),))
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = delta.get("type")
-        if kind == "signature_delta":
-            self._signature = SIGNED + str(delta.get("signature") or "")
         if kind == "input_json_delta" and _index(value) in self._calls:
             place, piece = self._calls[_index(value)], str(delta.get("partial_json") or "")
             if not piece:
                 return None
             self._inputs.pop(place, None)
             return Delta(tool_calls=(ToolCallDelta(place, arguments=piece),))
-        return Delta(words_of(delta, "text_delta", "text"), words_of(delta, "thinking_delta", "thinking"))
+        if self._thought is not None and kind in THOUGHT_PIECES:
+            name = THOUGHT_PIECES[kind]
+            self._thought[name] = str(self._thought.get(name) or "") + str(delta.get(name) or "")
+        return self._words(words_of(delta, "text_delta", "text"), words_of(delta, "thinking_delta", "thinking"))
+
+    def _words(self, text: str, thinking: str) -> Delta:
+        self._offset += len(text)
+        return Delta(text, thinking)
 
     def _close(self, value: Mapping[str, Any]) -> Delta | None:
-        """A call whose arguments never came in pieces has those it was opened with."""
+        """A thought is whole now; a call whose arguments never came in pieces has those it was opened with."""
+        block, self._thought = self._thought, None
+        if block is not None:
+            thought = thought_of(block, self._offset, len(self._calls))
+            return Delta(thoughts=(thought,)) if thought else None
         place = self._calls.get(_index(value))
         whole = self._inputs.pop(place, None) if place is not None else None
         return Delta(tool_calls=(ToolCallDelta(place, arguments=whole),)) if place is not None and whole else None

@@ -10,19 +10,20 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, Role
-from capabilities.core.protocols.anthropic import replies
+from capabilities.core.thoughts import thoughts_from
+from capabilities.core.wire import Target
 
 LEAST_BUDGET = 1024
-"""Tokens of thought that are refused when they are fewer; the limit on the answer lies above them."""
+"""Tokens of thinking that are refused when they are fewer; the limit on the answer lies above them."""
 BUDGETS: Mapping[str, int] = MappingProxyType(
     {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32000}
 )
-"""Tokens of thought for an effort, where a model takes nothing but a number."""
+"""Tokens of thinking for an effort, where a model takes nothing but a number."""
 _EFFORTS = MappingProxyType({"minimal": "low", **{word: word for word in ("low", "medium", "high", "xhigh", "max")}})
 
 
 class Way(StrEnum):
-    """How a model is told: a number of tokens, adaptive thought with an effort, an effort alone, nothing at all."""
+    """How a model is told: a number of tokens, adaptive thinking with an effort, an effort alone, nothing at all."""
 
     BUDGET = "budget"
     ADAPTIVE = "adaptive"
@@ -49,7 +50,7 @@ numbers refused from 4.7 on; what is no Claude of Anthropic's gets an effort alo
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class Thinking:
     """What is said of thinking: fields of the payload, the effort, and the tokens it takes of the answer's limit."""
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -63,45 +64,47 @@ class Thought:
         return self.fields.get("thinking", {}).get("type") not in (None, "disabled")
 
 
-def thought_of(chat: ChatRequest, model: str, refused: set[str]) -> Thought:
+def thinking_of(chat: ChatRequest, target: Target, refused: set[str]) -> Thinking:
     """What a request's `thinking` and `reasoning_effort` become for a model."""
     asked = chat.extra.get("reasoning_effort")
-    way, words = next((way, words) for pattern, way, words in WAYS if pattern.search(model.lower()))
+    way, words = next((way, words) for pattern, way, words in WAYS if pattern.search(target.model.lower()))
     own = chat.extra.get("thinking")
     if isinstance(own, Mapping) and "thinking" not in refused:
         budget = own.get("budget_tokens")
         effort = words.get(str(asked)) if way in (Way.ADAPTIVE, Way.EFFORT) else None
-        return Thought({"thinking": own}, effort, budget if isinstance(budget, int) else 0, bool(asked and not effort))
+        return Thinking({"thinking": own}, effort, budget if isinstance(budget, int) else 0, bool(asked and not effort))
     if asked is None:
-        return Thought()
+        return Thinking()
     if refused & {"reasoning_effort", "effort"} or (asked != "none" and asked not in words):
-        return Thought(dropped=True)
-    thought = _quiet(way) if asked == "none" else _think(chat, way, words[asked], BUDGETS[asked])
-    if thought.fields and "thinking" in refused:
-        return Thought(effort=thought.effort, dropped=thought.effort is None)
-    return thought
+        return Thinking(dropped=True)
+    thinking = (
+        _quiet(way) if asked == "none" else _think(chat, way, words[asked], BUDGETS[asked], target.origin("anthropic"))
+    )
+    if thinking.fields and "thinking" in refused:
+        return Thinking(effort=thinking.effort, dropped=thinking.effort is None)
+    return thinking
 
 
-def _quiet(way: Way) -> Thought:
-    return Thought() if way is Way.NOTHING else Thought({"thinking": {"type": "disabled"}})
+def _quiet(way: Way) -> Thinking:
+    return Thinking() if way is Way.NOTHING else Thinking({"thinking": {"type": "disabled"}})
 
 
-def _think(chat: ChatRequest, way: Way, effort: str, budget: int) -> Thought:
+def _think(chat: ChatRequest, way: Way, effort: str, budget: int, origin: str) -> Thinking:
     forced = bool(chat.tools) and (chat.tool_choice == "required" or chat.tool_name is not None)
     if way is Way.ADAPTIVE:  # a tool that must be called leaves no room for thoughts before it
-        return Thought({} if forced else {"thinking": {"type": "adaptive"}}, effort)
+        return Thinking({} if forced else {"thinking": {"type": "adaptive"}}, effort)
     if way is Way.EFFORT:
-        return Thought({}, effort)
+        return Thinking({}, effort)
     if chat.max_tokens is not None:
         budget = min(budget, chat.max_tokens - 1)
-    if way is Way.NOTHING or forced or budget < LEAST_BUDGET or _is_mid_round_without_thoughts(chat.messages):
-        return Thought(dropped=True)
-    return Thought({"thinking": {"type": "enabled", "budget_tokens": budget}}, None, budget)
+    if way is Way.NOTHING or forced or budget < LEAST_BUDGET or _is_mid_round_without_thoughts(chat.messages, origin):
+        return Thinking(dropped=True)
+    return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}}, None, budget)
 
 
-def _is_mid_round_without_thoughts(messages: tuple[Message, ...]) -> bool:
+def _is_mid_round_without_thoughts(messages: tuple[Message, ...], origin: str) -> bool:
     """Whether the last word is a tool's, and the call before it came without signed thoughts: it must go on so."""
     if not messages or messages[-1].role is not Role.TOOL:
         return False
     last = next((each for each in reversed(messages) if each.role is Role.ASSISTANT), None)
-    return last is None or not any((call.signature or "").startswith(replies.SIGNED) for call in last.tool_calls)
+    return last is None or not thoughts_from(last.thoughts, origin)

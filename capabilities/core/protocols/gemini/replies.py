@@ -13,8 +13,12 @@ from capabilities.core.protocols.finish import ending_of, own_word
 from capabilities.core.protocols.gemini.finish import ENDINGS, FAILURES
 from capabilities.core.protocols.gemini.usage import usage_of
 from capabilities.core.providers.redaction import brief
+from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
+
+DIALECT = "google-gemini-v1"
+"""What OpenRouter calls thoughts that are written like these."""
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
@@ -55,7 +59,8 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     usage = usage_of(value.get("usageMetadata"))
     model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
     details = AnswerDetails(own_word(candidate.get("finishReason"), ending))
-    return Answer(text, calls, thoughts or None, None, ending.word, usage, model, identity, details)
+    signed, _ = signed_words(parts, 0, 0)
+    return Answer(text, calls, thoughts or None, None, ending.word, usage, model, identity, details, signed)
 
 
 def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
@@ -94,6 +99,23 @@ def words_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
     """The texts of the parts that are thoughts, or of those that are not."""
     texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[Thought, ...], int]:
+    """The proofs of parts that call nothing, each behind the words that it signs; and how many words there are now.
+
+    A streamed answer may send the last one in a part of its own, without any words.
+    """
+    found: list[Thought] = []
+    for part in parts:
+        if part.get("functionCall"):
+            calls += 1
+            continue
+        if not part.get("thought") and isinstance(part.get("text"), str):
+            offset += len(part["text"])
+        if proof := filled(part.get("thoughtSignature")):
+            found.append(Thought(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
+    return tuple(found), offset
 
 
 def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

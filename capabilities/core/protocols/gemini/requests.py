@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool, ToolCall
+from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool
 from capabilities.core.protocols.arguments import arguments_of
 from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
@@ -18,15 +18,15 @@ from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import headers_for, merge, split_params
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
+from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk, unwanted_params
+from capabilities.core.thoughts import thoughts_from
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
 OPENING = {"text": "."}
 MOST_STOPS = 5
-NOT_SIGNED_HERE = "skip_thought_signature_validator"
-"""The documented stand-in where a call of another vendor's model is in the history."""
 IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 """What may stand inside a function's response."""
 MODALITIES = frozenset({"text", "image", "audio"})
@@ -49,7 +49,7 @@ class Gemini:
         """The call for a derived request; its model stands in the URL."""
         ways = quirks_for(target.endpoint, target.quirks)
         options, dropped = _options(chat, target.model, ways)
-        system, contents = _conversation(chat, ways)
+        system, contents = _conversation(chat, ways, target.origin(self.name))
         payload = {**system, "contents": contents, **_tools(chat)}
         if options:
             payload["generationConfig"] = options
@@ -177,24 +177,27 @@ def _declare(tool: Tool) -> dict[str, Any]:
     return out
 
 
-def _conversation(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """systemInstruction and the contents."""
+def _conversation(
+    chat: ChatRequest, ways: Mapping[str, Any], origin: str
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """systemInstruction and the contents; `origin` marks the thoughts that are this model's own."""
     texts, rest = leading_system(chat.messages)
     texts = [*texts, *_json_words(chat, ways)]
     talk = Conversation("user", "model")
     names: dict[str, str] = {}
     for message in rest:
         names |= {call.id: call.name for call in message.tool_calls}
-        _add(message, talk, names, ways)
+        if message.role is Role.ASSISTANT:
+            talk.model(_model(message, origin))
+            talk.postpone([_native(part) for part in natives_of(message)])
+        else:
+            _add(message, talk, names, ways)
     contents = [{"role": turn.speaker, "parts": turn.content} for turn in talk.turns(OPENING)]
     return ({"systemInstruction": {"parts": [{"text": text} for text in texts]}} if texts else {}), contents
 
 
 def _add(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any]) -> None:
-    if message.role is Role.ASSISTANT:
-        talk.model(_model(message))
-        talk.postpone([_native(part) for part in natives_of(message)])
-    elif message.role is Role.TOOL:
+    if message.role is Role.TOOL:
         _result(message, talk, names, ways)
     elif message.role is Role.SYSTEM:
         talk.postpone(_parts(message.parts))
@@ -202,21 +205,21 @@ def _add(message: Message, talk: Conversation, names: Mapping[str, str], ways: M
         talk.user(_parts(message.parts))
 
 
-def _model(message: Message) -> list[dict[str, Any]]:
-    words = words_of(message.parts)
-    signed = any(_pick_signature(call) for call in message.tool_calls)
-    parts: list[dict[str, Any]] = [{"text": words}] if words else []
+def _model(message: Message, origin: str) -> list[dict[str, Any]]:
+    """Words and calls, each with the proof that this model gave it."""
+    parts: list[dict[str, Any]] = []
+    words, offset = words_of(message.parts), 0
+    for thought in thoughts_from(message.thoughts, origin):
+        parts.append({"text": words[offset : thought.offset], "thoughtSignature": thought.proof})
+        offset = max(offset, thought.offset)
+    if words[offset:]:
+        parts.append({"text": words[offset:]})
+    signed = any(call.signature_for(origin) for call in message.tool_calls)
     for index, call in enumerate(message.tool_calls):
         part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": arguments_of(call)}}
-        signature = _pick_signature(call) or ("" if signed or index else NOT_SIGNED_HERE)
+        signature = call.signature_for(origin) or ("" if signed or index else NOT_SIGNED_HERE)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
     return parts
-
-
-def _pick_signature(call: ToolCall) -> str:
-    """The call's signature where it is this protocol's, so plain base64; another one's is marked `name:`."""
-    signature = call.signature or ""
-    return "" if ":" in signature else signature
 
 
 def _result(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any]) -> None:

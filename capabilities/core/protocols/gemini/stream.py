@@ -14,6 +14,7 @@ from capabilities.core.protocols.gemini.replies import (
     call_of,
     failed_generation,
     parts_of,
+    signed_words,
     with_calls,
     words_of,
 )
@@ -34,6 +35,7 @@ class PartReader:
         self._ending: Ending | None = None
         self._details = NO_DETAILS
         self._calls = 0
+        self._offset = 0
 
     def read(self, event: SseEvent) -> list[Delta | Failure]:
         """What a chunk adds. Raises `MalformedEventError` when its candidates are no list."""
@@ -60,7 +62,8 @@ class PartReader:
             call = call_of(part, self._calls, value)
             calls.append(ToolCallDelta(self._calls, call.id, call.name, call.arguments, call.signature))
             self._calls += 1
-        return Delta(words_of(parts, thought=False), words_of(parts, thought=True), "", tuple(calls))
+        signed, self._offset = signed_words(parts, self._offset, self._calls - len(calls))
+        return Delta(words_of(parts, thought=False), words_of(parts, thought=True), "", tuple(calls), signed)
 
     def _settle(self, reason: Any, value: Mapping[str, Any]) -> None:
         """The end, once a reason to stop has come; a count that comes behind it still belongs to it."""

@@ -42,9 +42,8 @@ def parameters_of(
 
 
 def _unspoken(ways: Mapping[str, Any]) -> frozenset[str]:
-    """What this host has no place for, or does not want back."""
-    marks = CACHE_PLACES if quirk(ways, "cache_marks") == "none" or quirk(ways, "string_content_only") else frozenset()
-    return marks if quirk(ways, "replay_reasoning") == "keep" else marks | {"messages[].reasoning_content"}
+    """What this host has no place for."""
+    return CACHE_PLACES if quirk(ways, "cache_marks") == "none" or quirk(ways, "string_content_only") else frozenset()
 
 
 def _response_format(chat: ChatRequest, ways: Mapping[str, Any]) -> Mapping[str, Any] | None:

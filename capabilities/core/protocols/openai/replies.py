@@ -12,6 +12,7 @@ from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import Ending, ending_of, own_word
 from capabilities.core.protocols.openai.finish import BROKEN, ENDINGS
 from capabilities.core.protocols.openai.usage import usage_of
+from capabilities.core.protocols.thought_fields import message_thoughts, signature_of
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
@@ -53,11 +54,12 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     reasoning = reasoning_of(message) or thought or None
     refusal = message.get("refusal") if isinstance(message.get("refusal"), str) else None
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
-    if not (text or calls or reasoning or refusal or ending.explains_silence):
+    thoughts = message_thoughts(message)
+    if not (text or calls or reasoning or refusal or thoughts or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
     details = details_of(value, choice, ending)
-    return Answer(text, calls, reasoning, refusal, ending.word, usage, model, identity, details)
+    return Answer(text, calls, reasoning, refusal, ending.word, usage, model, identity, details, thoughts)
 
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
@@ -83,8 +85,8 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
     for index, item in enumerate(value if isinstance(value, list) else []):
         function = item.get("function") if isinstance(item, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
-            name = function["name"]
-            calls.append(ToolCall(filled(item.get("id")) or f"call_{index}", name, text_of(function.get("arguments"))))
+            name, arguments = function["name"], text_of(function.get("arguments"))
+            calls.append(ToolCall(filled(item.get("id")) or f"call_{index}", name, arguments, signature_of(item)))
     return tuple(calls)
 
 

@@ -23,9 +23,11 @@ from capabilities.core.protocols.openai.stream import ChunkReader
 from capabilities.core.protocols.payload import headers_for, merge
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
+from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE, message_fields, signature_field
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk
+from capabilities.core.thoughts import thoughts_from
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -44,7 +46,7 @@ class OpenAI:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         parameters, dropped = parameters_of(chat, ways, stream=stream)
-        messages = list(_messages(_with_instruction(chat, ways), ways))
+        messages = list(_messages(_with_instruction(chat, ways), ways, target.origin(self.name)))
         payload = merge({"model": target.model, "messages": messages, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
         return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
@@ -72,7 +74,7 @@ def _with_instruction(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[Messa
     return (*chat.messages[:first], joined, *chat.messages[first + 1 :])
 
 
-def _messages(messages: tuple[Message, ...], ways: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _messages(messages: tuple[Message, ...], ways: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
     """The messages in order; files outside a user message follow in one of their own, after a run of tool results."""
     if quirk(ways, "system_role") == "first_user":
         messages = _system_to_user(messages)
@@ -81,7 +83,7 @@ def _messages(messages: tuple[Message, ...], ways: Mapping[str, Any]) -> Iterato
         if waiting and message.role is not Role.TOOL:
             yield _hoist(waiting, ways)
             waiting = []
-        yield _message(message, ways)
+        yield _message(message, ways, origin)
         waiting += _list_moved(message, ways)
     if waiting:
         yield _hoist(waiting, ways)
@@ -135,7 +137,7 @@ def _join(system: list[Message]) -> TextPart:
     return TextPart("\n\n".join(each.text for each in system), mark_of(part for each in system for part in each.parts))
 
 
-def _message(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
+def _message(message: Message, ways: Mapping[str, Any], origin: str) -> dict[str, Any]:
     role = "developer" if message.role is Role.SYSTEM and quirk(ways, "system_role") == "developer" else message.role
     out: dict[str, Any] = {"role": str(role), "content": _content(message, ways)}
     if message.name:
@@ -143,23 +145,34 @@ def _message(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
     if message.tool_call_id is not None:
         out["tool_call_id"] = message.tool_call_id
     if message.role is Role.ASSISTANT:
-        out |= _assistant(message, ways)
+        out |= _assistant(message, ways, origin)
     return out
 
 
-def _assistant(message: Message, ways: Mapping[str, Any]) -> dict[str, Any]:
+def _assistant(message: Message, ways: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """Tool calls, and earlier reasoning where the provider wants it back."""
     out: dict[str, Any] = {}
     if message.tool_calls:
-        out["tool_calls"] = [_call(call) for call in message.tool_calls]
+        out["tool_calls"] = _calls(message.tool_calls, ways, origin)
         if not message.text:
             out["content"] = None
     replay, name = quirk(ways, "replay_reasoning"), quirk(ways, "reasoning_field")
     if replay == "empty":
         out[name] = ""
-    elif replay == "keep" and message.reasoning:
+    elif replay != "drop" and message.reasoning:
         out[name] = message.reasoning
-    return out
+    elif replay == "required" and message.tool_calls:
+        out[name] = ""
+    return out | message_fields(thoughts_from(message.thoughts, origin))
+
+
+def _calls(calls: tuple[ToolCall, ...], ways: Mapping[str, Any], origin: str) -> list[dict[str, Any]]:
+    """The calls with the proofs that this model gave them; a host that insists on one gets its stand-in."""
+    signed = quirk(ways, "call_signatures")
+    signatures = [call.signature_for(origin) if signed or call.origin else None for call in calls]
+    if signed and not any(signatures):
+        signatures[0] = NOT_SIGNED_HERE
+    return [_call(call) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

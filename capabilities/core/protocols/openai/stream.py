@@ -21,6 +21,7 @@ from capabilities.core.protocols.openai.replies import (
 from capabilities.core.protocols.openai.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
+from capabilities.core.protocols.thought_fields import DETAILS, own_thought, thoughts_of
 from capabilities.core.wire import Delta, Failure, Finish
 from capabilities.core.worded import worded
 
@@ -35,6 +36,7 @@ class ChunkReader:
         self._id: str | None = None
         self._model: str | None = None
         self._calls = CallPieces()
+        self._thoughts: list[Any] = []
 
     def read(self, event: SseEvent) -> list[Delta | Failure]:
         """What a chunk adds. Raises `MalformedEventError` when its choices are no list."""
@@ -74,6 +76,8 @@ class ChunkReader:
             ending = ending_of(ENDINGS, reason, has_calls=self._calls.any)
             details = details_of(chunk, choice, ending)
             self.finish = Finish(ending.word, details=details, explains_silence=ending.explains_silence)
+            if self._thoughts:
+                pieces.append(Delta(thoughts=thoughts_of(self._thoughts)))
         return pieces
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Failure]:
@@ -81,10 +85,13 @@ class ChunkReader:
         content = delta.get("content")
         if len(delta) == 1 and isinstance(content, str):  # as nearly every chunk is
             return [Delta(content)] if content else []
-        refusal, called = delta.get("refusal"), delta.get("tool_calls")
+        refusal, called, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
+        if isinstance(thoughts, list):  # they come in pieces, and are whole when the answer is
+            self._thoughts += thoughts
         text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
         calls = tuple(self._calls.read(item) for item in called if isinstance(item, dict)) if called else ()
-        piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls)
+        signed = own_thought(delta)
+        piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls, signed)
         return [piece] if any(piece) else []
 
     def _count(self, usage: Any) -> None:

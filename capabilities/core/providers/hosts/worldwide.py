@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from capabilities.core.providers.hosts.row import HostPreset, row
 
 GEMINI_HOST = "generativelanguage.googleapis.com"
+GEMINI_THROUGH_OPENAI: Mapping[str, Any] = MappingProxyType({"call_signatures": True})
+"""The options of the other address on that host, which speaks `openai` (Gemini API: thought signatures)."""
 
 WORLDWIDE: tuple[HostPreset, ...] = (
     row(

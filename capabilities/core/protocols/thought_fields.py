@@ -1,0 +1,117 @@
+"""Thoughts beside the words of OpenAI-compatible hosts: OpenRouter's `reasoning_details`, Google's `extra_content`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.protocols.fields import filled
+from capabilities.core.thoughts import Thought, ThoughtForm
+
+DETAILS = "reasoning_details"
+EXTRA = "extra_content"
+GOOGLE = "google-extra-content"
+"""The dialect of a proof that stands in a message's own `extra_content`."""
+NOT_SIGNED_HERE = "skip_thought_signature_validator"
+"""What Google documents as the stand-in where a call of another vendor's model is in the history."""
+TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
+    {
+        ThoughtForm.TEXT: ("reasoning.text", "text"),
+        ThoughtForm.SUMMARY: ("reasoning.summary", "summary"),
+        ThoughtForm.ENCRYPTED: ("reasoning.encrypted", "data"),
+    }
+)
+"""The type of each form, and the field that holds it."""
+FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type_, _) in TYPES.items()})
+
+
+def message_thoughts(message: Mapping[str, Any]) -> tuple[Thought, ...]:
+    """What an answer's message wants to be shown again."""
+    return (*thoughts_of(message.get(DETAILS)), *own_thought(message))
+
+
+def own_thought(message: Mapping[str, Any]) -> tuple[Thought, ...]:
+    """Google's proof of the words of a message, or of a piece of one."""
+    signature = signature_of(message)
+    return (Thought(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()
+
+
+def message_fields(thoughts: Sequence[Thought], first: int = 0) -> dict[str, Any]:
+    """The same, written beside an assistant's words; `first` is how many thoughts were told before these."""
+    listed = [thought for thought in thoughts if thought.dialect != GOOGLE]
+    signature = next((thought.proof for thought in thoughts if thought.dialect == GOOGLE), None)
+    return ({DETAILS: details_of(listed, first)} if listed else {}) | signature_field(signature)
+
+
+def details_of(thoughts: Iterable[Thought], first: int = 0) -> list[dict[str, Any]]:
+    """The thoughts as the list that goes with an assistant's message."""
+    return [_detail(thought, index) for index, thought in enumerate(thoughts, first)]
+
+
+def _detail(thought: Thought, index: int) -> dict[str, Any]:
+    type_, field = TYPES[thought.form]
+    out: dict[str, Any] = {"type": type_, field: thought.text}
+    if thought.form is ThoughtForm.ENCRYPTED:
+        out[field] = thought.proof
+    elif thought.proof is not None:
+        out["signature"] = thought.proof
+    return {**out, "id": thought.id, "format": thought.dialect or "unknown", "index": index}
+
+
+def thoughts_of(value: Any) -> tuple[Thought, ...]:
+    """The thoughts in such a list; pieces of one that came in several are one again. What is none is passed over."""
+    thoughts: list[Thought] = []
+    indexes: list[Any] = []
+    for item in value if isinstance(value, list) else []:
+        thought = _thought(item) if isinstance(item, dict) else None
+        if thought is None:
+            continue
+        index = item.get("index")
+        if thoughts and index is not None and index == indexes[-1] and thought.form is thoughts[-1].form:
+            thoughts[-1] = join(thoughts[-1], thought)
+        else:
+            thoughts.append(thought)
+            indexes.append(index)
+    return tuple(thoughts)
+
+
+def _thought(item: Mapping[str, Any]) -> Thought | None:
+    form = FORMS.get(str(item.get("type")))
+    if form is None:
+        return None
+    words, encrypted = filled(item.get(TYPES[form][1])), form is ThoughtForm.ENCRYPTED
+    proof = words if encrypted else filled(item.get("signature"))
+    if not (words or proof):
+        return None
+    return Thought(
+        form, "" if encrypted else words or "", proof, id=filled(item.get("id")), dialect=filled(item.get("format"))
+    )
+
+
+def join(first: Thought, more: Thought) -> Thought:
+    """Two pieces of one thought."""
+    encrypted = first.form is ThoughtForm.ENCRYPTED
+    proof = (first.proof or "") + (more.proof or "") if encrypted else more.proof or first.proof
+    return Thought(
+        first.form,
+        first.text + more.text,
+        proof,
+        first.offset,
+        first.calls,
+        first.id or more.id,
+        first.dialect or more.dialect,
+        first.origin,
+    )
+
+
+def signature_of(value: Mapping[str, Any]) -> str | None:
+    """Google's proof beside a tool call, or a message."""
+    extra = value.get(EXTRA)
+    google = extra.get("google") if isinstance(extra, dict) else None
+    return filled(google.get("thought_signature")) if isinstance(google, dict) else None
+
+
+def signature_field(signature: str | None) -> dict[str, Any]:
+    """The same, written; nothing without one."""
+    return {EXTRA: {"google": {"thought_signature": signature}}} if signature else {}

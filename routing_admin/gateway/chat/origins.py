@@ -1,0 +1,55 @@
+"""Where a model's thoughts are from, written into the names that a caller sends back with them.
+
+A caller keeps `reasoning_details` and `extra_content` as they came, or loses them whole; fields of our own it would
+not know. So the id of a thought says its origin and its place, and a signature has its origin before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from capabilities.core.protocols.thought_fields import GOOGLE, thoughts_of
+from capabilities.core.thoughts import Thought
+
+_LABELLED = re.compile(r"([0-9a-f]{12}):(\d{1,9}):(\d{1,9}):(.*)", re.DOTALL)
+_SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
+
+
+def label_thoughts(thoughts: Iterable[Thought], origin: str) -> list[Thought]:
+    """The thoughts as they are given out."""
+    return [_label(each, origin) for each in thoughts] if origin else list(thoughts)
+
+
+def _label(thought: Thought, origin: str) -> Thought:
+    if thought.dialect == GOOGLE:
+        return replace(thought, proof=label_signature(thought.proof, origin))
+    return replace(thought, id=f"{origin}:{thought.offset}:{thought.calls}:{thought.id or ''}")
+
+
+def read_thoughts(details: Any) -> tuple[Thought, ...]:
+    """The thoughts of `reasoning_details` that came back; without our label nobody knows whose they are."""
+    return tuple(_unlabel(each) for each in thoughts_of(details))
+
+
+def _unlabel(thought: Thought) -> Thought:
+    label = _LABELLED.fullmatch(thought.id or "")
+    if label is None:
+        return thought
+    origin, offset, calls, own = label.groups()
+    return replace(thought, origin=origin, offset=int(offset), calls=int(calls), id=own or None)
+
+
+def label_signature(signature: str | None, origin: str) -> str | None:
+    """A signature as it is given out."""
+    return f"{origin}:{signature}" if signature and origin else signature
+
+
+def read_signature(text: str | None) -> tuple[str | None, str]:
+    """A signature that came back, and its origin; empty where it is a vendor's own, which are all plain base64."""
+    labelled = _SIGNED.fullmatch(text or "")
+    if labelled is None:
+        return (None if text and ":" in text else text), ""
+    return labelled[2], labelled[1]

@@ -1,0 +1,89 @@
+"""What a model thought before it called tools is put back where a caller left it out."""
+
+from __future__ import annotations
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
+from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.wire import Answer, Delta, ToolCallDelta
+from routing_admin.dispatch.turns import AnsweredTurn, TurnMemory, turn_of
+
+ORIGIN = "0123456789ab"
+THOUGHT = Thought(ThoughtForm.TEXT, "hm", "PROOF")
+
+
+def called(*ids: str, **more: object) -> Answer:
+    return Answer("", tuple(ToolCall(each, "look", "{}", "SIG") for each in ids), "hm", thoughts=(THOUGHT,))
+
+
+def history(call_id: str = "c1", **more: object) -> ChatRequest:
+    """What a client sends back that knows nothing of thoughts."""
+    bare = Message(Role.ASSISTANT, (), (ToolCall(call_id, "look", "{}"),), **more)  # type: ignore[arg-type]
+    return ChatRequest((Message(Role.USER, (TextPart("hi"),)), bare))
+
+
+def test_a_turn_is_completed_by_the_id_of_its_call() -> None:
+    """Words, proofs and signatures, marked by who gave them."""
+    memory = TurnMemory()
+    memory.keep("ada", turn_of(called("c1", "c2")), ORIGIN)
+    back = memory.complete("ada", history("c2")).messages[1]
+    assert (back.reasoning, [each.proof for each in back.thoughts]) == ("hm", ["PROOF"])
+    assert {each.origin for each in back.thoughts} == {ORIGIN} == {back.tool_calls[0].origin}
+    assert back.tool_calls[0].signature == "SIG"
+
+
+def test_what_a_caller_kept_stays_as_it_is() -> None:
+    """Memory fills gaps and replaces nothing."""
+    memory = TurnMemory()
+    memory.keep("ada", turn_of(called("c1")), ORIGIN)
+    own = Thought(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
+    back = memory.complete("ada", history(reasoning="mine", thoughts=(own,))).messages[1]
+    assert (back.reasoning, back.thoughts) == ("mine", (own,))
+
+
+def test_another_agent_and_an_unknown_call_get_nothing() -> None:
+    """An id is no key to what another agent's model thought."""
+    memory = TurnMemory()
+    memory.keep("ada", turn_of(called("c1")), ORIGIN)
+    for agent, call_id in (("bob", "c1"), ("ada", "c9")):
+        chat = history(call_id)
+        assert memory.complete(agent, chat) is chat
+
+
+def test_a_streamed_turn_is_kept_from_its_pieces() -> None:
+    """Reasoning in fragments, then the thought with its proof, then the call."""
+    turn = AnsweredTurn()
+    for delta in (
+        Delta(reasoning="h"),
+        Delta(reasoning="m"),
+        Delta(thoughts=(THOUGHT,)),
+        Delta(tool_calls=(ToolCallDelta(0, "c1", "look", "", "SIG"),)),
+        Delta(tool_calls=(ToolCallDelta(0, arguments="{}"),)),
+    ):
+        turn.add(delta)
+    memory = TurnMemory()
+    memory.keep("ada", turn, ORIGIN)
+    assert memory.complete("ada", history()) == _whole_turn()
+
+
+def _whole_turn() -> ChatRequest:
+    memory = TurnMemory()
+    memory.keep("ada", turn_of(called("c1")), ORIGIN)
+    return memory.complete("ada", history())
+
+
+def test_an_answer_without_calls_is_not_kept() -> None:
+    """Nobody could find it again."""
+    memory = TurnMemory()
+    memory.keep("ada", turn_of(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
+    chat = history()
+    assert memory.complete("ada", chat) is chat
+
+
+def test_the_oldest_turns_make_room() -> None:
+    """By their number, and by how much they hold."""
+    by_number, by_size = TurnMemory(most_turns=2), TurnMemory(most_characters=25)
+    for memory in (by_number, by_size):
+        for call_id in ("c1", "c2", "c3"):
+            memory.keep("ada", turn_of(called(call_id)), ORIGIN)
+        assert memory.complete("ada", history("c1")).messages[1].reasoning is None
+        assert memory.complete("ada", history("c3")).messages[1].reasoning == "hm"

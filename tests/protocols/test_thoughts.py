@@ -1,0 +1,239 @@
+"""What a model thought goes back to it as it came, in its place, and to nobody else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.thought_fields import details_of, thoughts_of
+from capabilities.core.thoughts import Thought, ThoughtForm, mark_thoughts
+from capabilities.core.wire import Answer, Target
+from tests.protocols.exchange import gathered
+
+HOSTS = {
+    "openai": "https://openrouter.ai/api/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta",
+}
+STAND_IN = "skip_thought_signature_validator"
+
+
+def target(protocol: str, model: str = "m", host: str = "") -> Target:
+    return Target("p", host or HOSTS[protocol], model, "k")
+
+
+def read_whole(protocol: str, value: Any) -> Answer:
+    answer = PROTOCOLS[protocol].decode(200, {}, json.dumps(value).encode())
+    assert isinstance(answer, Answer), answer
+    return answer
+
+
+def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
+    decoder = PROTOCOLS[protocol].decoder()
+    events = decoder.feed(b"".join(b"data: " + json.dumps(value).encode() + b"\n\n" for value in values))
+    answer = gathered([*events, *decoder.close()])
+    assert isinstance(answer, Answer), answer
+    return answer
+
+
+def shown_again(answer: Answer, by: Target, protocol: str, to: Target | None = None, **change: Any) -> Any:
+    """What `to` gets of the answer of `by` in the next turn: Anthropic's blocks, Gemini's parts, OpenAI's message."""
+    origin = by.origin(protocol)
+    calls = tuple(
+        ToolCall(each.id, each.name, each.arguments, each.signature, origin=origin) for each in answer.tool_calls
+    )
+    back = Message(
+        Role.ASSISTANT,
+        (TextPart(answer.text),),
+        calls,
+        reasoning=answer.reasoning,
+        thoughts=mark_thoughts(answer.thoughts, origin),
+    )
+    chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)), back))
+    payload = PROTOCOLS[protocol].encode(chat, to or by, stream=False).elide()
+    return payload["contents"][1]["parts"] if protocol == "gemini" else payload["messages"][1]
+
+
+BLOCKS = [
+    {"type": "thinking", "thinking": "first", "signature": "S1"},
+    {"type": "redacted_thinking", "data": "R1"},
+    {"type": "text", "text": "Let me look."},
+    {"type": "thinking", "thinking": "", "signature": "S2"},
+    {"type": "tool_use", "id": "t1", "name": "look", "input": {"at": 1}},
+]
+
+
+def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
+    """The events of those blocks, as Anthropic cuts them."""
+    events: list[Any] = [{"type": "message_start", "message": {"id": "m", "model": "claude", "usage": {}}}]
+    for index, block in enumerate(blocks):
+        empty = {**block, **{key: "" for key in ("thinking", "signature", "text") if key in block}}
+        events.append(
+            {
+                "type": "content_block_start",
+                "index": index,
+                "content_block": empty | ({"input": {}} if "input" in block else {}),
+            }
+        )
+        deltas: list[dict[str, Any]] = []
+        if block.get("thinking"):
+            deltas += [
+                {"type": "thinking_delta", "thinking": each} for each in (block["thinking"][:2], block["thinking"][2:])
+            ]
+        if "signature" in block:
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        if "text" in block:
+            deltas.append({"type": "text_delta", "text": block["text"]})
+        if "input" in block:
+            deltas.append({"type": "input_json_delta", "partial_json": json.dumps(block["input"])})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    ending = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}}
+    return [*events, ending, {"type": "message_stop"}]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_claude_gets_every_block_of_its_thoughts_again_where_it_stood(stream: bool) -> None:
+    """Several blocks, an encrypted one, and one whose words were left out (`display: omitted`)."""
+    whole = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
+    answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", whole)
+    assert answer.reasoning == "first"
+    assert shown_again(answer, target("anthropic"), "anthropic")["content"] == BLOCKS
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_of_thoughts_that_nobody_can_read_is_an_answer(stream: bool) -> None:
+    """Their words are left out, their proof has been paid for."""
+    blocks = [{"type": "thinking", "thinking": "", "signature": "S"}]
+    whole = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
+    answer = read_stream("anthropic", anthropic_stream(blocks)) if stream else read_whole("anthropic", whole)
+    assert [thought.proof for thought in answer.thoughts] == ["S"]
+
+
+def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
+    """It would refuse them."""
+    unsigned = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]
+    answer = read_whole("anthropic", {"type": "message", "content": unsigned, "stop_reason": "end_turn"})
+    assert answer.reasoning == "hm"
+    assert shown_again(answer, target("anthropic"), "anthropic")["content"] == [{"type": "text", "text": "yes"}]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: bool) -> None:
+    """The last one of a stream comes in a part without words."""
+    call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
+    parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
+
+    def chunk(said: list[Any], **more: Any) -> dict[str, Any]:
+        return {"candidates": [{"content": {"parts": said}, **more}], "usageMetadata": {"promptTokenCount": 1}}
+
+    last = chunk(parts[3:], finishReason="STOP")
+    answer = (
+        read_stream("gemini", [*(chunk([part]) for part in parts[:3]), last])
+        if stream
+        else read_whole("gemini", chunk(parts, finishReason="STOP"))
+    )
+    assert shown_again(answer, target("gemini"), "gemini") == [{"text": "Let me look.", "thoughtSignature": "S1"}, call]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None:
+    """`extra_content` beside a call and beside the words, whole and streamed."""
+    host = "https://generativelanguage.googleapis.com/v1beta/openai"
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "look", "arguments": "{}"},
+        "extra_content": {"google": {"thought_signature": "S1"}},
+    }
+    words = {"content": "Well.", "extra_content": {"google": {"thought_signature": "S2"}}}
+    if stream:
+        answer = read_stream(
+            "openai",
+            [
+                {"choices": [{"index": 0, "delta": words}]},
+                {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **call}]}}]},
+                {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+            ],
+        )
+    else:
+        message = {**words, "tool_calls": [call]}
+        answer = read_whole("openai", {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
+    back = shown_again(answer, target("openai", host=host), "openai")
+    assert (back["tool_calls"], back["extra_content"]) == ([call], words["extra_content"])
+
+
+DETAILS = [
+    {
+        "type": "reasoning.text",
+        "text": "first this",
+        "signature": "S",
+        "id": "r1",
+        "format": "anthropic-claude-v1",
+        "index": 0,
+    },
+    {"type": "reasoning.summary", "summary": "then that", "id": None, "format": "unknown", "index": 1},
+    {"type": "reasoning.encrypted", "data": "R", "id": "r2", "format": "openai-responses-v1", "index": 2},
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
+    """In a stream each comes in pieces: first its words, then its signature."""
+    if stream:
+        pieces = [
+            {**DETAILS[0], "text": "first", "signature": None},
+            {**DETAILS[0], "text": " this", "signature": "S"},
+            *DETAILS[1:],
+        ]
+        chunks = [{"choices": [{"index": 0, "delta": {"reasoning_details": [piece]}}]} for piece in pieces]
+        ending = {"choices": [{"index": 0, "delta": {"content": "yes"}, "finish_reason": "stop"}]}
+        answer = read_stream("openai", [*chunks, ending])
+    else:
+        message = {"content": "yes", "reasoning": "first this", "reasoning_details": DETAILS}
+        answer = read_whole("openai", {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+    assert shown_again(answer, target("openai"), "openai")["reasoning_details"] == DETAILS
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("other", [{"model": "another"}, {"host": "https://two.example/v1"}])
+def test_nobody_else_gets_them(protocol: str, other: dict[str, str]) -> None:
+    """Another model, or the same one in another provider's name: the words go, the proofs do not."""
+    by, to = target(protocol), target(protocol, **other)
+    if "host" in other:
+        to = Target("q", by.endpoint, by.model, "k")
+    thoughts = (Thought(ThoughtForm.TEXT, "hm", "SECRET"), Thought(ThoughtForm.ENCRYPTED, "", "SECRET"))
+    answer = Answer("yes", (ToolCall("c1", "look", "{}", "SECRET"),), "hm", thoughts=thoughts)
+    assert "SECRET" in json.dumps(shown_again(answer, by, protocol))
+    assert "SECRET" not in json.dumps(shown_again(answer, by, protocol, to))
+
+
+@pytest.mark.parametrize("protocol", ["gemini", "openai"])
+def test_google_is_told_that_a_call_was_another_s(protocol: str) -> None:
+    """A call without a proof gets the documented stand-in, through both of its interfaces."""
+    host = "https://generativelanguage.googleapis.com/v1beta" + ("/openai" if protocol == "openai" else "")
+    answer = Answer("", (ToolCall("c1", "look", "{}"),))
+    assert STAND_IN in json.dumps(shown_again(answer, target(protocol, host=host), protocol))
+    assert STAND_IN not in json.dumps(shown_again(answer, target("openai"), "openai"))
+
+
+@pytest.mark.parametrize("host", ["https://api.deepseek.com", "https://api.moonshot.cn/v1"])
+def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host: str) -> None:
+    """DeepSeek and Kimi refuse a call in the history without `reasoning_content`; an empty one will do."""
+    to = target("openai", host=host)
+    called = Answer("", (ToolCall("c1", "look", "{}"),))
+    assert shown_again(called, to, "openai")["reasoning_content"] == ""
+    thought = Answer("", called.tool_calls, "hm")
+    assert shown_again(thought, to, "openai")["reasoning_content"] == "hm"
+    assert "reasoning_content" not in shown_again(Answer("yes"), to, "openai")
+
+
+def test_details_that_are_none_are_passed_over() -> None:
+    """Whatever a caller put there."""
+    assert thoughts_of([None, {}, {"type": "reasoning.text"}, {"type": "reasoning.text", "text": 3}, "x"]) == ()
+    assert details_of(thoughts_of(DETAILS)) == DETAILS
