@@ -91,8 +91,6 @@ def test_files_come_in_pages(key):
     [
         ("/v1/responses", "/v1/chat/completions"),
         ("/v1/messages", "/v1/chat/completions"),
-        ("/chat/completions", "/v1/chat/completions"),
-        ("/api/v1/chat/completions", "/v1/chat/completions"),
         ("/v1/embeddings", "/v1/chat/completions"),
         ("/v1beta/models/gemini-pro:generateContent", "/v1/chat/completions"),
     ],
