@@ -245,7 +245,10 @@ NO_DETAILS = AnswerDetails()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said; `finish_reason` in OpenAI's words (stop, length, tool_calls, content_filter)."""
+    """What a model said; `finish_reason` in OpenAI's words (stop, length, tool_calls, content_filter).
+
+    `logprobs` is OpenAI's object, as it came.
+    """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -257,6 +260,7 @@ class Answer:
     id: str | None = None
     details: AnswerDetails = NO_DETAILS
     thoughts: tuple[Thought, ...] = ()
+    logprobs: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +288,7 @@ class ToolCallDelta:
     name: str | None = None
     arguments: str = ""
     signature: str | None = None
+    custom: bool = False
 
 
 class Delta(NamedTuple):
@@ -294,6 +299,7 @@ class Delta(NamedTuple):
     refusal: str = ""
     tool_calls: tuple[ToolCallDelta, ...] = ()
     thoughts: tuple[Thought, ...] = ()
+    logprobs: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
@@ -22,6 +23,15 @@ def object_of(arguments: str) -> dict[str, Any]:
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """A call's arguments as an object; the free text of a custom tool stands under `input`."""
     return {"input": call.arguments} if call.custom else object_of(call.arguments)
+
+
+def called_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
+    """What OpenAI's tool call names, its arguments or free text, and whether it is a custom tool's."""
+    called = item.get("function")
+    if isinstance(called, dict):
+        return called, called.get("arguments"), False
+    called = item.get("custom")
+    return (called, called.get("input"), True) if isinstance(called, dict) else ({}, None, False)
 
 
 def text_of(arguments: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.protocols.arguments import text_of
+from capabilities.core.protocols.arguments import called_in, text_of
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.thought_fields import signature_of
 from capabilities.core.wire import ToolCallDelta
@@ -31,20 +31,17 @@ class CallPieces:
 
     def read(self, item: Mapping[str, Any]) -> ToolCallDelta:
         """The piece; id and name only once for each call."""
-        function = item.get("function")
-        function = function if isinstance(function, dict) else {}
-        identity, name = filled(item.get("id")), filled(function.get("name"))
+        called, text, custom = called_in(item)
+        identity, name = filled(item.get("id")), filled(called.get("name"))
         index = item.get("index")
         place = self._place(index if isinstance(index, int) else None, identity, name)
         if place is None:
-            begun = self._begin(index, identity, name, text_of(function.get("arguments")))
+            begun = self._begin(index, identity, name, text_of(text), custom=custom)
             signature = signature_of(item)
             return replace(begun, signature=signature) if signature else begun
         late = name if name and not self._named[place] else None
         self._named[place] = self._named[place] or late is not None
-        return ToolCallDelta(
-            place, name=late, arguments=text_of(function.get("arguments")), signature=signature_of(item)
-        )
+        return ToolCallDelta(place, None, late, text_of(text), signature_of(item), custom)
 
     def _place(self, index: int | None, identity: str | None, name: str | None) -> int | None:
         """Where the piece goes on; None when it begins a call."""
@@ -54,10 +51,12 @@ class CallPieces:
         other = place is not None and identity is not None and name is not None and identity != self._ids[place]
         return None if other and place is not None and self._named[place] else place
 
-    def _begin(self, index: Any, identity: str | None, name: str | None, arguments: str) -> ToolCallDelta:
+    def _begin(
+        self, index: Any, identity: str | None, name: str | None, arguments: str, *, custom: bool
+    ) -> ToolCallDelta:
         place = len(self._ids)
         if isinstance(index, int):
             self._places[index] = place
         self._ids.append(identity or f"call_{place}")
         self._named.append(name is not None)
-        return ToolCallDelta(place, self._ids[place], name or "", arguments)
+        return ToolCallDelta(place, self._ids[place], name or "", arguments, custom=custom)

@@ -74,7 +74,7 @@ _ROWS = (
     Parameter("tools", P, M, M, M),
     Parameter("tool_choice", P, M, M, D),
     Parameter("parallel_tool_calls", P, M, D, D, "dropped is only `false`: `true` is everybody's default"),
-    Parameter("functions", M, M, M, M, "become tools"),
+    Parameter("functions", M, M, M, M, "become tools, and a call is answered as `function_call`"),
     Parameter("function_call", M, M, M, D, "becomes tool_choice"),
     Parameter("n", R, R, R, R, "more than 1; 1 is what everybody gives"),
     Parameter("reasoning_effort", P, M, M, D, "Anthropic and Gemini: by the model, see below"),

@@ -152,10 +152,10 @@ def _events(outcome: Answer | Failure) -> list[StreamEvent]:
 def events_of(answer: Answer) -> list[StreamEvent]:
     """A whole answer that came where a stream was asked for, as events."""
     calls = tuple(
-        ToolCallDelta(index, call.id, call.name, call.arguments, call.signature)
+        ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom)
         for index, call in enumerate(answer.tool_calls)
     )
-    delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls, answer.thoughts)
+    delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls, answer.thoughts, answer.logprobs)
     finish = finish_of(answer)
     return [delta, finish] if delta != Delta() else [finish]
 

@@ -34,7 +34,7 @@ from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory, turn_of
 from routing_admin.gateway.admission import admit_caller, admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.body import read_object
-from routing_admin.gateway.chat.parsing import needs_thread, parse
+from routing_admin.gateway.chat.parsing import ChatCall, needs_thread, parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from routing_admin.gateway.chat.streaming import ChatStream, draining_error
 from routing_admin.gateway.errors import GatewayError, gateway_error_of, json_reply, reply_of
@@ -57,7 +57,7 @@ class AdmittedCall:
     """
 
     dispatch: Dispatch
-    include_usage: bool
+    parsed: ChatCall
     name: str
     agent: str
 
@@ -155,7 +155,7 @@ def _decide(
     record_plan(recorder, planned, target.task_type)
     dispatch = Dispatch(planned, in_thread=partial(run_in_thread, call))
     name = chat_call.model if target.stands_in_answers else ""
-    return AdmittedCall(dispatch, chat_call.include_usage, name, principal.agent)
+    return AdmittedCall(dispatch, chat_call, name, principal.agent)
 
 
 def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
@@ -174,7 +174,8 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
         raise gateway_error_of(error) from None
     origin = admitted.origin_of(result)
     turn_memory.keep(admitted.agent, turn_of(result.answer), origin)
-    reply = json_reply(completion_json(result.answer, admitted.name_in(result), origin))
+    completion = completion_json(result.answer, admitted.name_in(result), origin, old_calls=admitted.parsed.old_calls)
+    reply = json_reply(completion)
     _add_route_headers(reply.headers, call, result)
     return reply
 
@@ -184,7 +185,8 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
         result = await record_stream(admitted.dispatch, recorder)
     except RouterError as error:
         raise gateway_error_of(error) from None
-    chunks = Chunks(admitted.name_in(result), admitted.include_usage, origin=admitted.origin_of(result))
+    parsed, origin = admitted.parsed, admitted.origin_of(result)
+    chunks = Chunks(admitted.name_in(result), parsed.include_usage, parsed.old_calls, origin=origin)
     reply = HttpReply(200, dict(STREAM_HEADERS))
     reply.blocks = ChatStream(result, admitted.dispatch, recorder, chunks, call.request_id, admitted.agent).blocks()
     _add_route_headers(reply.headers, call, result)

@@ -46,7 +46,10 @@ SMALL_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ChatCall:
-    """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming."""
+    """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming.
+
+    `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`.
+    """
 
     chat: ChatRequest
     model: str
@@ -54,6 +57,7 @@ class ChatCall:
     language: str | None = None
     stream: bool = False
     include_usage: bool = False
+    old_calls: bool = False
 
 
 def parse(body: Object, find: Find) -> ChatCall:
@@ -67,7 +71,8 @@ def parse(body: Object, find: Find) -> ChatCall:
     options = check_object(body.get("stream_options") or {}, "stream_options")
     chat = chat_of(body, find)
     stream = read_flag(body, "stream") or False
-    return ChatCall(chat, model or "", task_type, language, stream, read_flag(options, "include_usage") or False)
+    counted, old_calls = read_flag(options, "include_usage") or False, bool(chat.tools) and not body.get("tools")
+    return ChatCall(chat, model or "", task_type, language, stream, counted, old_calls)
 
 
 def needs_thread(body: Object, size: int) -> bool:

@@ -18,6 +18,8 @@ from routing_admin.gateway.chat.origins import label_signature, label_thoughts
 from routing_admin.server.ids import new_id
 
 DONE = b"data: [DONE]\n\n"
+OLD_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "function_call"})
+"""Reasons to stop in the words of callers that know `functions`, where they are other ones."""
 
 
 def completion_id() -> str:
@@ -64,10 +66,11 @@ def _completion_details(usage: Usage) -> dict[str, int | None]:
     }
 
 
-def completion_json(answer: Answer, model: str, origin: str = "") -> dict[str, Any]:
+def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: bool = False) -> dict[str, Any]:
     """A whole answer by that model; the provider's own name for it stays with us, as in a stream.
 
-    `origin` marks what the model wants to be shown again.
+    `origin` marks what the model wants to be shown again; `old_calls` writes the first call as `function_call`, for a
+    caller that offered `functions`.
     """
     message: dict[str, Any] = {
         "role": "assistant",
@@ -76,11 +79,19 @@ def completion_json(answer: Answer, model: str, origin: str = "") -> dict[str, A
     }
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
-    if answer.tool_calls:
+    if answer.tool_calls and old_calls:
+        message["function_call"] = {"name": answer.tool_calls[0].name, "arguments": answer.tool_calls[0].arguments}
+    elif answer.tool_calls:
         message["tool_calls"] = [_call_json(call, origin) for call in answer.tool_calls]
     if answer.thoughts:
         message |= message_fields(label_thoughts(answer.thoughts, origin))
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason}
+    reason = OLD_REASONS.get(answer.finish_reason) if old_calls else None
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": answer.logprobs,
+        "finish_reason": reason or answer.finish_reason,
+    }
     if answer.details.stop_reason:
         choice["native_finish_reason"] = answer.details.stop_reason
     fields: dict[str, Any] = {
@@ -102,6 +113,8 @@ def _details_json(details: AnswerDetails) -> dict[str, str]:
 
 
 def _call_json(call: ToolCall, origin: str) -> dict[str, Any]:
+    if call.custom:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     fields: dict[str, Any] = {
         "id": call.id,
         "type": "function",
@@ -116,6 +129,7 @@ class Chunks:
 
     model: str
     include_usage: bool = False
+    old_calls: bool = False
     id: str = field(default_factory=completion_id)
     created: int = field(default_factory=lambda: int(time.time()))
     begun: bool = False
@@ -130,8 +144,8 @@ class Chunks:
 
     def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer; the first one says who speaks. Empty for an event that carries nothing."""
-        text, reasoning, refusal, calls, thoughts = delta
-        if self.begun and text and not (reasoning or refusal or calls or thoughts):
+        text, reasoning, refusal, calls, thoughts, logprobs = delta
+        if self.begun and text and not (reasoning or refusal or calls or thoughts or logprobs):
             return self._before + b'{"content":' + orjson.dumps(text) + b"}" + self._after
         fields: dict[str, Any] = {}
         if text:
@@ -141,16 +155,20 @@ class Chunks:
         if refusal:
             fields["refusal"] = refusal
         if calls:
-            fields["tool_calls"] = [_call_piece_json(call, self.origin) for call in calls]
+            fields |= _old_call_piece_json(calls) if self.old_calls else _call_pieces_json(calls, self.origin)
         if thoughts:
             fields |= message_fields(label_thoughts(thoughts, self.origin), len(self.turn.thoughts))
         self.turn.add(delta)
-        return self._write_chunk(self._begin() | fields) if fields else b""
+        if not (fields or logprobs):
+            return b""
+        return self._write_chunk(self._begin() | fields, logprobs=logprobs)
 
     def write_finish(self, finish: Finish) -> bytes:
         """The reason to stop, what was said beside the answer, the count where it was asked for, and the end."""
         details = _details_json(finish.details)
-        last = self._write_chunk(self._begin(), finish.finish_reason, finish.details.stop_reason, details)
+        reason = OLD_REASONS.get(finish.finish_reason) if self.old_calls else None
+        native = finish.details.stop_reason
+        last = self._write_chunk(self._begin(), reason or finish.finish_reason, native, details)
         if not self.include_usage:
             return last + DONE
         count: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
@@ -168,8 +186,9 @@ class Chunks:
         finish_reason: str | None = None,
         native: str | None = None,
         details: Mapping[str, Any] = MappingProxyType({}),
+        logprobs: Mapping[str, Any] | None = None,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
         if native:
             choice["native_finish_reason"] = native
         usage = {"usage": None} if self.include_usage else {}
@@ -179,7 +198,25 @@ class Chunks:
         return {"id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model}
 
 
+def _call_pieces_json(calls: tuple[ToolCallDelta, ...], origin: str) -> dict[str, Any]:
+    return {"tool_calls": [_call_piece_json(call, origin) for call in calls]}
+
+
+def _old_call_piece_json(calls: tuple[ToolCallDelta, ...]) -> dict[str, Any]:
+    """The pieces of the first call alone: the old way has room for no other."""
+    first = [call for call in calls if call.index == 0]
+    if not first:
+        return {}
+    name = next((call.name for call in first if call.name is not None), None)
+    named = {} if name is None else {"name": name}
+    return {"function_call": {**named, "arguments": "".join(call.arguments for call in first)}}
+
+
 def _call_piece_json(call: ToolCallDelta, origin: str) -> dict[str, Any]:
+    if call.custom:
+        custom = {"input": call.arguments} | ({"name": call.name} if call.name is not None else {})
+        begun = {"id": call.id, "type": "custom"} if call.id is not None else {}
+        return {"index": call.index, **begun, "custom": custom}
     function = {"arguments": call.arguments} | ({"name": call.name} if call.name is not None else {})
     identity = {"id": call.id, "type": "function"} if call.id is not None else {}
     proof = signature_field(label_signature(call.signature, origin))

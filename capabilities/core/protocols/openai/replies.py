@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
-from capabilities.core.protocols.arguments import text_of
+from capabilities.core.protocols.arguments import called_in, text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import Ending, ending_of, own_word
@@ -59,7 +59,8 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
     details = details_of(value, choice, ending)
-    return Answer(text, calls, reasoning, refusal, ending.word, usage, model, identity, details, thoughts)
+    logprobs = choice["logprobs"] if isinstance(choice.get("logprobs"), Mapping) else None
+    return Answer(text, calls, reasoning, refusal, ending.word, usage, model, identity, details, thoughts, logprobs)
 
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
@@ -83,10 +84,11 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
     """The tool calls; arguments that came as an object become the text they should have been."""
     calls = []
     for index, item in enumerate(value if isinstance(value, list) else []):
-        function = item.get("function") if isinstance(item, dict) else None
-        if isinstance(function, dict) and isinstance(function.get("name"), str):
-            name, arguments = function["name"], text_of(function.get("arguments"))
-            calls.append(ToolCall(filled(item.get("id")) or f"call_{index}", name, arguments, signature_of(item)))
+        called, text, custom = called_in(item) if isinstance(item, dict) else ({}, None, False)
+        name = called.get("name")
+        if isinstance(name, str):
+            identity = filled(item.get("id")) or f"call_{index}"
+            calls.append(ToolCall(identity, name, text_of(text), signature_of(item), custom))
     return tuple(calls)
 
 

@@ -72,6 +72,8 @@ class ChunkReader:
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError(worded("%(name)s is no object", name="delta"))
         pieces: list[Delta | Failure] = self._pieces(delta) if delta else []
+        if choice.get("logprobs"):
+            pieces = _with_logprobs(pieces, choice["logprobs"])
         if reason:
             ending = ending_of(ENDINGS, reason, has_calls=self._calls.any)
             details = details_of(chunk, choice, ending)
@@ -103,6 +105,14 @@ class ChunkReader:
         if self.finish is not None:
             self.finish = replace(self.finish, usage=usage_of(self._usage), model=self._model, id=self._id)
             self.finished = self.finished or counted
+
+
+def _with_logprobs(pieces: list[Delta | Failure], logprobs: Any) -> list[Delta | Failure]:
+    """The piece with how probable it was; some send that in a chunk of its own."""
+    if not isinstance(logprobs, Mapping):
+        return pieces
+    piece = pieces[0] if pieces and isinstance(pieces[0], Delta) else Delta()
+    return [piece._replace(logprobs=logprobs)]
 
 
 def _first_choice(choices: list[Any]) -> dict[str, Any] | None:

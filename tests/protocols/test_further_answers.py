@@ -1,0 +1,64 @@
+"""What hosts of OpenAI's kind answer beside words and functions: probabilities, and calls of custom tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from capabilities.core.message import ToolCall
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.wire import Answer, Delta, Finish, StreamEvent, ToolCallDelta
+
+PROBABLE = {"content": [{"token": "hi", "logprob": -0.1, "bytes": None, "top_logprobs": []}], "refusal": None}
+
+
+def whole(message: dict[str, Any], **choice: Any) -> Answer:
+    body = {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop", **choice}]}
+    answer = PROTOCOLS["openai"].decode(200, {}, json.dumps(body).encode())
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
+    decoder = PROTOCOLS["openai"].decoder()
+    events: list[StreamEvent] = []
+    for choice in choices:
+        chunk = {"choices": [{"index": 0, "finish_reason": None, "delta": {}, **choice}]}
+        events += decoder.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    return [*events, *decoder.feed(b"data: [DONE]\n\n"), *decoder.close()]
+
+
+def test_probabilities_of_a_whole_answer_are_kept() -> None:
+    """As they came; none where none came."""
+    assert whole({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
+    assert whole({"content": "hi"}, logprobs=None).logprobs is None
+
+
+def test_probabilities_of_a_stream_go_with_their_words() -> None:
+    """Also in a chunk of their own."""
+    said = stream(
+        {"delta": {"content": "hi"}, "logprobs": PROBABLE},
+        {"logprobs": PROBABLE},
+        {"delta": {"content": "!"}, "logprobs": None},
+        {"finish_reason": "stop"},
+    )
+    assert said[:3] == [Delta("hi", logprobs=PROBABLE), Delta(logprobs=PROBABLE), Delta("!")]
+    assert isinstance(said[3], Finish)
+
+
+def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
+    """It is no function, and its text need not be JSON."""
+    call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
+    assert whole({"content": None, "tool_calls": [call]}).tool_calls == (
+        ToolCall("c1", "sql", "select 1", custom=True),
+    )
+    begun = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "sql", "input": "sel"}}
+    said = stream(
+        {"delta": {"tool_calls": [begun]}},
+        {"delta": {"tool_calls": [{"index": 0, "custom": {"input": "ect"}}]}},
+        {"finish_reason": "tool_calls"},
+    )
+    assert said[:2] == [
+        Delta(tool_calls=(ToolCallDelta(0, "c1", "sql", "sel", custom=True),)),
+        Delta(tool_calls=(ToolCallDelta(0, arguments="ect", custom=True),)),
+    ]
