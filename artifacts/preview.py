@@ -16,8 +16,9 @@ from artifacts.core.artifact import StoredArtifact
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
-from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, text_style_for
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, text_style_for
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
+from capabilities.core.delivery.prefix import PrefixBreak, predict_break, tell_prediction
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
@@ -37,7 +38,8 @@ class DeliveryPreview:
 
     `result` is get_artifact's answer for the same service, its data elided; `text` what stands in the message in
     place of the file, None for media. `bytes` is the length of the request's body on the wire, `estimate` the tokens
-    of the file or its text, None where nobody knows. `payload` is None where the service would be skipped.
+    of the file or its text, None where nobody knows. `payload` is None where the service would be skipped. `prefix`
+    says what one more such file would change in the next turn; empty where the service would be skipped.
     """
 
     service_id: str
@@ -53,6 +55,7 @@ class DeliveryPreview:
     estimate: Estimate | None
     result: ContentRouteResult
     warnings: tuple[str, ...] = ()
+    prefix: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """A row of `deliveries` (CONTRACT §4); `contentType`, `routing` and `content` are get_artifact's."""
@@ -74,6 +77,7 @@ class DeliveryPreview:
             "estimatedTokens": self.estimate.tokens if self.estimate else None,
             "estimatedBy": self.estimate.rule if self.estimate else None,
             "getArtifact": self.result.as_json(),
+            "prefix": self.prefix,
             "warnings": list(self.warnings),
         }
 
@@ -139,7 +143,12 @@ def _delivery(
         estimate=None if refused else _estimate(receiver, delivery),
         result=result,
         warnings=(*result.warnings, *warnings),
+        prefix="" if isinstance(prepared, CannotRead) else tell_prediction(_predict(chat, prepared, receiver, words)),
     )
+
+
+def _predict(chat: ChatRequest, prepared: Prepared, receiver: Receiver, words: TextStyle) -> PrefixBreak | None:
+    return predict_break(chat, Adapted(prepared.chat, prepared.deliveries), receiver.reader, words)
 
 
 def _estimate(receiver: Receiver, delivery: PartDelivery) -> Estimate | None:

@@ -15,6 +15,7 @@ from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
+from capabilities.sentences import translate_sentence
 
 EAGER = 16
 """So many services are shown with their payloads at once; of more, all but the first of each group come when opened."""
@@ -44,6 +45,7 @@ class DeliveryCard:
     may_read: bool
     agents: tuple[str, ...]
     tone: str
+    prefix: str
 
     @property
     def tokens(self) -> str:
@@ -112,6 +114,7 @@ def build_card(
         may_read=may_read or not reads_words,
         agents=() if each.form is not DeliveryForm.DESCRIBED or gone else preview.readers,
         tone=tone or next(tone for word, _, tone, _ in GROUPS if word is each.form),
+        prefix=translate_sentence(each.prefix),
     )
 
 

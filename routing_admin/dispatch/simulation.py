@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from capabilities.core.delivery.adaptation import CannotRead, PartDelivery, summary
-from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, summary
+from capabilities.core.delivery.prefix import predict_break, tell_prediction
+from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.configuration.snapshot import Snapshot
@@ -38,6 +39,7 @@ class Stop:
 
     `payload` has each file's data as `<N bytes>`, None where the candidate cannot be prepared for; `wire` is the
     protocol, `url` where it would go, `bytes` the length of the body. `attempt` is None where nobody got that far.
+    `prefix` says what one more such file would change in the next turn; empty where there is none.
     """
 
     candidate: PlannedCandidate
@@ -49,6 +51,7 @@ class Stop:
     url: str = ""
     bytes: int = 0
     reason: str = ""
+    prefix: str = ""
 
     @property
     def waits(self) -> tuple[float, ...]:
@@ -191,4 +194,10 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
         request.url,
         request.content_length,
         reason,
+        _tell_next_turn(play.planned, prepared, to) if prepared.deliveries else "",
     )
+
+
+def _tell_next_turn(planned: PlannedRequest, prepared: Prepared, to: Receiver) -> str:
+    adapted = Adapted(prepared.chat, prepared.deliveries)
+    return tell_prediction(predict_break(planned.chat, adapted, to.reader, planned.words))

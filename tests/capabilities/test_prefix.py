@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
 from capabilities.core.delivery.decision import Reader, policies_of
-from capabilities.core.delivery.prefix import find_break
+from capabilities.core.delivery.prefix import find_break, predict_break, tell_prediction
 from capabilities.core.delivery.receiver import Receiver, prepare
 from capabilities.core.delivery.room import ROOM_CODES
 from capabilities.core.delivery.slot_choice import slots_for
@@ -110,6 +110,24 @@ def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothin
     breaks = [find_break(*pair) for pair in itertools.pairwise(states)]
     assert [at + 2 for at, each in enumerate(breaks) if each] == [9, 13]
     assert [each.message for each in breaks if each] == [0, 8]
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (7, "Prefix kept if one more file like this comes in the next turn."),
+        (
+            8,
+            "If one more file like this comes in the next turn, the prefix is broken at message 1, because a full "
+            "limit frees half of its room. With this file the request would hold 9 files for image_url; at most 8 are taken.",
+        ),
+    ],
+)
+def test_a_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
+    """Before it happens; messages are counted from 1."""
+    who, chat = reader({"image": {"maxCount": 8}}), ChatRequest(talk(*(1,) * count)[-1])
+    predicted = predict_break(chat, adapted(chat.messages, who), who, ENGLISH)
+    assert tell_prediction(predicted) == sentence
 
 
 # -- the law ---------------------------------------------------------------------------------------------------------

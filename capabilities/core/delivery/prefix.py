@@ -5,15 +5,31 @@ The words of a conversation stay as they are; only its files can go another way,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from capabilities.core.delivery.adaptation import Adapted, PartDelivery
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, adapt
+from capabilities.core.delivery.reader import Reader
 from capabilities.core.delivery.reasons import Reason
+from capabilities.core.delivery.room import ROOM_CODES
+from capabilities.core.delivery.writing import TextStyle
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.worded import Worded, worded
+
+KEPT_WITH_ONE_MORE = worded("Prefix kept if one more file like this comes in the next turn.")
+BROKEN_BY_ONE_MORE = worded(
+    "If one more file like this comes in the next turn, the prefix is broken at message %(number)s, because a full "
+    "limit frees half of its room. %(reason)s"
+)
+OTHERWISE_BY_ONE_MORE = worded(
+    "If one more file like this comes in the next turn, the prefix is broken at message %(number)s, because a file "
+    "there goes another way then. %(reason)s"
+)
+"""What a preview says, as templates."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixBreak:
-    """The first file of an earlier turn that goes another way now, and as what."""
+    """The first file of an earlier turn that goes another way, and how it goes now."""
 
     now: PartDelivery
 
@@ -37,3 +53,22 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
         if (before.text, before.native) != (now.text, now.native):
             return PrefixBreak(now)
     return None
+
+
+def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, words: TextStyle) -> PrefixBreak | None:
+    """What one more file like the last one would break in the next turn of a request that has files."""
+    answer = Message(Role.ASSISTANT, (TextPart("."),))
+    more = Message(Role.USER, (adapted.deliveries[-1].file,))
+    later = adapt(replace(chat, messages=(*chat.messages, answer, more)), reader, words)
+    if isinstance(later, CannotRead):
+        is_old = later.delivery.message < len(chat.messages)
+        return PrefixBreak(later.delivery) if is_old else None
+    return find_break(adapted, later)
+
+
+def tell_prediction(predicted: PrefixBreak | None) -> Worded:
+    """One sentence: the prefix is kept then, or broken at which message (the first is 1) and why."""
+    if predicted is None:
+        return KEPT_WITH_ONE_MORE
+    template = BROKEN_BY_ONE_MORE if predicted.reason.code in ROOM_CODES else OTHERWISE_BY_ONE_MORE
+    return worded(template, number=predicted.message + 1, reason=predicted.reason.sentence())

@@ -91,6 +91,7 @@ class StopView:
     wire: str
     bytes: int
     open: bool
+    prefix: str = ""
 
 
 def code_of(outcome: str, attempt: Attempt | None) -> str:

@@ -13,6 +13,7 @@ from capabilities.access import actor_of
 from capabilities.acts import Act
 from capabilities.core.delivery.decision import FORMS, DeliveryForm
 from capabilities.core.message import ChatRequest
+from capabilities.sentences import translate_sentence
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
@@ -64,7 +65,9 @@ def run_view(simulated: Simulated) -> RunView:
         for at, stop in enumerate(simulated.stops)
     ]
     full = [
-        _add_payload(view, stop.payload, stop.wire, stop.bytes, stop.reason)
+        replace(
+            _add_payload(view, stop.payload, stop.wire, stop.bytes, stop.reason), prefix=translate_sentence(stop.prefix)
+        )
         for view, stop in zip(stops, simulated.stops, strict=True)
     ]
     return RunView(
