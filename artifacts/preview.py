@@ -18,7 +18,7 @@ from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, text_style_for
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
-from capabilities.core.delivery.prefix import PrefixBreak, predict_break, tell_prediction
+from capabilities.core.delivery.prefix import predict_break, tell_prediction
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
@@ -107,10 +107,13 @@ def preview(row: Artifact, *, language: str | None = None, agent: str | None = N
     configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
     words = text_style_for(chat, said, configured)
     mismatch = (TYPE_MISMATCH,) if row.mismatch else ()
-    deliveries = tuple(
-        _delivery(artifact, prepare(chat, receiver, words), receiver, said, mismatch)
-        for receiver in ports.installed.default_receivers()
-    )
+
+    def preview_at(receiver: Receiver) -> DeliveryPreview:
+        prepared = prepare(chat, receiver, words)
+        delivery = _delivery(artifact, prepared, receiver, said, mismatch)
+        return replace(delivery, prefix=_tell_next_turn(chat, prepared, receiver, words))
+
+    deliveries = tuple(preview_at(receiver) for receiver in ports.installed.default_receivers())
     return Preview(artifact, deliveries, tuple(readers_but(artifact.part())), evidence=tuple(row.evidence))
 
 
@@ -143,12 +146,13 @@ def _delivery(
         estimate=None if refused else _estimate(receiver, delivery),
         result=result,
         warnings=(*result.warnings, *warnings),
-        prefix="" if isinstance(prepared, CannotRead) else tell_prediction(_predict(chat, prepared, receiver, words)),
     )
 
 
-def _predict(chat: ChatRequest, prepared: Prepared, receiver: Receiver, words: TextStyle) -> PrefixBreak | None:
-    return predict_break(chat, Adapted(prepared.chat, prepared.deliveries), receiver.reader, words)
+def _tell_next_turn(chat: ChatRequest, prepared: Prepared | CannotRead, to: Receiver, words: TextStyle) -> str:
+    if isinstance(prepared, CannotRead):
+        return ""
+    return tell_prediction(predict_break(chat, Adapted(prepared.chat, prepared.deliveries), to.reader, words))
 
 
 def _estimate(receiver: Receiver, delivery: PartDelivery) -> Estimate | None:

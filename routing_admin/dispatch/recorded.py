@@ -26,6 +26,7 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
         stream=planned.stream,
         revision=planned.state.revision,
         words=planned.chat if planned.state.record_bodies else None,
+        chat=planned.chat,
     )
 
 

@@ -42,6 +42,8 @@ class RequestLog(models.Model):
     answer = models.JSONField(null=True)
     adaptation = models.CharField(max_length=200, blank=True)
     revision = models.BigIntegerField(null=True)
+    conversation = models.BigIntegerField(null=True)
+    prefix = models.JSONField(null=True)
     body = models.JSONField(null=True)
 
     class Meta:
@@ -54,6 +56,9 @@ class RequestLog(models.Model):
             models.Index(fields=["outcome", "-started_at"], name="request_outcome"),
             models.Index(fields=["-started_at", "-id"], condition=~models.Q(outcome="ok"), name="request_failed"),
             models.Index(fields=["-started_at", "-id"], condition=models.Q(fell_back=True), name="request_fell_back"),
+            models.Index(
+                fields=["conversation"], condition=models.Q(conversation__isnull=False), name="request_conversation"
+            ),
             models.Index(fields=["started_at", "outcome", "fell_back", "first_content_ms"], name="request_hours"),
         ]
 

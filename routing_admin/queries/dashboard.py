@@ -25,7 +25,7 @@ DEMO = "demo"
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
     """The newest requests of a day that fell back or failed, without their bodies."""
-    rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer").filter(
+    rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix").filter(
         started_at__gt=now - DAY_HOURS * HOUR
     )
     return list(rows.filter(Q(fell_back=True) | ~Q(outcome=OK)).order_by("-started_at", "-pk")[:TROUBLED])

@@ -15,6 +15,16 @@ class LoggedRequest:
     attempts: tuple[AttemptLog, ...]
 
 
+def find_earlier_request(row: RequestLog) -> RequestLog | None:
+    """The newest request of the same agent that this one continues, its attempts at hand; two queries, or none."""
+    continues = (row.prefix or {}).get("continues")
+    if continues is None:
+        return None
+    rows = RequestLog.objects.defer("body").filter(conversation=continues, agent=row.agent)
+    earlier = rows.filter(started_at__lt=row.started_at).prefetch_related("attempts")
+    return earlier.order_by("-started_at").first()
+
+
 def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None:
     """The request of that id; its recorded body only where it is asked for, which is for administrators alone.
 

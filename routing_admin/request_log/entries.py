@@ -10,15 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.receiver import Prepared
-from capabilities.core.message import FilePart
+from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Usage
 from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
+from routing_admin.request_log.conversation import ConversationDigest, digest_of
 
 ERROR_BYTES = 2048
 """The most that is kept of why something failed."""
@@ -51,7 +53,10 @@ class RequestFacts:
 
 
 class SentFile(NamedTuple):
-    """How one file of a request went to one candidate: what is known of the file, and the decision; no content."""
+    """How one file of a request went to one candidate: what is known of the file, and the decision; no content.
+
+    `digest` is that of the words in its place, None where there are none.
+    """
 
     message: int
     part: int
@@ -61,6 +66,7 @@ class SentFile(NamedTuple):
     mime_type: str
     size: int | None
     delivery: Delivery
+    digest: int | None
 
 
 @dataclass(slots=True)
@@ -70,14 +76,21 @@ class Entry:
     facts: RequestFacts
     attempts: tuple[Attempt, ...] = ()
     sent: Mapping[int, tuple[SentFile, ...]] = field(default_factory=dict)
+    conversation: ConversationDigest | None = None
 
 
 def entry_of(
-    facts: RequestFacts, attempts: Sequence[Attempt] = (), prepared: Mapping[int, Prepared] | None = None
+    facts: RequestFacts,
+    attempts: Sequence[Attempt] = (),
+    prepared: Mapping[int, Prepared] | None = None,
+    chat: ChatRequest | None = None,
 ) -> Entry:
-    """What waits of a request, without the bytes of its files; `prepared` is what each candidate was sent."""
+    """What waits of a request, without its words and the bytes of its files.
+
+    `prepared` is what each candidate was sent, `chat` the canonical request, of which digests are kept where files are.
+    """
     sent = {at: sent_files(each.deliveries) for at, each in prepared.items() if each.deliveries} if prepared else {}
-    return Entry(facts, tuple(attempts), sent)
+    return Entry(facts, tuple(attempts), sent, digest_of(chat) if sent and chat else None)
 
 
 def sent_files(deliveries: Iterable[PartDelivery]) -> tuple[SentFile, ...]:
@@ -95,6 +108,7 @@ def _sent_file(each: PartDelivery, file: FilePart) -> SentFile:
         file.mime_type,
         file.size,
         each.delivery,
+        None if each.text is None else crc32(each.text.encode("utf-8", "replace")),
     )
 
 
@@ -129,6 +143,8 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "answer": _answer_column(facts) or None,
         "adaptation": answered.adaptation[:200] if answered else "",
         "revision": facts.revision,
+        "conversation": entry.conversation.whole if entry.conversation else None,
+        "prefix": _prefix_column(entry),
         "body": facts.body,
     }
 
@@ -165,6 +181,15 @@ def _answer_column(facts: RequestFacts) -> dict[str, Any]:
         "systemFingerprint": details.system_fingerprint and details.system_fingerprint[:100],
     }
     return {name: value for name, value in known.items() if value}
+
+
+def _prefix_column(entry: Entry) -> dict[str, Any] | None:
+    """What a request's prefix is compared by, for each candidate the words in place of files; None without files."""
+    digest = entry.conversation
+    if digest is None:
+        return None
+    words = {str(at): [file.digest for file in files] for at, files in entry.sent.items()}
+    return {"continues": digest.continues, "opening": digest.opening, "past": digest.past, "words": words}
 
 
 def _answering(entry: Entry) -> Attempt | None:

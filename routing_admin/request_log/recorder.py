@@ -27,7 +27,7 @@ LEFT_STATUS = 499
 class RequestRecorder:
     """One request as it will stand in the log; `end` writes it, once."""
 
-    __slots__ = ("_began", "_ended", "_facts", "_journal", "_words")
+    __slots__ = ("_began", "_chat", "_ended", "_facts", "_journal", "_words")
 
     def __init__(self, request_id: str, surface: str, journal: Journal = this_process) -> None:
         self._facts = RequestFacts(request_id, datetime.now(UTC), surface)
@@ -35,6 +35,7 @@ class RequestRecorder:
         self._journal = journal
         self._ended = False
         self._words: ChatRequest | None = None
+        self._chat: ChatRequest | None = None
 
     def add_facts(self, **facts: Any) -> None:
         """Further facts, by the names of `RequestFacts`; nothing after the end."""
@@ -42,10 +43,20 @@ class RequestRecorder:
             self._set(facts)
 
     def add_plan(
-        self, plan: Plan, *, task_type: str, stream: bool, revision: int | None, words: ChatRequest | None
+        self,
+        plan: Plan,
+        *,
+        task_type: str,
+        stream: bool,
+        revision: int | None,
+        words: ChatRequest | None,
+        chat: ChatRequest | None = None,
     ) -> None:
-        """What was decided about it; `words` is the request where its words are recorded, else None."""
-        self._words = words
+        """What was decided about it; `words` is the request where its words are recorded, else None.
+
+        `chat` is the request, of which digests are kept where it has files.
+        """
+        self._words, self._chat = words, chat
         self.add_facts(
             task_type=task_type, matched=plan.matched, language=plan.language, stream=stream, revision=revision
         )
@@ -73,7 +84,7 @@ class RequestRecorder:
             facts["body"] = body_of(self._words, answer)
         self._facts.duration_ms = self.elapsed_ms()
         self._set(facts)
-        self._journal.record(entry_of(self._facts, attempts, prepared))
+        self._journal.record(entry_of(self._facts, attempts, prepared, self._chat))
 
     def _set(self, facts: Mapping[str, Any]) -> None:
         for name, value in facts.items():

@@ -141,7 +141,7 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Reques
 
 def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
     """The rows a search asks for, in no order, without their bodies."""
-    rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer")
+    rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     equal = {"task": "task_type", "agent": "agent", "surface": "surface"}
     rows = rows.filter(**{column: search.get(key) for key, column in equal.items() if search.get(key)})
     for key, lookup in (("since", "started_at__gte"), ("until", "started_at__lte")):

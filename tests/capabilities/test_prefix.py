@@ -119,7 +119,8 @@ def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothin
         (
             8,
             "If one more file like this comes in the next turn, the prefix is broken at message 1, because a full "
-            "limit frees half of its room. With this file the request would hold 9 files for image_url; at most 8 are taken.",
+            "limit frees half of its room. With this file the request would hold 9 files for image_url; at most 8 are "
+            "taken.",
         ),
     ],
 )

@@ -14,10 +14,12 @@ from django.views.decorators.http import require_GET
 from artifacts.views.words import KINDS
 from capabilities.access import may
 from capabilities.core.permissions import PagePart
+from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
-from routing_admin.queries.requests import find_logged_request
+from routing_admin.queries.requests import find_earlier_request, find_logged_request
 from routing_admin.request_log.answer_view import build_answer
+from routing_admin.request_log.prefix_story import tell_prefix
 from routing_admin.request_log.search import KEYS, Search, find, parse
 from routing_admin.request_log.sentences import render_logged
 from routing_admin.request_log.story import build_steps, build_tracks, color_chips, explain_outcome, tell_story
@@ -134,6 +136,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
         "meaning": explain_outcome(row.outcome),
         "error": render_logged(row),
+        "prefix": translate_sentence(tell_prefix(row, found.attempts, find_earlier_request(row)) or ""),
         "has_files": any(step.files for step in walked),
         "is_route": state.configuration.route(row.task_type) is not None,
         "records_bodies": state.record_bodies,

@@ -1,0 +1,89 @@
+"""One sentence for one request: did its model get the conversation's start as it got it in the request before?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from capabilities.core.delivery.room import ROOM_CODES
+from capabilities.core.worded import Worded, text_of, worded
+from routing_admin.models import AttemptLog, RequestLog
+
+WITHOUT_FILES = worded("Prefix kept: without files every message is sent as it came.")
+FIRST = worded("This request begins its conversation, so there is no prefix to keep.")
+KEPT = worded("Prefix kept: what came in earlier turns is received as it was.")
+UNKNOWN = worded("Prefix unknown: the log has no earlier request of this conversation to this model.")
+OPENING_CHANGED = worded(
+    "Prefix broken at message 1, because the language, the system messages or the tools are not what they were."
+)
+ROOM_FREED = worded("Prefix broken at message %(number)s, because a full limit freed half of its room. %(reason)s")
+FILE_CHANGED = worded(
+    "Prefix broken at message %(number)s, because a file there goes another way than before. %(reason)s"
+)
+WORDS_CHANGED = worded(
+    "Prefix broken at message %(number)s, because the words in place of a file there are not what they were: the "
+    "configured agents, the tools or the file's text changed."
+)
+"""The sentences, as templates; messages are counted from 1, the one with the language directive included."""
+
+
+def tell_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Worded | None:
+    """The sentence; None where no model was asked, or the row is older than the digests.
+
+    `earlier` is the request that this one continues, with its `attempts` at hand.
+    """
+    if not attempts:
+        return None
+    attempt = next((each for each in reversed(attempts) if each.deliveries), None)
+    if attempt is None:
+        return WITHOUT_FILES
+    if row.prefix is None:
+        return None
+    if row.prefix["continues"] is None:
+        return FIRST
+    if all(each["message"] >= row.prefix["past"] for each in attempt.deliveries):
+        return KEPT
+    before = _attempt_at(attempt, earlier)
+    if earlier is None or earlier.prefix is None or before is None:
+        return UNKNOWN
+    if row.prefix["opening"] != earlier.prefix["opening"]:
+        return OPENING_CHANGED
+    return _compare(_forms(earlier, before), _forms(row, attempt))
+
+
+def _attempt_at(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog | None:
+    """The attempt of the earlier request at the same model."""
+    where = (attempt.provider, attempt.model)
+    there = earlier.attempts.all() if earlier else ()
+    return next((each for each in there if each.deliveries and (each.provider, each.model) == where), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How one file went: what decides what a model gets of it, and the delivery as it was logged."""
+
+    outcome: str
+    mime_type: str
+    words: int | None
+    delivery: Mapping[str, Any] = field(compare=False)
+
+
+def _forms(row: RequestLog, attempt: AttemptLog) -> list[_Form]:
+    words = row.prefix["words"].get(str(attempt.position), []) if row.prefix else []
+    return [
+        _Form(each["outcome"], each["mimeType"], digest, each)
+        for each, digest in zip(attempt.deliveries, words, strict=False)
+    ]
+
+
+def _compare(before: Sequence[_Form], after: Sequence[_Form]) -> Worded:
+    changed = ((then, now) for then, now in zip(before, after, strict=False) if then != now)
+    then, now = next(changed, (None, None))
+    if then is None or now is None:
+        return KEPT
+    number, reason = now.delivery["message"] + 1, text_of(now.delivery["sentence"])
+    if then.outcome == now.outcome:
+        return worded(WORDS_CHANGED, number=number)
+    template = ROOM_FREED if now.delivery["reason"] in ROOM_CODES else FILE_CHANGED
+    return worded(template, number=number, reason=reason)
