@@ -72,6 +72,11 @@ def find_artifact(ref: str) -> Artifact | None:
     return Artifact.objects.living().filter(pk=ref.removeprefix("artifact:")).first()
 
 
+def find_artifacts(ids: Collection[str]) -> dict[str, Artifact]:
+    """The living artifacts of these ids; one query, and none without an id."""
+    return Artifact.objects.living().in_bulk(ids) if ids else {}
+
+
 def has_copy(sha256: str, filename: str, owner: str) -> bool:
     """Whether a living artifact has these bytes, this name and this owner."""
     return Artifact.objects.living().filter(sha256=sha256, filename=filename, owner=owner).exists()

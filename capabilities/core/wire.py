@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from capabilities.core.json_codec import write_json
 from capabilities.core.message import Blob, ChatRequest, ToolCall
 from capabilities.core.thoughts import Thought, origin_of
+from capabilities.core.vocabulary import Kind
 
 
 class Fault(StrEnum):
@@ -244,6 +245,29 @@ NO_DETAILS = AnswerDetails()
 
 
 @dataclass(frozen=True, slots=True)
+class Media:
+    """Something that a model made: its base64 as it came, or the address where it stands.
+
+    A sound has what OpenAI says of one: `id`, what is said in it, and when its maker forgets it (Unix seconds); a
+    stream brings it in pieces. `size` in bytes and `artifact_id` are known once it is stored.
+    """
+
+    kind: Kind
+    mime_type: str
+    data: str = field(default="", repr=False)
+    url: str | None = None
+    id: str | None = None
+    transcript: str = ""
+    expires_at: int | None = None
+    size: int | None = None
+    artifact_id: str | None = None
+
+
+Annotation = Mapping[str, Any]
+"""Where words of an answer come from, as OpenAI writes it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a model said; `finish_reason` in OpenAI's words (stop, length, tool_calls, content_filter).
 
@@ -261,6 +285,8 @@ class Answer:
     details: AnswerDetails = NO_DETAILS
     thoughts: tuple[Thought, ...] = ()
     logprobs: Mapping[str, Any] | None = None
+    media: tuple[Media, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +328,13 @@ class Delta(NamedTuple):
     logprobs: Mapping[str, Any] | None = None
 
 
+class Supplement(NamedTuple):
+    """What a streamed answer brings beside words; whole files but for sounds, which come in pieces."""
+
+    media: tuple[Media, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The model is done: why, and the count where the provider sends one.
@@ -317,7 +350,7 @@ class Finish:
     explains_silence: bool = False
 
 
-StreamEvent = Delta | Finish | Failure
+StreamEvent = Delta | Supplement | Finish | Failure
 
 
 class StreamDecoder(Protocol):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
@@ -10,8 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import Field
 
+from artifacts.core.artifact import REF_PREFIX
 from artifacts.storage.content import RowStore
 from capabilities.access import principal_of
+from capabilities.acts import Actor
 from capabilities.api.bodies import Body
 from capabilities.api.calls import CallError, answer, read_as, takes
 from capabilities.api.schemas import AttachmentIn
@@ -26,6 +29,7 @@ from routing_admin.core.fallback.errors import RouterError, retry_headers
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
+from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
 from routing_admin.dispatch.send import Dispatch, process_run_context
@@ -68,8 +72,11 @@ async def send(request: HttpRequest) -> HttpResponse:
     A caller that goes away ends the run.
     """
     recorder, planned = await sync_to_async(plan_send)(request)
+    principal = principal_of(request)
+    actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), request_id_of(request))
+    dispatch = Dispatch(planned, keep_media=partial(store_generated, actor))
     try:
-        return answer(answer_json(planned, await record_answer(Dispatch(planned), recorder)))
+        return answer(answer_json(planned, await record_answer(dispatch, recorder)))
     except (RouterError, DrainingError) as error:
         response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
         for name, value in retry_headers(error).items():
@@ -147,8 +154,24 @@ def answer_json(planned: PlannedRequest, result: RunResult[Answer]) -> dict[str,
             **token_details(usage),
         },
         "finishReason": result.answer.finish_reason,
+        **_beside_json(result.answer),
         "attempts": [attempt.as_json() for attempt in result.attempts],
     }
+
+
+def _beside_json(whole: Answer) -> dict[str, Any]:
+    """What the model made beside its words, by reference, and what they rest on; nothing where there is neither."""
+    media = [
+        {
+            "kind": each.kind.value,
+            "mimeType": each.mime_type,
+            "size": each.size,
+            "artifactRef": f"{REF_PREFIX}{each.artifact_id}" if each.artifact_id else None,
+            "url": each.url,
+        }
+        for each in whole.media
+    ]
+    return {name: value for name, value in (("media", media), ("annotations", list(whole.annotations))) if value}
 
 
 def timeline(logged: LoggedRequest) -> dict[str, Any]:

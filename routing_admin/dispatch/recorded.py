@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import TypeVar
 
 from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import RunResult
 from routing_admin.core.fallback.errors import RouterError
+from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
@@ -33,9 +35,13 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
 async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Answer]:
     """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; recorded too."""
     done = await _record(dispatch.answer(), dispatch, recorder)
+    if done.answer.media:
+        kept = await dispatch.keep(done.answer.media, done.candidate.name)
+        done = replace(done, answer=replace(done.answer, media=kept))
     said = done.answer
-    facts = {"usage": said.usage, "finish_reason": said.finish_reason, "details": said.details}
-    recorder.end(done.attempts, dispatch.prepared, said, **facts)
+    ending = {"finish_reason": said.finish_reason, "usage": said.usage, "details": said.details}
+    beside = {"media": without_data(said.media), "citations": len(said.annotations)}
+    recorder.end(done.attempts, dispatch.prepared, said, **ending, **beside)
     return done
 
 

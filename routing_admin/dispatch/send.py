@@ -7,7 +7,7 @@ previews call, so what was previewed is what is sent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Protocol, TypeVar
@@ -15,11 +15,12 @@ from typing import Protocol, TypeVar
 from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import ChatRequest, UnreadableError
-from capabilities.core.wire import Answer, Failure, Fault
+from capabilities.core.wire import Answer, Failure, Fault, Media
 from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
 from routing_admin.core.planning.params import apply_params
+from routing_admin.dispatch.generated_media import KeepMedia, join_sounds
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import list_dropped, mark_unreadable, prepare_for
 from routing_admin.dispatch.transport import NetworkTransport, Transport
@@ -54,6 +55,7 @@ class Dispatch:
     run_context: RunContext = field(default_factory=process_run_context)
     prepared: dict[int, Prepared] = field(default_factory=dict)
     in_thread: InThread = asyncio.to_thread
+    keep_media: KeepMedia | None = None
     run: FallbackRun[Answer] | FallbackRun[Stream] | None = None
 
     @property
@@ -70,6 +72,10 @@ class Dispatch:
         """The stream, at its first content. Raises `RouterError` with every attempt."""
         run: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
         return await self._drive(run, self.transport.open)
+
+    async def keep(self, media: Sequence[Media], maker: str) -> tuple[Media, ...]:
+        """What a model made, its sounds whole; stored in a thread, where whoever asked can have artifacts."""
+        return await self.in_thread(partial(_keep_all, tuple(media), self.keep_media, maker))
 
     async def _drive(self, run: FallbackRun[T], send: Send[T]) -> RunResult[T]:
         self.run = run
@@ -100,6 +106,11 @@ class Dispatch:
         if not chat.has_files or (not call.without_capabilities and is_sent_as_it_came(chat, to.reader)):
             return work()
         return await self.in_thread(work)
+
+
+def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> tuple[Media, ...]:
+    whole = join_sounds(media)
+    return tuple(keep(each, maker) for each in whole) if keep else whole
 
 
 __all__ = ["Dispatch", "process_run_context"]

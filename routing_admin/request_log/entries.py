@@ -17,7 +17,7 @@ from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.providers.redaction import brief
-from capabilities.core.wire import NO_DETAILS, AnswerDetails, Usage
+from capabilities.core.wire import NO_DETAILS, AnswerDetails, Media, Usage
 from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.request_log.conversation import ConversationDigest, digest_of
@@ -49,6 +49,8 @@ class RequestFacts:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str = ""
     details: AnswerDetails = NO_DETAILS
+    media: tuple[Media, ...] = ()
+    citations: int = 0
     body: Mapping[str, Any] | None = None
 
 
@@ -173,13 +175,17 @@ def token_details(usage: Usage) -> dict[str, int]:
 def _answer_column(facts: RequestFacts) -> dict[str, Any]:
     """What the provider said beside its words, by the names of the column; only what there is."""
     details = facts.details
-    known = {
+    known: dict[str, Any] = {
         "finishReason": facts.finish_reason,
         "stopReason": details.stop_reason,
         "stopDetails": details.stop_details,
         "serviceTier": details.service_tier and details.service_tier[:100],
         "systemFingerprint": details.system_fingerprint and details.system_fingerprint[:100],
     }
+    if facts.media:
+        known["media"] = [_media(each) for each in facts.media]
+    if facts.citations:
+        known["citations"] = facts.citations
     return {name: value for name, value in known.items() if value}
 
 
@@ -190,6 +196,17 @@ def _prefix_column(entry: Entry) -> dict[str, Any] | None:
         return None
     words = {str(at): [file.digest for file in files] for at, files in entry.sent.items()}
     return {"continues": digest.continues, "opening": digest.opening, "past": digest.past, "words": words}
+
+
+def _media(media: Media) -> dict[str, Any]:
+    """What is known of something that a model made; neither bytes nor an address, which can hold a secret."""
+    return {
+        "kind": media.kind.value,
+        "mimeType": media.mime_type,
+        "size": media.size,
+        "artifactId": media.artifact_id,
+        "elsewhere": media.url is not None,
+    }
 
 
 def _answering(entry: Entry) -> Attempt | None:

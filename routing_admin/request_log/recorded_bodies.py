@@ -40,7 +40,7 @@ class Space:
 def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     """The canonical request as JSON, and under `answer` what was said to it where somebody answered."""
     space = Space()
-    told = {"answer": {"text": space.words(answer.text), **_calls(answer.tool_calls, space)}} if answer else {}
+    told = {"answer": _answer(answer, space)} if answer else {}
     kept: list[dict[str, Any]] = []
     for message in reversed(chat.messages):
         if space.remaining < MESSAGE_COST:
@@ -51,6 +51,21 @@ def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     if space.cut or missing:
         body["note"] = f"Cut at {BODY_BYTES} bytes; {missing} earlier messages were left out."
     return body
+
+
+def _answer(answer: Answer, space: Space) -> dict[str, Any]:
+    """What was said, and what is known of what was made beside it."""
+    made = [
+        {
+            "kind": each.kind.value,
+            "mimeType": each.mime_type,
+            **({"artifactRef": f"artifact:{each.artifact_id}"} if each.artifact_id else {}),
+            **({"transcript": space.words(each.transcript)} if each.transcript else {}),
+        }
+        for each in answer.media
+    ]
+    text = {"text": space.words(answer.text)}
+    return {**text, **_calls(answer.tool_calls, space), **({"media": made} if made else {})}
 
 
 def question_of(body: Any) -> tuple[str, list[str]]:

@@ -12,9 +12,10 @@ from capabilities.core.wire import MediaData, Piece
 
 BLOCK = 3 * 64 * 1024
 """Bytes of a file encoded at once: a multiple of three, so that blocks join without padding between them."""
-ANSWER_BYTES = 16 * 1024 * 1024
+ANSWER_BYTES = 48 * 1024 * 1024
+"""The most that is read of an answer: an image as large as an artifact may be by default, as base64, and its words."""
 STREAM_BYTES = 64 * 1024 * 1024
-LINE_BYTES = 1024 * 1024
+LINE_BYTES = ANSWER_BYTES
 
 
 class AnswerTooLargeError(Exception):

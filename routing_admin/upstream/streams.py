@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
+from capabilities.core.protocols.stream import is_content
 from capabilities.core.wire import Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT
@@ -82,7 +83,7 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
     async for batch in batches:
         head += batch
         last = head[-1]
-        said = any(_is_content(event) for event in batch)
+        said = any(is_content(event) for event in batch)
         if isinstance(last, Failure) and not said:
             return before_content(last)
         if isinstance(last, Finish) and not said:
@@ -130,9 +131,9 @@ async def event_batches(
             if events or (not content and isinstance(found, bytes) and b"\n" in found):
                 alive = clock()
             if events:
-                content = content or any(map(_is_content, events))
+                content = content or any(map(is_content, events))
                 yield events
-                if not isinstance(events[-1], Delta):
+                if isinstance(events[-1], (Finish, Failure)):
                     await _drain(reader, timer, events[-1])
                     return
             if not isinstance(found, bytes):
@@ -163,10 +164,6 @@ def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamE
     events = decoder.close()
     whole = bool(events) and isinstance(events[-1], Finish)
     return events if failed is None or whole else [failed]
-
-
-def _is_content(event: StreamEvent) -> bool:
-    return isinstance(event, Delta) and bool(event.text or event.tool_calls or event.refusal)
 
 
 class _BodyBlocks:

@@ -50,6 +50,13 @@ class Server:
         with urllib.request.urlopen(request, timeout=10) as response:
             return json.loads(response.read())
 
+    def post(self, path: str, body: bytes) -> Any:
+        """A POST of JSON to the agents' API, and its answer."""
+        headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
+        request = urllib.request.Request(self.url + path, body, headers)
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.loads(response.read())
+
     def timeline(self, request_id: str) -> Any:
         """The logged request."""
         return self.get(f"/api/v1/requests/{request_id}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.gateway.serving import Server, routing, served
 from tests.lab import Lab
+from tests.lab.recordings import PAGE, PICTURE, SOUND, URL_CITATION, b64
 
 HELLO: Any = [{"role": "user", "content": "hello"}]
 
@@ -116,3 +119,83 @@ def test_why_a_model_refused_reaches_caller_and_log(client, server, stream):
     parts = [each.choices[0].delta if stream else each.choices[0].message for each in chunks if each.choices]
     assert "".join(part.refusal or "" for part in parts) == "This could do harm."
     assert server.timeline(request_id)["answer"]["stopDetails"]["category"] == "bio"
+
+
+MAKERS = pytest.mark.parametrize("provider", ["one", "by-gemini"])
+
+
+def parts_of(chunks: list[Any], name: str) -> list[Any]:
+    """What the messages or deltas of an answer have under a name, in order."""
+    choices = [chunk.choices[0] for chunk in chunks if chunk.choices]
+    parts = [choice.message if hasattr(choice, "message") else choice.delta for choice in choices]
+    found = (json.loads(part.model_dump_json(exclude_unset=True)).get(name) for part in parts)
+    return [each for each in found if each]
+
+
+def check_log(server: Server, request_id: str, kept: bytes, *, kind: str) -> None:
+    """The log knows what was made, and holds none of it; nor does the server's own log."""
+    row = server.timeline(request_id)
+    (media,) = row["answer"]["media"]
+    assert (media["kind"], media["size"], len(row["attempts"])) == (kind, len(kept), 1)
+    assert media["artifactId"]
+    assert b64(kept)[:40] not in json.dumps(row) + server.log
+
+
+@BOTH
+@MAKERS
+def test_an_image_comes_back_with_a_reference_under_which_it_is_kept(client, server, provider, stream):
+    """As OpenRouter writes it; the reference is an artifact of the agent that asked, and nobody else is asked."""
+    request_id, chunks = ask(client, f"{provider}/fault:recorded:name=image", stream=stream)
+    ((image,),) = parts_of(chunks, "images")
+    assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PICTURE)}"
+    assert (image["type"], image["index"]) == ("image_url", 0)
+    assert client.files.content(image["artifact"]).read() == PICTURE
+    check_log(server, request_id, PICTURE, kind="image")
+
+
+@BOTH
+@MAKERS
+def test_a_sound_comes_back_with_a_reference_under_which_all_of_it_is_kept(client, server, provider, stream):
+    """As OpenAI writes it; in a stream the reference comes behind the last piece."""
+    request_id, chunks = ask(client, f"{provider}/fault:recorded:name=speech", stream=stream)
+    pieces = parts_of(chunks, "audio")
+    assert b"".join(base64.b64decode(each.get("data", "")) for each in pieces) == SOUND
+    if provider == "one":
+        assert "".join(each.get("transcript", "") for each in pieces) == "Good day."
+        assert {each["id"] for each in pieces} == {"audio_lab"}
+    if not stream:
+        assert set(pieces[0]) == {"id", "data", "transcript", "expires_at", "artifact"}
+    assert client.files.content(pieces[-1]["artifact"]).read() == SOUND
+    check_log(server, request_id, SOUND, kind="audio")
+
+
+@BOTH
+def test_what_cannot_be_stored_is_given_out_all_the_same(client, server, stream):
+    """Its reference is null, and the log says that there is none."""
+    request_id, chunks = ask(client, "one/fault:recorded:name=broken_image", stream=stream)
+    ((image,),) = parts_of(chunks, "images")
+    assert (parts_of(chunks, "content"), image["artifact"]) == (["Look:"], None)
+    (media,) = server.timeline(request_id)["answer"]["media"]
+    assert media["artifactId"] is None
+    assert "could not be stored" in server.log
+
+
+@BOTH
+@PROVIDERS
+def test_what_words_rest_on_reaches_the_caller(client, server, provider, stream):
+    """As OpenAI's annotations, wherever the model stands."""
+    request_id, chunks = ask(client, f"{provider}/fault:recorded:name=cited", stream=stream)
+    cited = [one for some in parts_of(chunks, "annotations") for one in some]
+    assert cited[0]["url_citation"].items() >= {**PAGE, "start_index": 4, "end_index": 16}.items()
+    assert provider != "one" or cited == [URL_CITATION]
+    assert server.timeline(request_id)["answer"]["citations"] == len(cited)
+
+
+def test_the_agents_api_names_what_was_made_by_its_reference(client, server):
+    """`/llm/send` gives no data, only where it is."""
+    server.lab.play({"by-gemini": ["recorded:name=image"]})
+    body = json.dumps({"prompt": "Draw", "taskType": "mixed"}).encode()
+    said = server.post("/api/v1/llm/send", body)
+    (media,) = said["media"]
+    assert (media["kind"], media["mimeType"], media["size"]) == ("image", "image/png", len(PICTURE))
+    assert client.files.content(media["artifactRef"]).read() == PICTURE

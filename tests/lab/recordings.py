@@ -5,6 +5,7 @@ The shapes are those of the vendors' documents and SDKs; what is said in them is
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,4 +145,114 @@ REFUSED = {
     "gemini": gemini_answer([{"text": "First"}], usage={"promptTokenCount": 5}, reason="MODEL_ARMOR"),
 }
 
-RECORDINGS = {"counts": COUNTS, "refused": REFUSED}
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""A PNG of one pixel."""
+SOUND = bytes(range(256)) * 3
+"""Raw sound, which nothing in its bytes shows to be one."""
+
+
+def b64(data: bytes) -> str:
+    """The bytes as base64."""
+    return base64.b64encode(data).decode()
+
+
+def image_part(data: bytes = PICTURE) -> Json:
+    """An image as OpenRouter has it."""
+    return {"type": "image_url", "index": 0, "image_url": {"url": f"data:image/png;base64,{b64(data)}"}}
+
+
+def inline(mime_type: str, data: bytes) -> Json:
+    """A file as Gemini has it."""
+    return {"inlineData": {"mimeType": mime_type, "data": b64(data)}}
+
+
+COUNT = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+IMAGE = {
+    "openai": openai_answer(
+        {"content": "", "images": [image_part()]},
+        [{"role": "assistant", "content": "", "images": [image_part()]}],
+        usage=COUNT,
+    ),
+    "anthropic": COUNTS["anthropic"],
+    "gemini": gemini_answer([inline("image/png", PICTURE)], usage={"promptTokenCount": 3, "candidatesTokenCount": 4}),
+}
+"""An image and no word; Anthropic makes none."""
+
+TALK = {"id": "audio_lab", "expires_at": 1_790_003_600}
+RAW = "audio/L16;codec=pcm;rate=24000"
+SPEECH = {
+    "openai": openai_answer(
+        {"audio": {**TALK, "data": b64(SOUND), "transcript": "Good day."}},
+        [
+            {"role": "assistant", "audio": {"id": "audio_lab", "transcript": "Good "}},
+            {"audio": {"id": "audio_lab", "data": b64(SOUND[:100])}},
+            {"audio": {"id": "audio_lab", "transcript": "day.", "data": b64(SOUND[100:])}},
+            {"audio": {"id": "audio_lab", "expires_at": TALK["expires_at"]}},
+        ],
+        usage=COUNT,
+    ),
+    "anthropic": COUNTS["anthropic"],
+    "gemini": gemini_answer(
+        [inline(RAW, SOUND[:100]), inline(RAW, SOUND[100:])],
+        usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
+    ),
+}
+"""A sound, which a stream brings in pieces; Anthropic makes none."""
+
+PAGE = {"url": "https://example.org/wien", "title": "Wien"}
+WHERE = {"type": "web_search_result_location", "cited_text": "Wien ist schön.", "encrypted_index": "x", **PAGE}
+FILE = {"type": "char_location", "cited_text": "Wien", "document_index": 0, "document_title": "notes.txt"}
+URL_CITATION = {"type": "url_citation", "url_citation": {**PAGE, "start_index": 4, "end_index": 16}}
+CITED = {
+    "openai": openai_answer(
+        {"content": "So: Wien, schön.", "annotations": [URL_CITATION]},
+        [{"role": "assistant", "content": "So: Wien, schön."}, {"annotations": [URL_CITATION]}],
+        usage=COUNT,
+    ),
+    "anthropic": anthropic_answer(
+        [
+            ({"type": "text", "text": "So: "}, text_deltas("So: ")),
+            (
+                {"type": "text", "text": "Wien, schön.", "citations": [WHERE, FILE]},
+                [
+                    {"type": "citations_delta", "citation": WHERE},
+                    *text_deltas("Wien, ", "schön."),
+                    {"type": "citations_delta", "citation": FILE},
+                ],
+            ),
+        ],
+        end={"stop_reason": "end_turn"},
+        start_usage={"input_tokens": 3},
+        end_usage={"output_tokens": 4},
+    ),
+    "gemini": gemini_answer(
+        [{"text": "So: Wien"}, {"text": ", schön."}],
+        usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
+        groundingMetadata={
+            "groundingChunks": [{"web": {"uri": PAGE["url"], "title": PAGE["title"]}}, {"web": {"title": "nowhere"}}],
+            "groundingSupports": [{"segment": {"startIndex": 4, "endIndex": 17}, "groundingChunkIndices": [0, 1, 7]}],
+        },
+    ),
+}
+"""`So: Wien, schön.`, of which all behind the colon rests on a page."""
+
+BROKEN_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,n0 base64!"}}
+BROKEN_MESSAGE: Json = {"content": "Look:", "images": [BROKEN_PART]}
+BROKEN = {
+    **COUNTS,
+    "openai": openai_answer(
+        {"content": "Look:", "images": [BROKEN_PART]}, [{"content": "Look:", "images": [BROKEN_PART]}]
+    ),
+}
+"""An image whose data is none."""
+
+RECORDINGS = {
+    "broken_image": BROKEN,
+    "counts": COUNTS,
+    "refused": REFUSED,
+    "image": IMAGE,
+    "speech": SPEECH,
+    "cited": CITED,
+}

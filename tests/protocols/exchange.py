@@ -9,12 +9,15 @@ from capabilities.core.message import ChatRequest, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.thoughts import Thought
 from capabilities.core.wire import (
+    Annotation,
     Answer,
     Delta,
     Failure,
     Finish,
+    Media,
     MediaData,
     StreamEvent,
+    Supplement,
     Target,
     UpstreamRequest,
     base64_blocks,
@@ -56,6 +59,8 @@ def gathered(events: list[StreamEvent]) -> Answer | Failure:
     """The answer that a stream's events add up to, or the failure it ended with."""
     text = reasoning = refusal = ""
     thoughts: tuple[Thought, ...] = ()
+    media: list[Media] = []
+    cited: list[Annotation] = []
     calls: dict[int, list[str | None]] = {}
     for event in events:
         if isinstance(event, Failure):
@@ -63,7 +68,11 @@ def gathered(events: list[StreamEvent]) -> Answer | Failure:
         if isinstance(event, Finish):
             made = tuple(ToolCall(c[0] or "", c[1] or "", c[2] or "", c[3]) for _, c in sorted(calls.items()))
             words = (text, made, reasoning or None, refusal or None)
-            return Answer(*words, event.finish_reason, event.usage, event.model, event.id, event.details, thoughts)
+            end = (event.finish_reason, event.usage, event.model, event.id, event.details)
+            return Answer(*words, *end, thoughts, media=tuple(media), annotations=tuple(cited))
+        if isinstance(event, Supplement):
+            media, cited = [*media, *event.media], [*cited, *event.annotations]
+            continue
         assert isinstance(event, Delta)
         text, reasoning, refusal = text + event.text, reasoning + event.reasoning, refusal + event.refusal
         thoughts += event.thoughts

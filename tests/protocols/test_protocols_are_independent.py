@@ -42,7 +42,7 @@ def test_a_protocol_knows_no_other(vendor: str) -> None:
 def test_a_protocol_has_its_modules(vendor: str) -> None:
     """Requests, whole answers and streamed ones stand apart; reasons to stop and counts are tables (echo has none)."""
     modules = {path.stem for path in (FOLDER / vendor).glob("*.py")}
-    tables = {"embedded"} if vendor == "echo" else {"finish", "usage"}
+    tables = {"embedded"} if vendor == "echo" else {"finish", "usage", "supplements"}
     assert modules - {"options", "thinking"} == {"__init__", "requests", "replies", "stream"} | tables
 
 

@@ -11,7 +11,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from artifacts.actions import store_bytes
+from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog
+from tests.lab.recordings import PICTURE
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -34,6 +37,30 @@ def request_row(db: Any) -> RequestLog:
     )
 
 
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", ["Made by the model", "not stored", "It was stored and is deleted", "It stands at another address"]),
+        ("zh-hans", ["模型生成的内容", "未存储", "它曾被存储，现已删除或过期。", "它位于其他地址，未被下载。"]),
+    ],
+)
+def test_a_request_s_page_shows_what_the_model_made(
+    admin: Client, request_row: RequestLog, language: str, words: list[str]
+) -> None:
+    """A link and a small picture where there is an artifact, else why there is none; never the data itself."""
+    kept = store_bytes(SYSTEM, PICTURE, filename="image.png")
+    known = {"kind": "image", "mimeType": "image/png", "size": 70, "elsewhere": False}
+    made = [{**known, "artifactId": kept.pk}, {**known, "artifactId": None}, {**known, "artifactId": "gone"}]
+    request_row.answer = {**ANSWER, "media": [*made, {**known, "artifactId": None, "elsewhere": True}]}
+    request_row.save()
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    page = admin.get(reverse("request", args=[request_row.pk]))
+    assert reverse("artifact", args=[kept.pk]) in page.content.decode()
+    assert reverse("artifact_thumbnail", args=[kept.pk]) in page.content.decode()
+    for word in words:
+        assert word in words_on(admin, request_row)
+
+
 def words_on(browser: Client, row: RequestLog) -> str:
     """The words of a request's page, white space made single."""
     body = browser.get(reverse("request", args=[row.pk])).content.decode()
@@ -44,7 +71,7 @@ def words_on(browser: Client, row: RequestLog) -> str:
     ("language", "words"),
     [
         ("en", ["20 read from the cache", "7 thinking", "the provider's own word:", "service tier flex"]),
-        ("zh-hans", ["20 读自缓存", "7 思考", "提供商的原词：", "服务等级 flex"]),
+        ("zh-hans", ["读自缓存 20", "思考 7", "提供商的原词：", "服务等级 flex"]),
     ],
 )
 def test_a_request_s_page_says_why_it_stopped_and_what_was_counted(

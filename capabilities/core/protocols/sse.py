@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-EVENT_BYTES = 16 * 1024 * 1024
+EVENT_BYTES = 48 * 1024 * 1024
 """The most one event may take; a longer one ends the stream as too large."""
 FIELDS = ("data", "event", "id", "retry", "")
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from capabilities.core.json_codec import read_json
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
-from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, ToolCallDelta
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta
 from capabilities.core.worded import worded
 
 BAD_EVENTS = 3
@@ -35,7 +35,7 @@ class EventReader(Protocol):
     finish: Finish | None
     finished: bool
 
-    def read(self, event: SseEvent) -> list[Delta | Failure]:
+    def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What the event adds; raises `MalformedEventError`."""
 
 
@@ -105,9 +105,10 @@ class EventStream:
                 return [*out, self._end(self._ending())]
         return out
 
-    def _note(self, delta: Delta) -> None:
-        self._has_content = bool(delta.text or delta.refusal or delta.tool_calls)
-        self._spoke = self._spoke or self._has_content or bool(delta.reasoning or delta.thoughts)
+    def _note(self, piece: Delta | Supplement) -> None:
+        self._has_content = is_content(piece)
+        thought = isinstance(piece, Delta) and bool(piece.reasoning or piece.thoughts)
+        self._spoke = self._spoke or self._has_content or thought
 
     def _ending(self) -> Finish | Failure:
         """How a stream that ends here ends."""
@@ -145,6 +146,13 @@ def _malformed(count: int, reason: str) -> Failure:
     )
 
 
+def is_content(event: StreamEvent) -> bool:
+    """Whether an event is of the answer itself; thoughts and citations alone are none."""
+    if isinstance(event, Delta):
+        return bool(event.text or event.tool_calls or event.refusal)
+    return isinstance(event, Supplement) and bool(event.media)
+
+
 def _events(outcome: Answer | Failure) -> list[StreamEvent]:
     return [outcome] if isinstance(outcome, Failure) else events_of(outcome)
 
@@ -156,8 +164,8 @@ def events_of(answer: Answer) -> list[StreamEvent]:
         for index, call in enumerate(answer.tool_calls)
     )
     delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls, answer.thoughts, answer.logprobs)
-    finish = finish_of(answer)
-    return [delta, finish] if delta != Delta() else [finish]
+    beside = Supplement(answer.media, answer.annotations)
+    return [*(each for each in (delta, beside) if any(each)), finish_of(answer)]
 
 
 def finish_of(answer: Answer) -> Finish:

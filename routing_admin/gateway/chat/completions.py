@@ -28,6 +28,7 @@ from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
@@ -139,6 +140,7 @@ def _decide(
     chat_call = parse(body, RowStore(principal.agent).part)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
     target = _resolve_model(state, chat_call.model, chat_call.task_type)
+    actor = Actor("agent", principal.agent, call.address, call.request_id)
     planned = plan_request(
         state,
         target.route,
@@ -147,13 +149,13 @@ def _decide(
         language=chat_call.language,
         agent=principal.agent,
         stream=chat_call.stream,
-        keep=partial(store_inline, Actor("agent", principal.agent, call.address, call.request_id)),
+        keep=partial(store_inline, actor),
         service=target.service,
         refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
         direct=target.direct,
     )
     record_plan(recorder, planned, target.task_type)
-    dispatch = Dispatch(planned, in_thread=partial(run_in_thread, call))
+    dispatch = Dispatch(planned, in_thread=partial(run_in_thread, call), keep_media=partial(store_generated, actor))
     name = chat_call.model if target.stands_in_answers else ""
     return AdmittedCall(dispatch, chat_call, name, principal.agent)
 

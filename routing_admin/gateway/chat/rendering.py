@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -12,8 +12,10 @@ import orjson
 
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.thought_fields import message_fields, signature_field
-from capabilities.core.wire import Answer, AnswerDetails, Delta, Finish, ToolCallDelta, Usage
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Annotation, Answer, AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.chat.media_json import media_json, sound_piece_json, whole_media_json
 from routing_admin.gateway.chat.origins import label_signature, label_thoughts
 from routing_admin.server.ids import new_id
 
@@ -79,6 +81,10 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
     }
     if answer.reasoning:
         message["reasoning_content"] = answer.reasoning
+    if answer.media:
+        message |= whole_media_json(answer.media)
+    if answer.annotations:
+        message["annotations"] = list(answer.annotations)
     if answer.tool_calls and old_calls:
         message["function_call"] = {"name": answer.tool_calls[0].name, "arguments": answer.tool_calls[0].arguments}
     elif answer.tool_calls:
@@ -135,6 +141,7 @@ class Chunks:
     begun: bool = False
     origin: str = ""
     turn: AnsweredTurn = field(default_factory=AnsweredTurn)
+    images: int = 0
     _before: bytes = field(init=False)
     _after: bytes = field(init=False)
 
@@ -162,6 +169,20 @@ class Chunks:
         if not (fields or logprobs):
             return b""
         return self._write_chunk(self._begin() | fields, logprobs=logprobs)
+
+    def write_media(self, media: Sequence[Media]) -> bytes:
+        """Files that a model made, each whole and in its place."""
+        fields = media_json(media, self.images)
+        self.images += sum(each.kind is Kind.IMAGE for each in media)
+        return self._write_chunk(self._begin() | fields) if fields else b""
+
+    def write_sound(self, sound: Media, reference: bool = False) -> bytes:
+        """A piece of a sound; behind the last one, with `reference`, where all of it can be had."""
+        return self._write_chunk(self._begin() | {"audio": sound_piece_json(sound, reference)})
+
+    def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
+        """What the words before rest on."""
+        return self._write_chunk(self._begin() | {"annotations": list(annotations)})
 
     def write_finish(self, finish: Finish) -> bytes:
         """The reason to stop, what was said beside the answer, the count where it was asked for, and the end."""

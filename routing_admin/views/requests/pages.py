@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
+from artifacts.queries.library import find_artifacts
 from artifacts.views.words import KINDS
 from capabilities.access import may
 from capabilities.core.permissions import PagePart
@@ -18,7 +19,7 @@ from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.queries.requests import find_earlier_request, find_logged_request
-from routing_admin.request_log.answer_view import build_answer
+from routing_admin.request_log.answer_view import artifact_ids, build_answer
 from routing_admin.request_log.prefix_story import tell_prefix
 from routing_admin.request_log.search import KEYS, Search, find, parse
 from routing_admin.request_log.sentences import render_logged
@@ -129,7 +130,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     context = {
         "row": row,
         "story": tell_story(row, walked),
-        "answer": build_answer(row),
+        "answer": build_answer(row, find_artifacts(artifact_ids(row))),
         "steps": walked,
         "chain": color_chips(row.chain),
         "tracks": build_tracks(walked),

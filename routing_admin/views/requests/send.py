@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
@@ -11,11 +12,14 @@ from django.views.decorators.http import require_POST
 from artifacts.preview import request_for
 from artifacts.queries.library import find_artifact
 from artifacts.storage.content import open_artifact
+from capabilities.access import actor_of
+from capabilities.acts import Actor
 from capabilities.views.answers import require_found
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, ServiceSpec
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.plan import default_route_to
+from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer_sync, record_plan
 from routing_admin.dispatch.send import Dispatch
@@ -40,7 +44,8 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
-    context = {"row": row, "service": service, **send_for_real(planned, service.id, request_id_of(request))}
+    done = send_for_real(planned, service.id, request_id_of(request), actor_of(request))
+    context = {"row": row, "service": service, **done}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
 
@@ -51,9 +56,10 @@ def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, 
     return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
 
 
-def send_for_real(planned: PlannedRequest, service: str, request_id: str) -> dict[str, Any]:
+def send_for_real(planned: PlannedRequest, service: str, request_id: str, actor: Actor) -> dict[str, Any]:
     """What came of it; the log has it before the page shows it."""
-    recorder, dispatch = RequestRecorder(request_id, SURFACE), Dispatch(planned)
+    recorder = RequestRecorder(request_id, SURFACE)
+    dispatch = Dispatch(planned, keep_media=partial(store_generated, actor))
     recorder.add_facts(asked_model=service)
     record_plan(recorder, planned, "")
     try:

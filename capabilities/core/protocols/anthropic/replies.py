@@ -8,6 +8,7 @@ from typing import Any
 
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.anthropic.finish import ENDINGS
+from capabilities.core.protocols.anthropic.supplements import annotations_of_blocks
 from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.fields import filled
@@ -42,7 +43,8 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
     refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))
-    return Answer(text, calls, reasoning or None, refusal, ending.word, usage, model, identity, details, thoughts)
+    said, cited = (text, calls, reasoning or None, refusal), annotations_of_blocks(blocks)
+    return Answer(*said, ending.word, usage, model, identity, details, thoughts, annotations=cited)
 
 
 TIERS = {"standard": "default"}

@@ -8,13 +8,14 @@ from typing import Any
 
 from capabilities.core.protocols.anthropic.finish import ENDINGS
 from capabilities.core.protocols.anthropic.replies import details_of, refusal_of, thought_of, words_of
+from capabilities.core.protocols.anthropic.supplements import annotations_of
 from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import failure_inside
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import ending_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.wire import Delta, Failure, Finish, ToolCallDelta
+from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta
 from capabilities.core.worded import worded
 
 THOUGHTS = ("thinking", "redacted_thinking")
@@ -35,14 +36,16 @@ class BlockReader:
         self._inputs: dict[int, str] = {}
         self._thought: dict[str, Any] | None = None
         self._offset = 0
+        self._block_start = 0
+        self._citations: list[Any] = []
 
-    def read(self, event: SseEvent) -> list[Delta | Failure]:
+    def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What an event adds; unknown ones add nothing."""
         value = json_event(event)
         kind = value.get("type") or event.event
         if kind == "error" or (value.get("error") and kind != "message_start"):
             return [failure_inside(value)]
-        found: Delta | None = None
+        found: Delta | Supplement | None = None
         if kind == "message_start":
             self._start(_part(value, "message"))
         elif kind == "content_block_start":
@@ -55,7 +58,7 @@ class BlockReader:
             found = self._ending(value, _part(value, "delta"))
         elif kind == "message_stop":
             self.finished = True
-        return [found] if found is not None and found != Delta() else []
+        return [found] if found is not None and any(found) else []
 
     def _start(self, message: Mapping[str, Any]) -> None:
         self._count(message.get("usage"))
@@ -66,6 +69,8 @@ class BlockReader:
         if kind in THOUGHTS:
             self._thought = dict(block)
         if kind != "tool_use":
+            cited = block.get("citations")
+            self._block_start, self._citations = self._offset, list(cited) if isinstance(cited, list) else []
             return self._words(words_of(block, "text", "text"), words_of(block, "thinking", "thinking"))
         place = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")
@@ -75,6 +80,11 @@ class BlockReader:
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = delta.get("type")
+        if kind == "text_delta":  # as nearly every one is
+            return self._words(words_of(delta, "text_delta", "text"), "")
+        if kind == "citations_delta":
+            self._citations.append(delta.get("citation"))
+            return None
         if kind == "input_json_delta" and _index(value) in self._calls:
             place, piece = self._calls[_index(value)], str(delta.get("partial_json") or "")
             if not piece:
@@ -84,18 +94,24 @@ class BlockReader:
         if self._thought is not None and kind in THOUGHT_PIECES:
             name = THOUGHT_PIECES[kind]
             self._thought[name] = str(self._thought.get(name) or "") + str(delta.get(name) or "")
-        return self._words(words_of(delta, "text_delta", "text"), words_of(delta, "thinking_delta", "thinking"))
+        return self._words("", words_of(delta, "thinking_delta", "thinking"))
 
     def _words(self, text: str, thinking: str) -> Delta:
         self._offset += len(text)
         return Delta(text, thinking)
 
-    def _close(self, value: Mapping[str, Any]) -> Delta | None:
-        """A thought is whole now; a call whose arguments never came in pieces has those it was opened with."""
+    def _close(self, value: Mapping[str, Any]) -> Delta | Supplement | None:
+        """A thought is whole now, or what a block of words rests on is known.
+
+        A call whose arguments never came in pieces has those it was opened with.
+        """
         block, self._thought = self._thought, None
         if block is not None:
             thought = thought_of(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None
+        if self._citations:
+            cited, self._citations = self._citations, []
+            return Supplement(annotations=annotations_of(cited, self._block_start, self._offset))
         place = self._calls.get(_index(value))
         whole = self._inputs.pop(place, None) if place is not None else None
         return Delta(tool_calls=(ToolCallDelta(place, arguments=whole),)) if place is not None and whole else None

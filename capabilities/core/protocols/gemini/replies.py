@@ -11,6 +11,7 @@ from capabilities.core.protocols.errors import bad_shape, failure_inside, object
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import ending_of, own_word
 from capabilities.core.protocols.gemini.finish import ENDINGS, FAILURES
+from capabilities.core.protocols.gemini.supplements import annotations_of, media_of
 from capabilities.core.protocols.gemini.usage import usage_of
 from capabilities.core.providers.redaction import brief
 from capabilities.core.thoughts import Thought, ThoughtForm
@@ -54,13 +55,15 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     text, thoughts = words_of(parts, thought=False), words_of(parts, thought=True)
     calls = tuple(call_of(part, index, value) for index, part in enumerate(with_calls(parts)))
     ending = ending_of(ENDINGS, candidate.get("finishReason"), has_calls=bool(calls))
-    if not (text or thoughts or calls or ending.explains_silence):
+    media = media_of(parts)
+    if not (text or thoughts or calls or media or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage = usage_of(value.get("usageMetadata"))
     model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
     details = AnswerDetails(own_word(candidate.get("finishReason"), ending))
     signed, _ = signed_words(parts, 0, 0)
-    return Answer(text, calls, thoughts or None, None, ending.word, usage, model, identity, details, signed)
+    said, cited = (text, calls, thoughts or None, None), annotations_of(candidate, text)
+    return Answer(*said, ending.word, usage, model, identity, details, signed, None, media, cited)
 
 
 def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:

@@ -18,10 +18,20 @@ from capabilities.core.protocols.gemini.replies import (
     with_calls,
     words_of,
 )
+from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, media_of
 from capabilities.core.protocols.gemini.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.wire import NO_DETAILS, AnswerDetails, Delta, Failure, Finish, ToolCallDelta
+from capabilities.core.wire import (
+    NO_DETAILS,
+    Annotation,
+    AnswerDetails,
+    Delta,
+    Failure,
+    Finish,
+    Supplement,
+    ToolCallDelta,
+)
 from capabilities.core.worded import worded
 
 
@@ -36,8 +46,10 @@ class PartReader:
         self._details = NO_DETAILS
         self._calls = 0
         self._offset = 0
+        self._texts: list[str] = []
+        self._cited: list[Annotation] = []
 
-    def read(self, event: SseEvent) -> list[Delta | Failure]:
+    def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What a chunk adds. Raises `MalformedEventError` when its candidates are no list."""
         value = json_event(event)
         if value.get("error"):
@@ -52,9 +64,22 @@ class PartReader:
         candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
         if failed := failed_generation(candidate):
             return [failed]
-        delta = self._delta(parts_of(candidate), value)
+        parts = parts_of(candidate)
+        delta = self._delta(parts, value)
+        if delta.text:
+            self._texts.append(delta.text)
+        said: list[Delta | Supplement | Failure] = [delta] if any(delta) else []
+        if not SOURCES.isdisjoint(candidate) or not all("text" in part for part in parts):
+            beside = Supplement(media_of(parts), self._annotations(candidate))
+            said += [beside] if any(beside) else []
         self._settle(candidate.get("finishReason"), value)
-        return [delta] if delta != Delta() else []
+        return said
+
+    def _annotations(self, candidate: Mapping[str, Any]) -> tuple[Annotation, ...]:
+        """What the words so far rest on; later chunks may say it again."""
+        found = [each for each in annotations_of(candidate, "".join(self._texts)) if each not in self._cited]
+        self._cited += found
+        return tuple(found)
 
     def _delta(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Delta:
         calls = []

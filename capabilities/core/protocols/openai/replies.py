@@ -11,6 +11,7 @@ from capabilities.core.protocols.errors import bad_shape, failure_inside, object
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import Ending, ending_of, own_word
 from capabilities.core.protocols.openai.finish import BROKEN, ENDINGS
+from capabilities.core.protocols.openai.supplements import supplement_of
 from capabilities.core.protocols.openai.usage import usage_of
 from capabilities.core.protocols.thought_fields import message_thoughts, signature_of
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
@@ -54,13 +55,14 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     reasoning = reasoning_of(message) or thought or None
     refusal = message.get("refusal") if isinstance(message.get("refusal"), str) else None
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
-    thoughts = message_thoughts(message)
-    if not (text or calls or reasoning or refusal or thoughts or ending.explains_silence):
+    thoughts, beside = message_thoughts(message), supplement_of(message)
+    if not (text or calls or reasoning or refusal or thoughts or beside.media or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
     usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
     details = details_of(value, choice, ending)
     logprobs = choice["logprobs"] if isinstance(choice.get("logprobs"), Mapping) else None
-    return Answer(text, calls, reasoning, refusal, ending.word, usage, model, identity, details, thoughts, logprobs)
+    said = (text, calls, reasoning, refusal, ending.word, usage, model, identity, details)
+    return Answer(*said, thoughts, logprobs, *beside)
 
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:

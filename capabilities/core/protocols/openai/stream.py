@@ -18,11 +18,12 @@ from capabilities.core.protocols.openai.replies import (
     reasoning_of,
     text_and_thoughts,
 )
+from capabilities.core.protocols.openai.supplements import PLACES, supplement_of
 from capabilities.core.protocols.openai.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.protocols.thought_fields import DETAILS, own_thought, thoughts_of
-from capabilities.core.wire import Delta, Failure, Finish
+from capabilities.core.wire import Delta, Failure, Finish, Supplement
 from capabilities.core.worded import worded
 
 
@@ -38,7 +39,7 @@ class ChunkReader:
         self._calls = CallPieces()
         self._thoughts: list[Any] = []
 
-    def read(self, event: SseEvent) -> list[Delta | Failure]:
+    def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What a chunk adds. Raises `MalformedEventError` when its choices are no list."""
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
             self.finished = True
@@ -64,14 +65,14 @@ class ChunkReader:
         if self._model is None:
             self._model = filled(chunk.get("model"))
 
-    def _choice(self, choice: Mapping[str, Any], chunk: Mapping[str, Any]) -> list[Delta | Failure]:
+    def _choice(self, choice: Mapping[str, Any], chunk: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
         reason = choice.get("finish_reason")
         if reason and isinstance(reason, str) and reason in BROKEN:
             return [broken_off(choice, reason)]
         delta = choice.get("delta", choice.get("message"))  # some send a whole message as one event
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError(worded("%(name)s is no object", name="delta"))
-        pieces: list[Delta | Failure] = self._pieces(delta) if delta else []
+        pieces: list[Delta | Supplement | Failure] = self._pieces(delta) if delta else []
         if choice.get("logprobs"):
             pieces = _with_logprobs(pieces, choice["logprobs"])
         if reason:
@@ -82,7 +83,7 @@ class ChunkReader:
                 pieces.append(Delta(thoughts=thoughts_of(self._thoughts)))
         return pieces
 
-    def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Failure]:
+    def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
         """What a delta adds; nothing where it says nothing."""
         content = delta.get("content")
         if len(delta) == 1 and isinstance(content, str):  # as nearly every chunk is
@@ -94,7 +95,11 @@ class ChunkReader:
         calls = tuple(self._calls.read(item) for item in called if isinstance(item, dict)) if called else ()
         signed = own_thought(delta)
         piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls, signed)
-        return [piece] if any(piece) else []
+        said: list[Delta | Supplement | Failure] = [piece] if any(piece) else []
+        if not PLACES.isdisjoint(delta) or isinstance(content, list):
+            beside = supplement_of(delta)
+            said += [beside] if any(beside) else []
+        return said
 
     def _count(self, usage: Any) -> None:
         """The later count where it says something; some send what came so far with every chunk."""
@@ -107,12 +112,13 @@ class ChunkReader:
             self.finished = self.finished or counted
 
 
-def _with_logprobs(pieces: list[Delta | Failure], logprobs: Any) -> list[Delta | Failure]:
+def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) -> list[Delta | Supplement | Failure]:
     """The piece with how probable it was; some send that in a chunk of its own."""
     if not isinstance(logprobs, Mapping):
         return pieces
-    piece = pieces[0] if pieces and isinstance(pieces[0], Delta) else Delta()
-    return [piece._replace(logprobs=logprobs)]
+    first = pieces[0] if pieces else None
+    piece, others = (first, pieces[1:]) if isinstance(first, Delta) else (Delta(), pieces)
+    return [piece._replace(logprobs=logprobs), *others]
 
 
 def _first_choice(choices: list[Any]) -> dict[str, Any] | None:

@@ -1,0 +1,127 @@
+"""What a model makes beside words, and what its words rest on: read out of each vendor's bytes, whole and streamed."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Delta, Failure, Finish, Supplement
+from tests.lab import Lab
+from tests.lab.recordings import FILE, PAGE, PICTURE, SOUND, URL_CITATION
+from tests.protocols.exchange import exchange
+
+CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
+BOTH = pytest.mark.parametrize("stream", [False, True])
+MAKERS = pytest.mark.parametrize("protocol", ["openai", "gemini"])
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as running:
+        yield running
+
+
+def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
+    """The answer that a recording comes to, over a real socket."""
+    outcome = exchange(protocol, lab.url(protocol), f"fault:recorded:name={name}", CHAT, stream=stream)
+    assert isinstance(outcome, Answer), outcome
+    return outcome
+
+
+@BOTH
+@MAKERS
+def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
+    """OpenRouter's `images` and Gemini's `inlineData`, without a word beside them."""
+    said = answer(lab, protocol, "image", stream=stream)
+    (image,) = said.media
+    assert (said.text, said.finish_reason) == ("", "stop")
+    assert (image.kind, image.mime_type, base64.b64decode(image.data)) == (Kind.IMAGE, "image/png", PICTURE)
+
+
+@BOTH
+@MAKERS
+def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
+    """All its bytes, in pieces where it is streamed; OpenAI says what is said in it, too."""
+    said = answer(lab, protocol, "speech", stream=stream)
+    assert b"".join(base64.b64decode(each.data) for each in said.media) == SOUND
+    assert {each.kind for each in said.media} == {Kind.AUDIO}
+    assert {each.mime_type.partition(";")[0] for each in said.media} == {"audio/L16"}
+    if protocol == "openai":
+        assert "".join(each.transcript for each in said.media) == "Good day."
+        assert ({each.id for each in said.media}, said.media[-1].expires_at) == ({"audio_lab"}, 1_790_003_600)
+
+
+def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
+    """So that no log and no error can hold it."""
+    said = answer(lab, "openai", "image", stream=False)
+    assert said.media[0].data not in repr(said)
+
+
+@BOTH
+@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+def test_words_name_the_pages_that_they_rest_on(lab: Lab, protocol: str, stream: bool) -> None:
+    """As OpenAI writes it, at the characters that rest on them; Gemini counts bytes."""
+    said = answer(lab, protocol, "cited", stream=stream)
+    assert said.text == "So: Wien, schön."
+    cited = said.annotations[0]
+    assert cited["type"] == "url_citation"
+    assert cited["url_citation"].items() >= {**PAGE, "start_index": 4, "end_index": 16}.items()
+    assert len(said.annotations) == (2 if protocol == "anthropic" else 1)
+
+
+@BOTH
+def test_a_citation_of_a_file_keeps_all_that_is_said_of_it(lab: Lab, stream: bool) -> None:
+    """It has no address, so it is no citation of a page."""
+    cited = answer(lab, "anthropic", "cited", stream=stream).annotations[1]
+    assert cited["type"] == "file_citation"
+    assert cited["file_citation"].items() >= FILE.items()
+    assert (cited["file_citation"]["title"], cited["file_citation"]["start_index"]) == ("notes.txt", 4)
+
+
+def test_openai_s_own_annotations_are_passed_on_as_they_are(lab: Lab) -> None:
+    """Nothing is added and nothing is lost."""
+    assert answer(lab, "openai", "cited", stream=False).annotations == (URL_CITATION,)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body", "count"),
+    [
+        ("openai", '{"images": [{"image_url": "https://example.org/a.png"}, {"image_url": {"url": "ftp://x"}}, 7]}', 1),
+        ("openai", '{"content": [{"type": "image_url", "image_url": {"url": "data:image/webp;base64,AA=="}}]}', 1),
+        ("openai", '{"content": "x", "images": "no", "audio": [], "annotations": {}}', 0),
+        ("openai", '{"content": "x", "images": [{"image_url": {"url": "data:image/png,plain"}}]}', 0),
+        ("gemini", '[{"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.org/v"}}]', 1),
+        ("gemini", '[{"text": "x"}, {"inlineData": {"mimeType": "image/png", "data": "AA=="}, "thought": true}]', 0),
+        ("gemini", '[{"text": "x"}, {"inlineData": "no"}, {"inlineData": {"data": 7}}]', 0),
+    ],
+)
+def test_what_is_no_file_is_passed_by(protocol: str, body: str, count: int) -> None:
+    """Addresses are kept and never fetched; sketches of a thought and nonsense are no part of the answer."""
+    part = {"openai": '{"choices":[{"finish_reason":"stop","message":%s}]}'}.get(protocol)
+    whole = part or '{"candidates":[{"finishReason":"STOP","content":{"parts":%s}}]}'
+    said = PROTOCOLS[protocol].decode(200, {}, whole.replace("%s", body).encode())
+    assert isinstance(said, Answer)
+    assert len(said.media) == count
+
+
+def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:
+    """A host that does not stream when asked to loses nothing."""
+    body = '{"choices":[{"finish_reason":"stop","message":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
+    decoder = PROTOCOLS["openai"].decoder()
+    events = [*decoder.feed(body.encode()), *decoder.close()]
+    assert [type(each) for each in events] == [Supplement, Finish]
+
+
+def test_an_image_is_content_after_which_nobody_else_is_asked() -> None:
+    """An error behind it breaks the stream."""
+    chunk = '{"choices":[{"index":0,"delta":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
+    decoder = PROTOCOLS["openai"].decoder()
+    events = decoder.feed(f'data: {chunk}\n\ndata: {{"error":{{"message":"boom","code":503}}}}\n\n'.encode())
+    assert not any(isinstance(each, Delta) for each in events)
+    assert isinstance(events[-1], Failure)
+    assert events[-1].fault == "stream_broken"
