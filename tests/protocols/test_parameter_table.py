@@ -259,6 +259,35 @@ def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
+def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protocol: str):
+    """A parameter of the wrong type is its host's to refuse."""
+    for name in ("reasoning_effort", "thinking", "modalities", "service_tier", "metadata", "cache_control"):
+        for value in ({"a": []}, [{"a": 1}], 5, "x"):
+            request = ready({**BASE, name: value}, protocol).request
+            assert name in request.dropped_params or name in json.dumps(request.elide())
+
+
+@pytest.mark.parametrize(
+    ("quirks", "body", "place"),
+    [
+        ({"image_url_as_string": True}, image(detail="low"), "messages[0].content[0].image_url.detail"),
+        ({"file_part": "document_url"}, file(detail="low"), "messages[0].content[0].file.detail"),
+        ({}, text(cache_control=MARK), "messages[0].content[0].cache_control"),
+        ({"cache_marks": "cache_control"}, turn(content=None, tool_calls=[CALL], cache_control=MARK), "messages[1]"),
+    ],
+)
+def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: dict[str, Any], place: str):
+    """Its options decide, not its protocol."""
+    target = Target("p", "https://llm.example/v1", "m", "k", quirks=quirks)
+    everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
+    chat = read(body)
+    prepared = prepare(chat, receiver("openai", target, everything), text_style_for(chat, "en", lambda each: ()))
+    assert not isinstance(prepared, CannotRead)
+    (name,) = prepared.request.dropped_params
+    assert name.startswith(place)
+
+
+@pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_what_says_nothing_is_not_named(protocol: str):
     """Null, an empty list and everybody's default are no loss."""
     quiet = {"logprobs": False, "service_tier": "auto", "store": False, "seed": None, "n": 1, "presence_penalty": 0}

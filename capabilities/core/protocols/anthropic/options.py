@@ -79,8 +79,10 @@ def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, 
         lost.append("top_p")
     if chat.stop and ("stop" in refused or any(not word.strip() for word in chat.stop)):
         lost.append("stop")
-    if any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
+    if chat.tool_name and any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
         lost.append("tool_choice")
+    if not chat.extra:
+        return tuple(lost)
     said = {
         "reasoning_effort": not thinking.dropped,
         "top_k": sampling and chat.temperature is None,

@@ -64,8 +64,14 @@ class Thinking:
         return self.fields.get("thinking", {}).get("type") not in (None, "disabled")
 
 
+NOT_A_WORD = Thinking()
+"""Where nothing is said of it."""
+
+
 def thinking_of(chat: ChatRequest, target: Target, refused: set[str]) -> Thinking:
     """What a request's `thinking` and `reasoning_effort` become for a model."""
+    if not chat.extra:
+        return NOT_A_WORD
     asked = chat.extra.get("reasoning_effort")
     way, words = next((way, words) for pattern, way, words in WAYS if pattern.search(target.model.lower()))
     own = chat.extra.get("thinking")
@@ -74,8 +80,8 @@ def thinking_of(chat: ChatRequest, target: Target, refused: set[str]) -> Thinkin
         effort = words.get(str(asked)) if way in (Way.ADAPTIVE, Way.EFFORT) else None
         return Thinking({"thinking": own}, effort, budget if isinstance(budget, int) else 0, bool(asked and not effort))
     if asked is None:
-        return Thinking()
-    if refused & {"reasoning_effort", "effort"} or (asked != "none" and asked not in words):
+        return NOT_A_WORD
+    if refused & {"reasoning_effort", "effort"} or not isinstance(asked, str) or asked not in ("none", *words):
         return Thinking(dropped=True)
     thinking = (
         _quiet(way) if asked == "none" else _think(chat, way, words[asked], BUDGETS[asked], target.origin("anthropic"))

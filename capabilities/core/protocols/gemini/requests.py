@@ -112,7 +112,7 @@ def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
     if not chat.extra:
         return {}
     kinds = chat.extra.get("modalities")
-    known = isinstance(kinds, list) and bool(kinds) and all(kind in MODALITIES for kind in kinds)
+    known = isinstance(kinds, list) and bool(kinds) and all(kind in MODALITIES for kind in map(str, kinds))
     return {
         "reasoning_effort": ("thinkingConfig", thinking_config(model, chat.extra.get("reasoning_effort"))),
         "modalities": ("responseModalities", [kind.upper() for kind in kinds or ()] if known else None),
@@ -124,7 +124,7 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
     lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
     if "stop" in fields and len(chat.stop) > MOST_STOPS:
         lost.append("stop")
-    if any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
+    if chat.tool_name and any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
         lost.append("tool_choice")
     return (*lost, *unsaid(chat, fields))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from capabilities.core.message import CacheMark, ChatRequest, Tool
+from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
 from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields
 from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import wants_json
@@ -13,6 +13,7 @@ from capabilities.core.providers.quirks import limit_name, quirk, unwanted_param
 
 OURS = frozenset({"model", "messages", "stream", "stream_options"})
 """Fields of the payload that a caller's extra parameters never replace."""
+IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
 
@@ -37,13 +38,28 @@ def parameters_of(
         if quirk(ways, "stream_usage") and not unwanted:
             kept["stream_options"] = {"include_usage": True}
     if chat.inner:
-        dropped += dropped_fields(chat, "openai", _unspoken(ways))
+        dropped += (*dropped_fields(chat, "openai", _unspoken(ways)), *_empty_marks(chat))
     return kept, dropped
 
 
 def _unspoken(ways: Mapping[str, Any]) -> frozenset[str]:
     """What this host has no place for."""
-    return CACHE_PLACES if quirk(ways, "cache_marks") == "none" or quirk(ways, "string_content_only") else frozenset()
+    plain = quirk(ways, "string_content_only")
+    return frozenset(
+        (
+            *(CACHE_PLACES if plain or quirk(ways, "cache_marks") == "none" else ()),
+            *([IMAGE_DETAIL] if plain or quirk(ways, "image_url_as_string") else ()),
+            *([FILE_DETAIL] if plain or quirk(ways, "file_part") != "openai_file" else ()),
+        )
+    )
+
+
+def _empty_marks(chat: ChatRequest) -> Iterator[str]:
+    """Marks with no words to stand beside: a turn that says nothing but its calls."""
+    for message in chat.messages:
+        for part in message.parts:
+            if part.cache and isinstance(part, TextPart) and not part.text:
+                yield part.cache.path
 
 
 def _response_format(chat: ChatRequest, ways: Mapping[str, Any]) -> Mapping[str, Any] | None:
