@@ -58,6 +58,7 @@ MEANINGS: dict[str, str | Promise] = {
     "replay_reasoning": gettext_lazy("What earlier reasoning becomes in the history."),
     "reasoning_field": gettext_lazy("The name under which reasoning is sent."),
     "cache_marks": gettext_lazy("How the end of a prefix worth keeping is marked."),
+    "short_call_ids": gettext_lazy("The ids of tool calls are nine letters and digits."),
     "call_signatures": gettext_lazy("Tool calls of the history carry Google's proof, or its stand-in."),
     "stream_usage": gettext_lazy("A stream is asked to count its tokens."),
     "sampling": gettext_lazy("Temperature and top_p are sent."),

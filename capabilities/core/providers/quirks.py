@@ -92,6 +92,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
                 "cache_control",
                 "prompt_cache_breakpoint",
             ),
+            Quirk("short_call_ids", "The ids of tool calls are nine letters and digits.", False),
             Quirk("call_signatures", "Tool calls of the history carry Google's proof, or its stand-in.", False),
             Quirk("stream_usage", "A stream is asked to count its tokens.", True),
             Quirk(

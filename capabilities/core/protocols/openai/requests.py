@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, ToolCall, find_opening_system
+from capabilities.core.protocols.call_ids import short_call_id
 from capabilities.core.protocols.media import (
     AUDIO_FORMATS,
     address,
@@ -143,7 +144,7 @@ def _message(message: Message, ways: Mapping[str, Any], origin: str) -> dict[str
     if message.name:
         out["name"] = message.name
     if message.tool_call_id is not None:
-        out["tool_call_id"] = message.tool_call_id
+        out["tool_call_id"] = _call_id(message.tool_call_id, ways)
     if message.role is Role.ASSISTANT:
         out |= _assistant(message, ways, origin)
     return out
@@ -172,13 +173,18 @@ def _calls(calls: tuple[ToolCall, ...], ways: Mapping[str, Any], origin: str) ->
     signatures = [call.signature_for(origin) if signed or call.origin else None for call in calls]
     if signed and not any(signatures):
         signatures[0] = NOT_SIGNED_HERE
-    return [_call(call) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
+    return [_call(call, ways) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _call(call: ToolCall, ways: Mapping[str, Any]) -> dict[str, Any]:
+    out = {"id": _call_id(call.id, ways)}
     if call.custom:
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        return {**out, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return {**out, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _call_id(call_id: str, ways: Mapping[str, Any]) -> str:
+    return short_call_id(call_id) if quirk(ways, "short_call_ids") else call_id
 
 
 def _content(message: Message, ways: Mapping[str, Any]) -> Any:

@@ -54,6 +54,7 @@ WORLDWIDE: tuple[HostPreset, ...] = (
             "file_urls": True,
             "tool_media": "native",
             "stream_usage": False,
+            "short_call_ids": True,
         },
         models=("mistral-large-latest", "pixtral-large-latest"),
         key_url="https://console.mistral.ai/api-keys",

@@ -1,0 +1,167 @@
+"""Three rounds of tools with every preset's host, as strict as the real one, and with a hop to every other in between.
+
+The client is one that sends back all it got, or one that knows nothing but OpenAI's own fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import permutations
+from typing import Any
+
+import orjson
+import pytest
+
+from capabilities.core.delivery.adaptation import CannotRead, text_style_for
+from capabilities.core.delivery.receiver import Receiver, prepare, receiver
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.providers.hosts.worldwide import GEMINI_THROUGH_OPENAI
+from capabilities.core.providers.presets import PRESETS
+from capabilities.core.vocabulary import Capabilities
+from capabilities.core.wire import Answer, Delta, Finish, Target, split_payload
+from routing_admin.dispatch.turns import TurnMemory, turn_of
+from routing_admin.gateway.chat.parsing import parse
+from routing_admin.gateway.chat.rendering import Chunks, completion_json
+from tests.lab.strict_hosts import ROUNDS, RefusedError, StrictHost, strict_host
+
+PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    **{preset.name: (preset.protocol, preset.quirks) for preset in PRESETS},
+    "gemini-openai": ("openai", GEMINI_THROUGH_OPENAI),
+}
+"""Protocol and options of every preset, and of Google's other address."""
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+OWN_FIELDS = ("role", "content", "tool_calls")
+
+
+def receiver_of(name: str) -> Receiver:
+    protocol, quirks = PLACES[name]
+    target = Target(name, f"https://{name}.example/v1", "m", "k", quirks=quirks)
+    return receiver(protocol, target, Capabilities(("text",), ("text",)))
+
+
+RECEIVERS = {name: receiver_of(name) for name in PLACES}
+
+
+class Talk:
+    """A client's conversation; `keeps` says whether it sends back what it does not know."""
+
+    def __init__(self, *, stream: bool, keeps: bool) -> None:
+        self.hosts = {name: strict_host(name, PLACES[name][0]) for name in PLACES}
+        self.memory = TurnMemory()
+        self.stream, self.keeps = stream, keeps
+        self.messages: list[dict[str, Any]] = [
+            {"role": "system", "content": "Be short."},
+            {"role": "user", "content": "Look three times."},
+        ]
+
+    def ask(self, name: str) -> dict[str, Any]:
+        """The next message of that preset's model; results of its calls are there at once."""
+        to, host = RECEIVERS[name], self.hosts[name]
+        body = {"model": "m", "messages": self.messages, "tools": [TOOL], "max_tokens": 50}
+        chat = self.memory.complete("ada", parse(json.loads(json.dumps(body)), lambda ref: None).chat)
+        prepared = prepare(chat, to, text_style_for(chat, "en", lambda each: ()), stream=self.stream)
+        assert not isinstance(prepared, CannotRead)
+        sent = json.loads(b"".join(each for each in split_payload(prepared.request.payload) if isinstance(each, bytes)))
+        message = (self._streamed if self.stream else self._whole)(host, to, sent)
+        self.messages.append(message if self.keeps else {key: message[key] for key in OWN_FIELDS if key in message})
+        for call in message.get("tool_calls") or ():
+            if not self.keeps:
+                call.pop("extra_content", None)
+            self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": "seen"})
+        return message
+
+    def _whole(self, host: StrictHost, to: Receiver, sent: dict[str, Any]) -> dict[str, Any]:
+        answer = to.protocol.decode(200, {}, host.answer(sent, stream=False))
+        assert isinstance(answer, Answer), answer
+        self.memory.keep("ada", turn_of(answer), to.origin)
+        message: dict[str, Any] = completion_json(answer, "m", to.origin)["choices"][0]["message"]
+        return message
+
+    def _streamed(self, host: StrictHost, to: Receiver, sent: dict[str, Any]) -> dict[str, Any]:
+        decoder, chunks = PROTOCOLS[to.protocol.name].decoder(), Chunks("m", origin=to.origin)
+        written = b""
+        for event in (*decoder.feed(host.answer(sent, stream=True)), *decoder.close()):
+            assert isinstance(event, Delta | Finish), event
+            written += chunks.write_delta(event) if isinstance(event, Delta) else chunks.write_finish(event)
+        self.memory.keep("ada", chunks.turn, to.origin)
+        return gather(written)
+
+
+def gather(written: bytes) -> dict[str, Any]:
+    """The message that a client puts together: texts joined, calls by their index, details one after the other."""
+    message: dict[str, Any] = {}
+    for event in written.split(b"\n\n"):
+        if not event.startswith(b"data: {"):
+            continue
+        delta = orjson.loads(event.removeprefix(b"data: "))["choices"][0]["delta"]
+        for name, value in delta.items():
+            if name == "tool_calls":
+                join_calls(message.setdefault(name, []), value)
+            elif isinstance(value, list):
+                message.setdefault(name, []).extend(value)
+            else:
+                message[name] = message.get(name, "") + value if isinstance(value, str) and name != "role" else value
+    return message
+
+
+def join_calls(calls: list[dict[str, Any]], pieces: list[dict[str, Any]]) -> None:
+    for piece in pieces:
+        if piece["index"] == len(calls):
+            calls.append({**piece, "function": dict(piece["function"])})
+        else:
+            calls[piece["index"]]["function"]["arguments"] += piece["function"]["arguments"]
+
+
+each_client = pytest.mark.parametrize("keeps", [True, False], ids=["keeps", "strips"])
+each_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@each_client
+@each_way
+@pytest.mark.parametrize("name", list(PLACES))
+def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: bool) -> None:
+    """Every call comes back with what its host wants of it, and the host says that it is done."""
+    talk = Talk(stream=stream, keeps=keeps)
+    for _ in range(ROUNDS):
+        assert talk.ask(name)["tool_calls"]
+    assert talk.ask(name)["content"] == "done"
+
+
+@each_client
+@each_way
+def test_a_hop_to_every_other_host_in_the_middle(*, stream: bool, keeps: bool) -> None:
+    """One round here, one there, one here again, and the last words there."""
+    for here, there in permutations(PLACES, 2):
+        talk = Talk(stream=stream, keeps=keeps)
+        for name in (here, there, here):
+            assert talk.ask(name)["tool_calls"], (here, there)
+        assert talk.ask(there)["content"] == "done", (here, there)
+
+
+BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+    "deepseek": lambda message: message.pop("reasoning_content"),
+    "moonshot": lambda message: message.pop("reasoning_content"),
+    "gemini-openai": lambda message: message["tool_calls"][0].pop("extra_content"),
+    "openrouter": lambda message: message["reasoning_details"][0].update(signature="forged"),
+    "mistral": lambda message: message["tool_calls"][0].update(id="call_1"),
+    "groq": lambda message: message.update(reasoning_content="hm"),
+}
+"""What is done to a good history so that the host refuses it."""
+
+
+@pytest.mark.parametrize("name", list(BREAKS))
+def test_the_hosts_are_as_strict_as_they_say(name: str) -> None:
+    """A check that cannot fail would show nothing: each rule refuses a history that breaks it."""
+    host = strict_host(name, "openai")
+    history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
+    answer = json.loads(host.answer({"messages": history}, stream=False))["choices"][0]["message"]
+    history += [answer, {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "seen"}]
+    if name == "mistral":
+        history[1]["tool_calls"][0]["id"] = history[2]["tool_call_id"] = "abcdefgh1"
+    host.answer({"messages": history}, stream=False)
+    BREAKS[name](history[1])
+    if name == "mistral":
+        history[2]["tool_call_id"] = "call_1"
+    with pytest.raises(RefusedError):
+        host.answer({"messages": history}, stream=False)

@@ -1,0 +1,306 @@
+"""Hosts that refuse what the real ones are known to refuse in a conversation with tools, and call tools themselves.
+
+A host looks at the whole history of a request. It asks for its tool until three rounds of calls are there, with a
+thought and a proof wherever the real one gives them, and then says in words that it is done. What it gave out it wants
+back as it was; what another gave out, or nobody, it refuses in its own words. The rules are those that the vendors
+document, or that their clients report (wire-protocols and the field's notes).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.lab.shapes import sse
+
+ROUNDS = 3
+STAND_IN = "skip_thought_signature_validator"
+OPENAI_MESSAGE = {"role", "content", "name", "tool_calls", "tool_call_id", "refusal"}
+TOOL, THOUGHT = "look", "I have to look again."
+
+Body = dict[str, Any]
+
+
+class RefusedError(Exception):
+    """What the host answers with status 400."""
+
+
+def demand(holds: object, sentence: str) -> None:
+    """Refuses the request unless it holds."""
+    if not holds:
+        raise RefusedError(sentence)
+
+
+@dataclass
+class StrictHost:
+    """One host; `rules` look at the body of a request, `speak` answers it. `proofs` are those it gave, by call id."""
+
+    name: str
+    protocol: str = "openai"
+    rules: tuple[Callable[[StrictHost, Body], None], ...] = ()
+    thinks_in: str = ""
+    proofs: dict[str, str] = field(default_factory=dict)
+    given: int = 0
+
+    def answer(self, body: Body, *, stream: bool) -> bytes:
+        """The answer's body. Raises `RefusedError`."""
+        for rule in (*COMMON[self.protocol], *self.rules):
+            rule(self, body)
+        return SPEAKERS[self.protocol](self, body, stream)
+
+    def next_call(self) -> str:
+        """The id of a new call, unlike every other host's."""
+        self.given += 1
+        return f"{self.name}_call-{self.given}"
+
+    def prove(self, call_id: str) -> str:
+        """A proof of the thought before that call."""
+        self.proofs[call_id] = f"{self.name.encode().hex()}{self.given:04}"
+        return self.proofs[call_id]
+
+
+# OpenAI and its like
+
+
+def answers_every_call(host: StrictHost, body: Body) -> None:
+    """OpenAI: an assistant message with tool_calls must be followed by tool messages for each tool_call_id."""
+    waiting: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            demand(message["tool_call_id"] in waiting, f"no call {message['tool_call_id']!r} is waiting for a result")
+            waiting.remove(message["tool_call_id"])
+            continue
+        demand(not waiting, f"tool_call_ids {waiting} have no result")
+        waiting = [call["id"] for call in message.get("tool_calls") or ()]
+    demand(not waiting, f"tool_call_ids {waiting} have no result")
+
+
+def knows_its_fields_alone(host: StrictHost, body: Body) -> None:
+    """Mistral: extra_forbidden; Groq: property is unsupported."""
+    for message in body["messages"]:
+        more = set(message) - OPENAI_MESSAGE
+        demand(not more, f"property {sorted(more)} is unsupported")
+
+
+def takes_short_call_ids(host: StrictHost, body: Body) -> None:
+    """Mistral: a tool call id must be a-z, A-Z, 0-9, with a length of 9."""
+    for message in body["messages"]:
+        for call_id in (message.get("tool_call_id"), *(call["id"] for call in message.get("tool_calls") or ())):
+            demand(call_id is None or re.fullmatch("[a-zA-Z0-9]{9}", call_id), f"tool call id was {call_id!r}")
+
+
+def wants_reasoning_of_calls(host: StrictHost, body: Body) -> None:
+    """DeepSeek, Kimi: reasoning_content is missing in an assistant message with tool calls."""
+    for message in body["messages"]:
+        if message.get("tool_calls"):
+            demand(
+                isinstance(message.get(host.thinks_in), str),
+                f"{host.thinks_in} is missing in a message with tool calls",
+            )
+            own = host.proofs.get(message["tool_calls"][0]["id"])
+            demand(own is None or message[host.thinks_in] == own, f"{host.thinks_in} is not what the model had thought")
+
+
+def reasons(host: StrictHost, body: Body) -> None:
+    """OpenAI's reasoning models: max_tokens is not supported, temperature does not support other values than 1."""
+    for name in ("max_tokens", "temperature", "top_p"):
+        demand(name not in body, f"Unsupported parameter: {name!r} is not supported with this model")
+
+
+def wants_google_proofs(host: StrictHost, body: Body) -> None:
+    """Gemini through its OpenAI interface: a function call is missing a thought_signature."""
+    for message in body["messages"]:
+        calls = message.get("tool_calls") or ()
+        if calls:
+            proof = calls[0].get("extra_content", {}).get("google", {}).get("thought_signature")
+            check_proof(host, calls[0]["id"], proof)
+
+
+def check_proof(host: StrictHost, call_id: str, proof: Any) -> None:
+    """The proof that was given with the call, or the stand-in where it was another's."""
+    own = host.proofs.get(call_id)
+    demand(proof, "Function call is missing a thought_signature")
+    demand(proof == own or (own is None and proof == STAND_IN), "Thought signature is not valid")
+
+
+def wants_its_details(host: StrictHost, body: Body) -> None:
+    """OpenRouter: reasoning_details of a model go back to it unmodified."""
+    for message in body["messages"]:
+        for detail in message.get("reasoning_details") or ():
+            demand(detail.get("signature") in host.proofs.values(), "Invalid signature in reasoning_details")
+        for call in message.get("tool_calls") or ():
+            if call["id"] in host.proofs:
+                found = [detail.get("signature") for detail in message.get("reasoning_details") or ()]
+                demand(found == [host.proofs[call["id"]]], "reasoning_details were left out")
+
+
+def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
+    """A call with its thought, or the last words."""
+    rounds = sum(bool(message.get("tool_calls")) for message in body["messages"])
+    reason, message = "stop", Body(role="assistant", content="done")
+    if rounds < ROUNDS:
+        reason, call_id = "tool_calls", host.next_call()
+        call: Body = {"id": call_id, "type": "function", "function": {"name": TOOL, "arguments": '{"at": 1}'}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        if wants_google_proofs in host.rules:
+            call["extra_content"] = {"google": {"thought_signature": host.prove(call_id)}}
+        if host.thinks_in:
+            message[host.thinks_in] = f"{THOUGHT} {host.given}"
+            host.proofs[call_id] = message[host.thinks_in]
+        if wants_its_details in host.rules:
+            proof, dialect = host.prove(call_id), "anthropic-claude-v1"
+            detail = {"type": "reasoning.text", "text": THOUGHT, "signature": proof, "format": dialect, "index": 0}
+            message["reasoning_details"] = [detail]
+    if not stream:
+        return dump({"id": "x", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": reason}]})
+    for place, each in enumerate(message.get("tool_calls") or ()):
+        each["index"] = place
+    deltas = [{key: value} for key, value in message.items() if value is not None]
+    chunks = [sse({"id": "x", "model": "m", "choices": [{"index": 0, "delta": delta}]}) for delta in deltas]
+    last = sse({"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    return b"".join([*chunks, last, b"data: [DONE]\n\n"])
+
+
+# Anthropic
+
+
+def alternates(host: StrictHost, body: Body) -> None:
+    """Roles alternate, the limit is there, results follow their calls at once."""
+    demand(body.get("max_tokens"), "max_tokens: Field required")
+    speakers = [message["role"] for message in body["messages"]]
+    wanted = ["user", "assistant"] * len(speakers)
+    demand(speakers == wanted[: len(speakers)], "messages: roles must alternate")
+    waiting: list[str] = []
+    for message in body["messages"]:
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        found = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        demand(found == waiting, f"tool_use ids {waiting} were found without tool_result blocks after them")
+        waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        demand(all(re.fullmatch("[a-zA-Z0-9_-]+", each) for each in waiting), "tool_use.id: String should match")
+
+
+def wants_signed_thoughts(host: StrictHost, body: Body) -> None:
+    """Invalid `signature` in `thinking` block; the thoughts of a turn come before its calls, as they were."""
+    for message in body["messages"]:
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        proofs = [block.get("signature") for block in blocks if block["type"] == "thinking"]
+        own = [
+            host.proofs[block["id"]] for block in blocks if block["type"] == "tool_use" and block["id"] in host.proofs
+        ]
+        demand(all(proof in host.proofs.values() for proof in proofs), "Invalid `signature` in `thinking` block")
+        demand(proofs == own, "Expected `thinking`, but found `tool_use`")
+
+
+def speak_anthropic(host: StrictHost, body: Body, stream: bool) -> bytes:
+    """The same in blocks."""
+    said = [
+        block for message in body["messages"] if isinstance(message["content"], list) for block in message["content"]
+    ]
+    reason, blocks = "end_turn", [Body(type="text", text="done")]
+    if sum(block["type"] == "tool_use" for block in said) < ROUNDS:
+        reason, call_id = "tool_use", host.next_call()
+        blocks = [
+            {"type": "thinking", "thinking": THOUGHT, "signature": host.prove(call_id)},
+            {"type": "tool_use", "id": call_id, "name": TOOL, "input": {"at": 1}},
+        ]
+    message = {"type": "message", "role": "assistant", "id": "x", "model": "m", "usage": {}}
+    if not stream:
+        return dump({**message, "content": blocks, "stop_reason": reason})
+    events: list[Body] = [{"type": "message_start", "message": {**message, "content": []}}]
+    for index, block in enumerate(blocks):
+        events += _block_events(index, block)
+    ending = {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 1}}
+    return b"".join(sse(event, event["type"]) for event in (*events, ending, {"type": "message_stop"}))
+
+
+def _block_events(index: int, block: Body) -> Iterator[Body]:
+    empty: Body = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}, "tool_use": {"input": {}}}
+    yield {"type": "content_block_start", "index": index, "content_block": block | empty[block["type"]]}
+    deltas: Mapping[str, list[Body]] = {
+        "text": [{"type": "text_delta", "text": block.get("text")}],
+        "thinking": [
+            {"type": "thinking_delta", "thinking": block.get("thinking")},
+            {"type": "signature_delta", "signature": block.get("signature")},
+        ],
+        "tool_use": [{"type": "input_json_delta", "partial_json": json.dumps(block.get("input"))}],
+    }
+    for delta in deltas[block["type"]]:
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
+
+# Gemini
+
+
+def takes_turns(host: StrictHost, body: Body) -> None:
+    """As many function responses as function calls, in the turn after them."""
+    waiting = 0
+    for content in body["contents"]:
+        found = sum("functionResponse" in part for part in content["parts"])
+        demand(found == waiting, "the number of function response parts is not that of the function call parts")
+        waiting = sum("functionCall" in part for part in content["parts"])
+
+
+def wants_signed_calls(host: StrictHost, body: Body) -> None:
+    """Function call is missing a thought_signature; Thought signature is not valid."""
+    for content in body["contents"]:
+        calls = [part for part in content["parts"] if "functionCall" in part]
+        if calls:
+            check_proof(host, calls[0]["functionCall"].get("id", ""), calls[0].get("thoughtSignature"))
+
+
+def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
+    """The same in parts; a streamed thought comes in a part of its own."""
+    parts: list[Body] = [{"text": "done"}]
+    if sum("functionCall" in part for content in body["contents"] for part in content["parts"]) < ROUNDS:
+        call_id = host.next_call()
+        call = {
+            "functionCall": {"id": call_id, "name": TOOL, "args": {"at": 1}},
+            "thoughtSignature": host.prove(call_id),
+        }
+        parts = [{"text": THOUGHT, "thought": True}, call]
+    usage = {"promptTokenCount": 1, "totalTokenCount": 2}
+
+    def chunk(said: list[Body], **more: str) -> Body:
+        candidate = {"index": 0, "content": {"role": "model", "parts": said}, **more}
+        return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m", "responseId": "x"}
+
+    if not stream:
+        return dump(chunk(parts, finishReason="STOP"))
+    return b"".join([*(sse(chunk([part])) for part in parts), sse(chunk([], finishReason="STOP"))])
+
+
+def dump(value: Any) -> bytes:
+    """The value as JSON."""
+    return json.dumps(value).encode()
+
+
+COMMON: Mapping[str, tuple[Callable[[StrictHost, Body], None], ...]] = {
+    "openai": (answers_every_call,),
+    "anthropic": (alternates, wants_signed_thoughts),
+    "gemini": (takes_turns, wants_signed_calls),
+}
+SPEAKERS: Mapping[str, Callable[[StrictHost, Body, bool], bytes]] = {
+    "openai": speak_openai,
+    "anthropic": speak_anthropic,
+    "gemini": speak_gemini,
+}
+STRICT: Mapping[str, tuple[tuple[Callable[[StrictHost, Body], None], ...], str]] = {
+    "openai": ((reasons,), ""),
+    "mistral": ((knows_its_fields_alone, takes_short_call_ids), ""),
+    "groq": ((knows_its_fields_alone,), ""),
+    "deepseek": ((wants_reasoning_of_calls,), "reasoning_content"),
+    "moonshot": ((wants_reasoning_of_calls,), "reasoning_content"),
+    "openrouter": ((wants_its_details,), ""),
+    "gemini-openai": ((wants_google_proofs,), ""),
+}
+"""The rules of single hosts beyond their protocol's, and the field in which they think aloud."""
+
+
+def strict_host(name: str, protocol: str) -> StrictHost:
+    """The host of a preset."""
+    rules, field_name = STRICT.get(name, ((), ""))
+    return StrictHost(name, protocol, rules, field_name)
