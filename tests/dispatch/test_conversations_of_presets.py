@@ -165,3 +165,36 @@ def test_the_hosts_are_as_strict_as_they_say(name: str) -> None:
         history[2]["tool_call_id"] = "call_1"
     with pytest.raises(RefusedError):
         host.answer({"messages": history}, stream=False)
+
+
+def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
+    """Each block has to be there as it was given."""
+    host = strict_host("anthropic", "anthropic")
+    question = {"role": "user", "content": [{"type": "text", "text": "Look."}]}
+    blocks = json.loads(host.answer({"messages": [question], "max_tokens": 9}, stream=False))["content"]
+    results = [{"type": "tool_result", "tool_use_id": blocks[1]["id"], "content": "seen"}]
+
+    def go_on(said: list[Any]) -> bytes:
+        turns = [question, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
+        return host.answer({"messages": turns, "max_tokens": 9}, stream=False)
+
+    assert go_on(blocks)
+    for broken in (blocks[1:], [{**blocks[0], "signature": "forged"}, blocks[1]]):
+        with pytest.raises(RefusedError):
+            go_on(broken)
+
+
+def test_gemini_s_host_refuses_calls_whose_proof_is_missing_or_forged() -> None:
+    """The stand-in is for calls of others."""
+    host = strict_host("gemini", "gemini")
+    question = {"role": "user", "parts": [{"text": "Look."}]}
+    call = json.loads(host.answer({"contents": [question]}, stream=False))["candidates"][0]["content"]["parts"][1]
+    result = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {}}}]}
+
+    def go_on(part: dict[str, Any]) -> bytes:
+        return host.answer({"contents": [question, {"role": "model", "parts": [part]}, result]}, stream=False)
+
+    assert go_on(call)
+    for broken in ({"functionCall": call["functionCall"]}, {**call, "thoughtSignature": "forged"}):
+        with pytest.raises(RefusedError):
+            go_on(broken)

@@ -41,6 +41,7 @@ class ReceivedRequest:
     temperature: float | None = None
     names: frozenset[str] = frozenset()
     problem: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
 
     @property
     def question(self) -> str:
@@ -66,7 +67,7 @@ def read(path: str, body: bytes) -> ReceivedRequest:
     if not isinstance(data, dict):
         heard.problem = "the body is not a JSON object"
     else:
-        heard.names = frozenset(data)
+        heard.names, heard.data = frozenset(data), data
         try:
             READERS[protocol](data, heard)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -15,6 +15,7 @@ from capabilities.core.wire import Fault
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.recordings import RECORDINGS
 from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, sse
+from tests.lab.strict_hosts import RefusedError, known_host
 from tests.lab.wire import Line
 
 JSON = "application/json"
@@ -141,6 +142,18 @@ async def ok(scene: ScriptedExchange) -> None:
 async def tool_call(scene: ScriptedExchange) -> None:
     name = scene.params.get("tool", "get_weather")
     await scene.speak(ReplyText(text="", tool=(name, {"city": "Zürich", "days": 2}), finish="tool_calls"))
+
+
+@scenario("strict", "answers as the host `host` does, and refuses what that refuses")
+async def strict(scene: ScriptedExchange) -> None:
+    host = known_host(scene.params.get("host", "lab"), scene.heard.protocol)
+    try:
+        body = host.answer(scene.heard.data, stream=scene.heard.stream)
+    except RefusedError as refused:
+        kind, code = "invalid_request_error", "unsupported_parameter" if refused.param else None
+        await scene.fail(400, scene.vendor.error(400, kind, str(refused), code, refused.param))
+        return
+    await scene.line.reply(200, body, SSE if scene.heard.stream else JSON)
 
 
 @scenario("reasoning", "reasons, then answers")

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from tests.lab.shapes import sse
@@ -25,13 +26,17 @@ Body = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """What the host answers with status 400."""
+    """What the host answers with status 400; `param` is the parameter that it does not take."""
+
+    def __init__(self, sentence: str, param: str | None = None) -> None:
+        super().__init__(sentence)
+        self.param = param
 
 
-def demand(holds: object, sentence: str) -> None:
+def demand(holds: object, sentence: str, param: str | None = None) -> None:
     """Refuses the request unless it holds."""
     if not holds:
-        raise RefusedError(sentence)
+        raise RefusedError(sentence, param)
 
 
 @dataclass
@@ -107,7 +112,7 @@ def wants_reasoning_of_calls(host: StrictHost, body: Body) -> None:
 def reasons(host: StrictHost, body: Body) -> None:
     """OpenAI's reasoning models: max_tokens is not supported, temperature does not support other values than 1."""
     for name in ("max_tokens", "temperature", "top_p"):
-        demand(name not in body, f"Unsupported parameter: {name!r} is not supported with this model")
+        demand(name not in body, f"Unsupported parameter: {name!r} is not supported with this model", name)
 
 
 def wants_google_proofs(host: StrictHost, body: Body) -> None:
@@ -304,3 +309,9 @@ def strict_host(name: str, protocol: str) -> StrictHost:
     """The host of a preset."""
     rules, field_name = STRICT.get(name, ((), ""))
     return StrictHost(name, protocol, rules, field_name)
+
+
+@cache
+def known_host(name: str, protocol: str) -> StrictHost:
+    """The one host of that name in this process."""
+    return strict_host(name, protocol)

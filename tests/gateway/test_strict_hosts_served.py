@@ -1,0 +1,72 @@
+"""The official client talks through a served process to hosts as strict as the real ones, over real sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import cycle, islice
+from typing import Any
+
+import openai
+import pytest
+
+from capabilities.core.providers.hosts.worldwide import GEMINI_THROUGH_OPENAI
+from capabilities.core.providers.presets import PRESETS
+from tests.gateway.serving import Server, routing, served
+from tests.lab import Lab
+
+PLACES = {preset.name: (preset.protocol, dict(preset.quirks)) for preset in PRESETS}
+PLACES["gemini-openai"] = ("openai", dict(GEMINI_THROUGH_OPENAI))
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+
+
+def configured(lab: Lab) -> dict[str, Any]:
+    """A provider with every preset's protocol and options, at the lab."""
+    file = routing(lab)
+    for name, (protocol, quirks) in PLACES.items():
+        at = lab.url(protocol, f"strict-{name}")
+        fields = {"providerName": f"strict-{name}", "apiKey": "NOT_NEEDED", "endpoint": at, "defaultModel": "m"}
+        file["providers"].append({**fields, "protocol": protocol, "quirks": quirks})
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    script = {f"strict-{name}": f"strict:host={name}" for name in PLACES}
+    with served(tmp_path_factory.mktemp("strict"), script, configured) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) -> dict[str, Any]:
+    """The next message of that host's model, put together as the SDK does it."""
+    asked: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [TOOL], "max_tokens": 50}
+    asked["temperature"] = 0.5  # which a reasoning model refuses
+    if not stream:
+        return client.chat.completions.create(**asked).choices[0].message.model_dump(exclude_none=True)
+    with client.chat.completions.stream(**asked) as events:
+        return events.get_final_completion().choices[0].message.model_dump(exclude_none=True)
+
+
+def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """The message as it goes back, and the results of its calls."""
+    message.pop("parsed", None)
+    for call in message.get("tool_calls") or ():
+        call["function"].pop("parsed_arguments", None)
+        call.pop("index", None)
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "seen"} for call in message["tool_calls"]]
+    return [message, *results]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", list(PLACES))
+def test_three_rounds_of_tools_and_the_last_words_of_the_next_host(client, name, stream):
+    """Each host gets back what it gave, and who comes in at the end gets nothing that was another's."""
+    following = next(islice(cycle(PLACES), list(PLACES).index(name) + 1, None))
+    messages: list[Any] = [{"role": "user", "content": "Look three times."}]
+    for _ in range(3):
+        messages += answer_calls(ask(client, name, messages, stream=stream))
+    assert ask(client, following, messages, stream=stream)["content"] == "done"
