@@ -23,8 +23,19 @@ from capabilities.core.delivery.receiver import Receiver, prepare
 from capabilities.core.delivery.room import ROOM_CODES
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
-from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, TextPart, ToolCall, blob_of
+from capabilities.core.message import (
+    CacheMark,
+    ChatRequest,
+    Converted,
+    FilePart,
+    Message,
+    Role,
+    TextPart,
+    ToolCall,
+    blob_of,
+)
 from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.thoughts import Thought, ThoughtForm, origin_of
 from capabilities.core.vocabulary import Capabilities, Kind
 from capabilities.core.wire import Target
 from routing_admin.core.planning.language import inject_directive
@@ -149,7 +160,8 @@ WAYS = st.fixed_dictionaries(
         "system_role": st.sampled_from(["system", "developer", "first_user"]),
         "structured": st.sampled_from(["json_schema", "json_object", "prompt"]),
         "tool_media": st.sampled_from(["native", "hoist", "text"]),
-        "replay_reasoning": st.sampled_from(["keep", "empty", "drop"]),
+        "replay_reasoning": st.sampled_from(["keep", "empty", "drop", "required"]),
+        "cache_marks": st.sampled_from(["none", "cache_control", "prompt_cache_breakpoint"]),
     },
 )
 JSON_SHAPE = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object", "properties": {}}}}
@@ -172,10 +184,26 @@ def files(draw: st.DrawFn) -> FilePart:
     image = Converted(blob_of(b"y" * draw(st.integers(1, 90))), "image/png")
     name, known = draw(st.sampled_from([None, "a", "b"])), draw(st.sampled_from([None, "id1", "id2"]))
     content = FakeContent(b"x" * size, draw(st.sampled_from([None, "words", "long words " * 9])) or "w", image)
-    return FilePart(kind, mime_type, name, size, known, led=draw(st.booleans()), content=content)
+    return FilePart(
+        kind,
+        mime_type,
+        name,
+        size,
+        known,
+        led=draw(st.booleans()),
+        cache=draw(st.none() | st.just(CacheMark())),
+        content=content,
+    )
 
 
-PARTS = st.lists(files() | st.builds(TextPart, st.text(max_size=60)), min_size=1, max_size=4).map(tuple)
+MARKS = st.none() | st.just(CacheMark())
+TEXTS = st.builds(TextPart, st.text(max_size=60), MARKS)
+PARTS = st.lists(files() | TEXTS, min_size=1, max_size=4).map(tuple)
+ORIGINS = [origin_of(name, "some", "m") for name in PROTOCOLS]
+THOUGHTS = st.lists(
+    st.builds(Thought, st.sampled_from(ThoughtForm), st.just("hm"), st.just("proof"), origin=st.sampled_from(ORIGINS)),
+    max_size=2,
+).map(tuple)
 SYSTEM = st.builds(Message, st.just(Role.SYSTEM), st.just((TextPart("be brief"),)))
 USER = st.builds(Message, st.just(Role.USER), PARTS)
 
@@ -186,10 +214,14 @@ def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
     messages: tuple[Message, ...] = (*draw(st.lists(SYSTEM, max_size=2)), draw(USER))
     turns = [messages]
     for number in range(draw(st.integers(1, 6))):
-        calls = tuple(ToolCall(f"c{number}{n}", "shot", "{}") for n in range(draw(st.integers(0, 2))))
+        origin = draw(st.sampled_from(ORIGINS))
+        calls = tuple(
+            ToolCall(f"c{number}{n}", "shot", "{}", draw(st.none() | st.just("proof")), origin=origin)
+            for n in range(draw(st.integers(0, 2)))
+        )
         words = (TextPart(draw(st.sampled_from(["I see", "yes "]))),) if not calls or draw(st.booleans()) else ()
         reasoning = draw(st.none() | st.just("hm"))
-        answer = Message(Role.ASSISTANT, words, calls, reasoning=reasoning)
+        answer = Message(Role.ASSISTANT, words, calls, reasoning=reasoning, thoughts=draw(THOUGHTS))
         results = tuple(Message(Role.TOOL, draw(PARTS), tool_call_id=call.id) for call in calls)
         more = draw(st.lists(SYSTEM | USER, min_size=0 if calls else 1, max_size=2))
         messages = (*messages, answer, *results, *more)
