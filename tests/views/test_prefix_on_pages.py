@@ -76,6 +76,14 @@ def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client
     assert "前缀从第 2 条消息起改变，因为达到上限后一次腾出了一半空间。" in page_of(admin, third, "zh-hans")
 
 
+def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str) -> None:
+    """Four are taken: the fifth and the seventh break; what came inside the request keeps its reference."""
+    set_limit(4)
+    pages = [page_of(admin, say(key, turns)) for turns in range(1, 8)]
+    assert [at for at, text in enumerate(pages, 1) if "Prefix broken" in text] == [5, 7]
+    assert "Prefix broken at message 6" in pages[6]
+
+
 def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Client, key: str) -> None:
     """Nothing is looked up, nothing is computed."""
     answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})

@@ -24,9 +24,12 @@ ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND
 """What is said of a file that has no room beside others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RoomLimit:
-    """How much is taken of something together; `slot` and its key are empty where it is the whole request's bytes."""
+    """How much is taken of something together; `slot` and its key are empty where it is the whole request's bytes.
+
+    There is one for each limit of a request, so that being the same is being the same object.
+    """
 
     code: ReasonCode
     most: int
@@ -58,6 +61,7 @@ class SizeBudget:
         self._reader, self._words, self._totals = reader, words, totals
         most = reader.slots.max_request_bytes
         self._request = None if most is None else RoomLimit(ReasonCode.REQUEST_FULL, most)
+        self._limits: dict[str, tuple[RoomLimit, ...]] = {}
         self._placed: list[_Placed] = []
         self._message = 0
         self._text_bytes = 0
@@ -89,16 +93,21 @@ class SizeBudget:
 
     def _takes(self, file: FilePart, native: NativePart) -> Mapping[RoomLimit, int]:
         """What a native file takes of each limit there is."""
-        slot, key = self._reader.slots.get(file.kind), slot_key(file.kind)
         size = native.blob.size if native.blob else 0
-        takes: dict[RoomLimit, int] = {}
-        if slot is not None and slot.max_count is not None:
-            takes[RoomLimit(ReasonCode.TOO_MANY_FILES, slot.max_count, slot.name, key)] = 1
-        if slot is not None and slot.max_total_bytes is not None:
-            takes[RoomLimit(ReasonCode.TOO_MUCH_OF_A_KIND, slot.max_total_bytes, slot.name, key)] = size
+        counts = {ReasonCode.TOO_MANY_FILES: 1, ReasonCode.TOO_MUCH_OF_A_KIND: size}
+        takes = {limit: counts[limit.code] for limit in self._limits_on(file.kind)}
         if self._request is not None:
             takes[self._request] = wire_bytes(size)
         return takes
+
+    def _limits_on(self, kind: Kind) -> tuple[RoomLimit, ...]:
+        """The limits on all files of a kind's slot."""
+        key, slot = slot_key(kind), self._reader.slots.get(kind)
+        if key not in self._limits and slot is not None:
+            most = {ReasonCode.TOO_MANY_FILES: slot.max_count, ReasonCode.TOO_MUCH_OF_A_KIND: slot.max_total_bytes}
+            there = (RoomLimit(code, count, slot.name, key) for code, count in most.items() if count is not None)
+            self._limits[key] = tuple(there)
+        return self._limits.get(key, ())
 
     def _make_room(self, takes: Mapping[RoomLimit, int]) -> bool:
         """Whether there is room, files of earlier messages made into words where that helps."""
