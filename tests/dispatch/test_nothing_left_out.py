@@ -77,6 +77,9 @@ def test_a_simulation_passes_the_same_candidates_by(lab: Lab):
     """What is simulated is what happens."""
     found = simulate(snapshot.current(), ROUTE, SEEDED)
     assert [stop.outcome for stop in found.stops] == [SkipReason.WOULD_DROP, "ok"]
+    (answering, _) = simulate(snapshot.current(), RouteSpec("draft", ROUTE.candidates), SEEDED).stops
+    assert answering.attempt is not None
+    assert answering.attempt.dropped_params == ("seed",)
 
 
 def test_what_a_model_refuses_is_not_left_out_for_it():

@@ -248,6 +248,18 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
     assert result["content"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
 
 
+def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
+    """The prefixes that reach furthest; the caller is told of the others."""
+    marks = [CacheMark(path=f"messages[0].content[{at}].cache_control") for at in range(6)]
+    talk = Message(Role.USER, tuple(TextPart(f"part {at}", mark) for at, mark in enumerate(marks)))
+    request = encode(talk, inner=tuple(mark.path for mark in marks))
+    (turn,) = request.payload["messages"]
+    assert ["cache_control" in block for block in turn["content"]] == [False, False, True, True, True, True]
+    assert request.dropped_params == (marks[0].path, marks[1].path)
+    less = encode(talk, inner=("x",), extra={"cache_control": {"type": "ephemeral"}})
+    assert sum("cache_control" in block for block in less.payload["messages"][0]["content"]) == 3
+
+
 def test_only_the_tools_that_are_allowed_are_sent() -> None:
     """There is no list of allowed ones here."""
     payload = encode(tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice="required").payload

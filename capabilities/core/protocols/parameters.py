@@ -55,7 +55,7 @@ class Parameter:
 
 
 SAMPLING = "where the provider takes sampling; Anthropic: at most 1, one of temperature and top_p"
-MARK = "where the host speaks it (`cache_marks`), each in its own words"
+MARK = "where the host speaks it (`cache_marks`), each in its own words; Anthropic: the last four"
 VENDOR = "no field of OpenAI's; some hosts know it"
 THOUGHT = "to the model it came from, see above"
 

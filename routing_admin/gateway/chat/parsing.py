@@ -128,13 +128,13 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
         shape,
         {key: value for key, value in body.items() if key not in OURS and value is not None},
         choice.allowed,
-        (*reader.inner, *_list_options(body)),
+        (*reader.inner, *_list_options(body["stream_options"])) if "stream_options" in body else tuple(reader.inner),
     )
 
 
 def _check_one_answer(body: Object) -> None:
     """Raises `BadRequestError` where more than one answer is asked for: it would be paid for and lost."""
-    if (read_count(body, "n") or 1) > 1:
+    if "n" in body and (read_count(body, "n") or 1) > 1:
         raise BadRequestError(worded("n is 1: one answer is given to a request."), "n", "unsupported_value")
 
 
@@ -143,8 +143,7 @@ def _read_limit(body: Object, key: str) -> int | None:
     return None if body.get(key) == -1 else read_count(body, key)
 
 
-def _list_options(body: Object) -> list[str]:
-    options = body.get("stream_options")
+def _list_options(options: Any) -> list[str]:
     return other_fields(options, {"include_usage"}, "stream_options") if isinstance(options, dict) else []
 
 

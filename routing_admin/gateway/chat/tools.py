@@ -35,11 +35,15 @@ class Choice:
     allowed: tuple[str, ...] = ()
 
 
+NO_CHOICE = Choice()
+
+
 def read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
     """The tools; `inner` gets the places that not every protocol has. Raises `BadRequestError` with `param`."""
     if body.get("tools") is None:
-        functions = body.get("functions")
-        listed = [] if functions is None else check_list(functions, "functions")
+        if body.get("functions") is None:
+            return ()
+        listed = check_list(body["functions"], "functions")
         return tuple(_read_function(each, f"functions[{at}]", inner) for at, each in enumerate(listed))
     return tuple(
         _read_tool(check_object(each, f"tools[{at}]"), f"tools[{at}]", inner)
@@ -84,7 +88,7 @@ def read_choice(body: Object) -> Choice:
     param = "tool_choice" if body.get("tool_choice") is not None else "function_call"
     value = body.get(param)
     if value is None:
-        return Choice()
+        return NO_CHOICE
     if isinstance(value, str):
         if value not in CHOICES:
             message = worded("tool_choice is one of %(choices)s, or names a function.", choices=CHOICES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,8 @@ from capabilities.core.wire import Target
 MAX_TOKENS = 4096
 """The longest answer where neither the request nor the model's row names one; the field is required."""
 FIVE_MINUTES = 300
+MOST_MARKS = 4
+"""Ends of prefixes in one request; a fifth is refused."""
 
 
 def parameters_of(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -116,6 +119,22 @@ def _sent_tools(chat: ChatRequest) -> list[Tool]:
     """The functions among the tools; of those that are allowed, where a request limits them."""
     named = chat.allowed_tools
     return [tool for tool in chat.tools if tool.custom is None and (not named or tool.name in named)]
+
+
+def keep_last_marks(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
+    """The request with the last marks of prefixes, as many as are taken, and the places of those left out."""
+    marks = [tool.cache for tool in chat.tools] + [part.cache for each in chat.messages for part in each.parts]
+    marked = [mark for mark in marks if mark]
+    room = MOST_MARKS - ("cache_control" in chat.extra)
+    if len(marked) <= room:
+        return chat, ()
+    lost = {id(mark) for mark in marked[:-room]}
+    tools = tuple(replace(tool, cache=None) if id(tool.cache) in lost else tool for tool in chat.tools)
+    messages = tuple(
+        replace(each, parts=tuple(replace(part, cache=None) if id(part.cache) in lost else part for part in each.parts))
+        for each in chat.messages
+    )
+    return replace(chat, tools=tools, messages=messages), tuple(mark.path for mark in marked[:-room])
 
 
 def cache_control(mark: CacheMark | None) -> dict[str, Any]:

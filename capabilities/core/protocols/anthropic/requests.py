@@ -10,7 +10,7 @@ from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, Message, NativePart, Part, Role, TextPart, ToolCall
 from capabilities.core.protocols.anthropic import replies
-from capabilities.core.protocols.anthropic.options import cache_control, parameters_of, takes_schema
+from capabilities.core.protocols.anthropic.options import cache_control, keep_last_marks, parameters_of, takes_schema
 from capabilities.core.protocols.anthropic.stream import BlockReader
 from capabilities.core.protocols.arguments import arguments_of
 from capabilities.core.protocols.media import bare_base64, mark_of, natives_of, placeholder, words_of
@@ -42,7 +42,9 @@ class Anthropic:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
+        chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
         parameters, dropped = parameters_of(chat, target, ways)
+        dropped += unmarked
         system, messages = _conversation(chat, ways, target.origin(self.name))
         payload = {"model": target.model, **parameters, **system, "messages": messages}
         if stream:
