@@ -12,7 +12,7 @@ import pytest
 
 from tests.gateway.serving import Server, routing, served
 from tests.lab import Lab
-from tests.lab.recordings import PAGE, PICTURE, SOUND, URL_CITATION, b64
+from tests.lab.recordings import PAGE, PHOTO, PICTURE, SOUND, URL_CITATION, b64
 
 HELLO: Any = [{"role": "user", "content": "hello"}]
 
@@ -151,6 +151,16 @@ def test_an_image_comes_back_with_a_reference_under_which_it_is_kept(client, ser
     assert (image["type"], image["index"]) == ("image_url", 0)
     assert client.files.content(image["artifact"]).read() == PICTURE
     check_log(server, request_id, PICTURE, kind="image")
+
+
+@BOTH
+@MAKERS
+def test_a_large_image_comes_back_whole(client, provider, stream):
+    """An image of some MiB is no answer without end, as one event neither."""
+    _, chunks = ask(client, f"{provider}/fault:recorded:name=large_image", stream=stream)
+    ((image,),) = parts_of(chunks, "images")
+    assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PHOTO)}"
+    assert client.files.content(image["artifact"]).read() == PHOTO
 
 
 @BOTH

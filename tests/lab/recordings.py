@@ -180,6 +180,14 @@ IMAGE = {
 }
 """An image and no word; Anthropic makes none."""
 
+PHOTO = PICTURE + bytes(range(256)) * 12 * 1024
+"""The same with 3 MiB behind it: a line of a stream is longer than a MiB then."""
+LARGE = {
+    "openai": openai_answer({"images": [image_part(PHOTO)]}, [{"images": [image_part(PHOTO)]}]),
+    "anthropic": COUNTS["anthropic"],
+    "gemini": gemini_answer([inline("image/png", PHOTO)], usage={"promptTokenCount": 3}),
+}
+
 TALK = {"id": "audio_lab", "expires_at": 1_790_003_600}
 RAW = "audio/L16;codec=pcm;rate=24000"
 SPEECH = {
@@ -253,6 +261,7 @@ RECORDINGS = {
     "counts": COUNTS,
     "refused": REFUSED,
     "image": IMAGE,
+    "large_image": LARGE,
     "speech": SPEECH,
     "cited": CITED,
 }

@@ -18,7 +18,7 @@ from capabilities.core.delivery.reasons import ReasonCode, because
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import AnswerDetails, UpstreamRequest, Usage
+from capabilities.core.wire import AnswerDetails, Media, UpstreamRequest, Usage
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
@@ -126,6 +126,8 @@ def all_kinds() -> list[Entry]:
     full = RequestFacts("full", began, "v1", "agent é", "abcdef01", "task:设计", "design", False, "zh", True, 2**40)
     full.usage, full.finish_reason = Usage(3, 4, cached_tokens=2, cache_write_1h_tokens=1), "length"
     full.details = AnswerDetails("VANISHED é", {"explanation": "\ud800"}, "priority", "fp")
+    full.media = (Media(Kind.IMAGE, "image/png", size=70, artifact_id="0a"), Media(Kind.VIDEO, "", url="https://é"))
+    full.citations = 2
     full.body = {"messages": [{"content": "\ud800 \0 €"}], "n": 2**70}
     full.first_content_ms, full.duration_ms = 30.5, 99.875
     broken = RequestFacts("broken", began.replace(microsecond=0), "api", outcome="all_providers_failed", status=None)
@@ -161,6 +163,8 @@ def test_rows_hold_what_the_orm_would_have_written():
     full = RequestLog.objects.get(pk="full")
     assert full.body == {"messages": [{"content": "\ud800 \0 €"}], "n": 2**70}
     assert full.token_details == {"cachedTokens": 2, "cacheWrite1hTokens": 1}
+    assert [each["artifactId"] for each in full.answer["media"]] == ["0a", None]
+    assert "https" not in str(full.answer)
     assert (full.answer["stopReason"], full.answer["serviceTier"]) == ("VANISHED é", "priority")
     assert (RequestLog.objects.get(pk="bare").token_details, RequestLog.objects.get(pk="bare").answer) == (None, None)
 

@@ -10,7 +10,7 @@ import pytest
 from capabilities.acts import SYSTEM
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import Answer
+from capabilities.core.wire import Answer, Media
 from routing_admin.actions import installation
 from routing_admin.models import RequestLog
 from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, question_of
@@ -61,6 +61,19 @@ def test_a_file_is_kept_as_facts_and_its_reference():
     assert body["messages"][1]["toolCalls"] == [{"id": "1", "name": "look", "arguments": '{"at": "noon"}'}]
     assert (body["maxTokens"], body["answer"]) == (5, {"text": "fine"})
     assert question_of(body) == ("see data:image/png;base64,<1200 characters>", ["abc"])
+
+
+def test_what_a_model_made_is_kept_as_facts_and_its_reference():
+    """What is said in a sound are words; its data is not kept."""
+    data = base64.b64encode(bytes(90)).decode()
+    sound = Media(Kind.AUDIO, "audio/wav", data, transcript=f"Good day, {SECRET}", artifact_id="abc")
+    body = body_of(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data))))
+    assert data not in json.dumps(body)
+    kept, image_facts = body["answer"]["media"]
+    assert kept.items() >= {"kind": "audio", "mimeType": "audio/wav", "artifactRef": "artifact:abc"}.items()
+    assert kept["transcript"].startswith("Good day, ")
+    assert SECRET not in kept["transcript"]
+    assert image_facts == {"kind": "image", "mimeType": "image/png"}
 
 
 def test_a_body_is_cut_from_its_oldest_end_and_says_so():
