@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -36,36 +37,43 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
         return None
     total = usage.total_tokens if usage.total_tokens is not None else (prompt or 0) + (completion or 0)
     fields: dict[str, Any] = {"prompt_tokens": prompt or 0, "completion_tokens": completion or 0, "total_tokens": total}
-    for name, details in (
-        ("prompt_tokens_details", _prompt_details(usage)),
-        ("completion_tokens_details", _completion_details(usage)),
-    ):
-        known = {part: count for part, count in details.items() if count is not None}
+    for name, details in TOKEN_DETAILS:
+        known = {part: count for part, read in details if (count := read(usage)) is not None}
         if known:
             fields[name] = known
     return fields
 
 
-def _prompt_details(usage: Usage) -> dict[str, Any]:
-    """OpenAI's names; how long a cache keeps what was written has Anthropic's, which alone says it."""
+def _cache_creation(usage: Usage) -> dict[str, int] | None:
+    """How long a cache keeps what was written, in the names of Anthropic, which alone says it."""
     short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
-    lifetimes = {"ephemeral_5m_input_tokens": short or 0, "ephemeral_1h_input_tokens": long or 0}
-    return {
-        "cached_tokens": usage.cached_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "cache_creation": None if short is None and long is None else lifetimes,
-        "audio_tokens": usage.prompt_audio_tokens,
-        "image_tokens": usage.prompt_image_tokens,
-        "tool_tokens": usage.tool_tokens,
-    }
+    if short is None and long is None:
+        return None
+    return {"ephemeral_5m_input_tokens": short or 0, "ephemeral_1h_input_tokens": long or 0}
 
 
-def _completion_details(usage: Usage) -> dict[str, int | None]:
-    return {
-        "reasoning_tokens": usage.reasoning_tokens,
-        "audio_tokens": usage.completion_audio_tokens,
-        "image_tokens": usage.completion_image_tokens,
-    }
+TOKEN_DETAILS: tuple[tuple[str, tuple[tuple[str, Callable[[Usage], Any]], ...]], ...] = (
+    (
+        "prompt_tokens_details",
+        (
+            ("cached_tokens", attrgetter("cached_tokens")),
+            ("cache_write_tokens", attrgetter("cache_write_tokens")),
+            ("cache_creation", _cache_creation),
+            ("audio_tokens", attrgetter("prompt_audio_tokens")),
+            ("image_tokens", attrgetter("prompt_image_tokens")),
+            ("tool_tokens", attrgetter("tool_tokens")),
+        ),
+    ),
+    (
+        "completion_tokens_details",
+        (
+            ("reasoning_tokens", attrgetter("reasoning_tokens")),
+            ("audio_tokens", attrgetter("completion_audio_tokens")),
+            ("image_tokens", attrgetter("completion_image_tokens")),
+        ),
+    ),
+)
+"""OpenAI's names of the sorts of tokens, and where each is counted."""
 
 
 def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: bool = False) -> dict[str, Any]:

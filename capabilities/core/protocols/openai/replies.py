@@ -14,7 +14,7 @@ from capabilities.core.protocols.openai.finish import BROKEN, ENDINGS
 from capabilities.core.protocols.openai.supplements import supplement_of
 from capabilities.core.protocols.openai.usage import usage_of
 from capabilities.core.protocols.thought_fields import message_thoughts, signature_of
-from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
+from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
 
@@ -67,11 +67,9 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
     """What stands beside an answer, or beside the last chunk of one; OpenRouter names the vendor's own reason, too."""
-    return AnswerDetails(
-        own_word(choice.get("native_finish_reason") or choice.get("finish_reason"), ending),
-        service_tier=filled(value.get("service_tier")),
-        system_fingerprint=filled(value.get("system_fingerprint")),
-    )
+    word = own_word(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
+    tier, fingerprint = filled(value.get("service_tier")), filled(value.get("system_fingerprint"))
+    return AnswerDetails(word, None, tier, fingerprint) if word or tier or fingerprint else NO_DETAILS
 
 
 def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
