@@ -84,6 +84,82 @@ def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
     ]
 
 
+PARTS: dict[str, tuple[set[str], set[str]]] = {
+    "openai answer": (
+        {"id", "model", "choices", "usage", "service_tier", "system_fingerprint"},
+        {"object", "created", "metadata", "moderation", "obfuscation"},
+    ),
+    "openai choice": ({"index", "message", "delta", "finish_reason", "logprobs"}, set()),
+    "openai message": (
+        {"content", "refusal", "tool_calls", "audio", "annotations"},
+        {"role", "function_call"},  # we send no `functions` on
+    ),
+    "anthropic message": (
+        {"id", "model", "content", "usage", "stop_reason", "stop_details"},
+        {"type", "role", "stop_sequence", "container", "diagnostics"},
+    ),
+    "anthropic block": (
+        {"text", "thinking", "redacted_thinking", "tool_use"},
+        {  # what the provider's own tools did on the way; what they led to are words and citations
+            *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
+            *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
+            *("tool_search_tool_result", "container_upload"),
+        },
+    ),
+    "anthropic delta": (
+        {"text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"},
+        set(),
+    ),
+    "gemini candidate": (
+        {"content", "finishReason", "finishMessage", "groundingMetadata", "citationMetadata"},
+        {
+            *("index", "tokenCount", "safetyRatings", "avgLogprobs", "logprobsResult", "urlContextMetadata"),
+            "continuationToken",  # `CONTINUATION` is told as an answer that is cut
+        },
+    ),
+    "gemini part": (
+        {"text", "thought", "thoughtSignature", "functionCall", "inlineData", "fileData"},
+        {  # what the provider's own tools did on the way, and what is said of files of a request
+            *("toolCall", "toolResponse", "executableCode", "codeExecutionResult", "functionResponse"),
+            *("partMetadata", "videoMetadata", "audioMetadata", "speechMetadata", "documentMetadata"),
+            *("spreadsheetMetadata", "mediaResolution", "mediaProcessing", "audioTranscription"),
+        },
+    ),
+}
+"""The parts of an answer: those that are read, and those that are known and not."""
+
+
+def kinds(annotation: Any) -> set[str]:
+    """What a union calls its members."""
+    found: set[str] = set()
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        found = literals(annotation.model_fields["type"].annotation)
+    return found.union(*(kinds(each) for each in typing.get_args(annotation)))
+
+
+def sdk_parts() -> list[tuple[str, set[str]]]:
+    """The parts of an answer in each SDK's types."""
+    chunks, ending = chat.chat_completion_chunk, anthropic_types.raw_message_delta_event.Delta
+    return [
+        *(("openai answer", names(each)) for each in (chat.ChatCompletion, chat.ChatCompletionChunk)),
+        *(("openai choice", names(each)) for each in (chat.chat_completion.Choice, chunks.Choice)),
+        *(("openai message", names(each)) for each in (chat.ChatCompletionMessage, chunks.ChoiceDelta)),
+        *(("anthropic message", names(each)) for each in (anthropic_types.Message, ending)),
+        ("anthropic block", kinds(anthropic_types.ContentBlock)),
+        ("anthropic delta", kinds(anthropic_types.RawContentBlockDelta)),
+        ("gemini candidate", names(gemini_types.Candidate)),
+        ("gemini part", names(gemini_types.Part)),
+    ]
+
+
+@pytest.mark.parametrize(("place", "said"), sdk_parts())
+def test_every_part_of_an_sdk_s_answer_is_known(place: str, said: set[str]) -> None:
+    """It is read, or written down here as one that is not."""
+    read, unread = PARTS[place]
+    assert len(said) > 3
+    assert not unknown(said, read | unread)
+
+
 @pytest.mark.parametrize(("protocol", "said"), sdk_finishes())
 def test_every_reason_to_stop_of_an_sdk_stands_in_our_table(protocol: str, said: set[str]) -> None:
     """An upgrade that brings a new one fails here, and names it."""
