@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, BinaryIO
 
-from artifacts.extract import office, webpage
-from artifacts.extract.words import EnoughError, RefusedError, TextCollector
+from artifacts.extract.words import EnoughError, Progress, RefusedError, TextCollector
+
+Reader = Callable[[BinaryIO, TextCollector, Progress], None]
+"""Takes a file's text, part by part, and says how far it is; raises `RefusedError` where there is none to have."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
@@ -14,10 +17,16 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     words = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()
     try:
-        READERS[options["reader"]](source, words, progress)
+        _reader(options["reader"])(source, words, progress)
     except EnoughError:
         return {"note": f"[truncated: {progress}]"}, words.text().encode("utf-8", "replace")
     return {"note": ""}, words.text().encode("utf-8", "replace")
+
+
+def _reader(name: str) -> Reader:
+    module, function = READERS[name]
+    found: Reader = getattr(import_module(f"artifacts.extract.{module}"), function)
+    return found
 
 
 class ReadingProgress:
@@ -36,7 +45,7 @@ class ReadingProgress:
         return f"{self.unit} 1-{self.index} of {self.total}"
 
 
-def pdf(source: BinaryIO, words: TextCollector, progress: ReadingProgress) -> None:
+def pdf(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """Each page under its mark; a page that cannot be read says so.
 
     Raises `RefusedError` `encrypted` when it wants a password, `no_text` when no page has a letter.
@@ -59,14 +68,17 @@ def pdf(source: BinaryIO, words: TextCollector, progress: ReadingProgress) -> No
         raise RefusedError("no_text")
 
 
-READERS: dict[str, Callable[[BinaryIO, TextCollector, ReadingProgress], None]] = {
-    "pdf": pdf,
-    "docx": office.docx,
-    "xlsx": office.xlsx,
-    "pptx": office.pptx,
-    "odt": office.open_document,
-    "ods": office.open_document,
-    "odp": office.open_document,
-    "epub": webpage.epub,
-    "html": webpage.html,
+READERS: Mapping[str, tuple[str, str]] = {
+    "pdf": ("documents", "pdf"),
+    "docx": ("office", "docx"),
+    "pptx": ("office", "pptx"),
+    "odt": ("office", "open_document"),
+    "odp": ("office", "open_document"),
+    "xlsx": ("sheets", "sheets"),
+    "xlsb": ("sheets", "sheets"),
+    "xls": ("sheets", "sheets"),
+    "ods": ("sheets", "sheets"),
+    "epub": ("webpage", "epub"),
+    "html": ("webpage", "html"),
 }
+"""Reader → the module and the function that is it; only that module is imported."""

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Mapping
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
-from artifacts.extract.words import RefusedError, TextCollector, entry_blocks, open_zip, read_xml
-
-MAX_SHARED_STRINGS = 2_000_000
-MAX_COLUMNS = 256
-
-
-class Progress(Protocol):
-    """Where a reader says how far it is."""
-
-    def mark(self, unit: str, index: int, total: int) -> None:
-        """Part `index` of `total`."""
+from artifacts.extract.words import Progress, TextCollector, entry_blocks, open_zip, read_xml
 
 
 class Writing:
@@ -77,125 +66,8 @@ def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
         words.add("\n")
 
 
-def xlsx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """Each sheet under its name, rows as lines, cells parted by tabs; values as stored, dates as numbers."""
-    package = open_zip(source)
-    shared = _shared_strings(package)
-    sheets = _sheets(package)
-    for number, (title, name) in enumerate(sheets, 1):
-        progress.mark("sheets", number, len(sheets))
-        words.add(f"[sheet: {title}]\n")
-        rows = Rows(words, shared)
-        read_xml(entry_blocks(package, name), rows.start, rows.end, rows.text)
-        words.add("\n")
-
-
-class Rows:
-    """The cells of one sheet."""
-
-    def __init__(self, words: TextCollector, shared: list[str]) -> None:
-        self._words, self._shared = words, shared
-        self._kind, self._value, self._taking = "", "", False
-        self._column, self._filled = 0, 0
-
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        """A row, a cell or its value begins."""
-        if name == "row":
-            self._column = self._filled = 0
-        elif name == "c":
-            self._kind, self._value = attributes.get("t", "n"), ""
-            self._column = _column(attributes.get("r", "")) or self._column + 1
-        self._taking = name in ("v", "t")
-
-    def end(self, name: str) -> None:
-        """A cell or a row ends: its value is written behind the tabs that lead to its column."""
-        self._taking = False
-        if name == "row" and self._filled:
-            self._words.add("\n")
-        if name != "c" or not self._value:
-            return
-        tabs = min(max(self._column - max(self._filled, 1), 0), MAX_COLUMNS)
-        self._words.add("\t" * tabs + self._read_value().replace("\n", " "))
-        self._filled = max(self._column, 1)
-
-    def text(self, words: str) -> None:
-        """Part of a value."""
-        if self._taking:
-            self._value += words
-
-    def _read_value(self) -> str:
-        if self._kind == "b":
-            return {"0": "FALSE", "1": "TRUE"}.get(self._value, self._value)
-        if self._kind != "s":
-            return self._value
-        index = int(self._value) if self._value.isdecimal() else len(self._shared)
-        return self._shared[index] if index < len(self._shared) else ""
-
-
-def _column(reference: str) -> int:
-    """`C7` is 3; 0 when there is no letter."""
-    number = 0
-    for char in reference[:4]:
-        if not "A" <= char <= "Z":
-            break
-        number = number * 26 + ord(char) - 64
-    return number
-
-
-def _shared_strings(package: zipfile.ZipFile) -> list[str]:
-    """The table of strings that cells point into."""
-    if "xl/sharedStrings.xml" not in package.namelist():
-        return []
-    table: list[str] = []
-    current, taking = [""], [False]
-
-    def start(name: str, _: Mapping[str, str]) -> None:
-        taking[0] = name == "t"
-        if name == "si":
-            current[0] = ""
-
-    def end(name: str) -> None:
-        taking[0] = False
-        if name == "si":
-            if len(table) >= MAX_SHARED_STRINGS:
-                raise RefusedError("too_large")
-            table.append(current[0])
-
-    def text(words: str) -> None:
-        if taking[0]:
-            current[0] += words
-
-    read_xml(entry_blocks(package, "xl/sharedStrings.xml"), start, end, text)
-    return table
-
-
-def _sheets(package: zipfile.ZipFile) -> list[tuple[str, str]]:
-    """(title, entry) of each sheet in the workbook's order."""
-    targets: dict[str, str] = {}
-    titles: list[tuple[str, str]] = []
-
-    def relation(name: str, attributes: Mapping[str, str]) -> None:
-        if name == "Relationship":
-            targets[attributes.get("Id", "")] = attributes.get("Target", "").removeprefix("/xl/")
-
-    def sheet(name: str, attributes: Mapping[str, str]) -> None:
-        if name == "sheet":
-            key = next((value for key, value in attributes.items() if key.rpartition(":")[2] == "id"), "")
-            titles.append((attributes.get("name", ""), key))
-
-    if "xl/_rels/workbook.xml.rels" in package.namelist():
-        read_xml(entry_blocks(package, "xl/_rels/workbook.xml.rels"), relation, _ignore, _ignore)
-    read_xml(entry_blocks(package, "xl/workbook.xml"), sheet, _ignore, _ignore)
-    names = set(package.namelist())
-    return [(title, f"xl/{targets[key]}") for title, key in titles if f"xl/{targets.get(key)}" in names]
-
-
-def _ignore(_: str) -> None:
-    """For what does not matter."""
-
-
 class OpenWriting:
-    """Text, sheets and slides of OpenDocument."""
+    """Text and slides of OpenDocument."""
 
     def __init__(self, words: TextCollector) -> None:
         self._words, self._depth, self._cell, self._slides = words, 0, 0, 0
@@ -228,6 +100,6 @@ class OpenWriting:
 
 
 def open_document(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """An OpenDocument text, sheet or presentation."""
+    """An OpenDocument text or presentation."""
     writing = OpenWriting(words)
     read_xml(entry_blocks(open_zip(source), "content.xml"), writing.start, writing.end, writing.text)

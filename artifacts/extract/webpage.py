@@ -7,8 +7,7 @@ from html.parser import HTMLParser
 from typing import BinaryIO
 
 from artifacts.core.detection.encodings import decode_blocks, find_text
-from artifacts.extract.office import Progress
-from artifacts.extract.words import STEP, TextCollector, entry_blocks, open_zip
+from artifacts.extract.words import STEP, Progress, TextCollector, entry_blocks, open_zip
 
 HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 BLOCKS = frozenset(

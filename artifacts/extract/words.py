@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 from xml.parsers import expat
 
 BUDGET_SECONDS = 15.0
@@ -22,6 +22,13 @@ class RefusedError(Exception):
 
 class EnoughError(Exception):
     """The limit on text or time is reached; what was collected stands."""
+
+
+class Progress(Protocol):
+    """Where a reader says how far it is."""
+
+    def mark(self, unit: str, index: int, total: int) -> None:
+        """Part `index` of `total`."""
 
 
 class TextCollector:

@@ -21,6 +21,7 @@ from PIL import Image
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
+from tests.artifacts.compound_files import xls, xlsb_parts
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,46 @@ def docx(*paragraphs: str, table: tuple[tuple[str, ...], ...] = ()) -> bytes:
     return zip_of({"[Content_Types].xml": TYPES, "_rels/.rels": TYPES, "word/document.xml": xml.encode()})
 
 
+RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def relations_of(targets: dict[str, tuple[str, str]]) -> bytes:
+    listed = "".join(
+        f'<Relationship Id="{key}" Type="{RELATIONS}/{kind}" Target="{target}"/>'
+        for key, (kind, target) in targets.items()
+    )
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return f'<Relationships xmlns="{package}">{listed}</Relationships>'.encode()
+
+
+def sheet_xml(rows: str) -> bytes:
+    return f"<worksheet><sheetData>{rows}</sheetData></worksheet>".encode()
+
+
+def xlsx_of_rows(rows: str) -> bytes:
+    """A workbook of one sheet `S` with these rows as XML; styles 1, 2 and 3 are a date, a moment and a duration."""
+    with zipfile.ZipFile(io.BytesIO(xlsx({"S": []}))) as package:
+        entries = {name: package.read(name) for name in package.namelist()}
+    return zip_of({**entries, "xl/worksheets/sheet1.xml": sheet_xml(rows)})
+
+
+def xlsb(text: str) -> bytes:
+    first = {"rId1": ("officeDocument", "xl/workbook.bin")}
+    sheets = {"rId1": ("worksheet", "worksheets/sheet1.bin")}
+    parts = {"_rels/.rels": relations_of(first), "xl/_rels/workbook.bin.rels": relations_of(sheets)}
+    return zip_of({"[Content_Types].xml": TYPES, **parts, **xlsb_parts(text)})
+
+
 def xlsx(sheets: dict[str, list[list[str]]]) -> bytes:
     shared = [cell for rows in sheets.values() for row in rows for cell in row if not cell.isdigit()]
-    entries = {"[Content_Types].xml": TYPES}
-    listed = relations = ""
+    entries = {
+        "[Content_Types].xml": TYPES,
+        "_rels/.rels": relations_of({"rId1": ("officeDocument", "xl/workbook.xml")}),
+    }
+    listed, relations = "", {}
     for number, (title, rows) in enumerate(sheets.items(), 1):
         listed += f'<sheet name="{title}" sheetId="{number}" r:id="rId{number}"/>'
-        relations += f'<Relationship Id="rId{number}" Target="worksheets/sheet{number}.xml"/>'
+        relations[f"rId{number}"] = ("worksheet", f"worksheets/sheet{number}.xml")
         lines = ""
         for y, row in enumerate(rows, 1):
             cells = "".join(
@@ -105,11 +139,17 @@ def xlsx(sheets: dict[str, list[list[str]]]) -> bytes:
                 if cell
             )
             lines += f'<row r="{y}">{cells}</row>'
-        entries[f"xl/worksheets/sheet{number}.xml"] = f"<worksheet><sheetData>{lines}</sheetData></worksheet>".encode()
-    entries["xl/workbook.xml"] = f'<workbook xmlns:r="urn:r"><sheets>{listed}</sheets></workbook>'.encode()
-    entries["xl/_rels/workbook.xml.rels"] = f"<Relationships>{relations}</Relationships>".encode()
+        entries[f"xl/worksheets/sheet{number}.xml"] = sheet_xml(lines)
+    relations["rIdS"] = ("sharedStrings", "sharedStrings.xml")
+    relations["rIdY"] = ("styles", "styles.xml")
+    entries["xl/workbook.xml"] = f'<workbook xmlns:r="{RELATIONS}"><sheets>{listed}</sheets></workbook>'.encode()
+    entries["xl/_rels/workbook.xml.rels"] = relations_of(relations)
     strings = "".join(f"<si><t>{text}</t></si>" for text in shared)
     entries["xl/sharedStrings.xml"] = f"<sst>{strings}</sst>".encode()
+    entries["xl/styles.xml"] = (
+        b'<styleSheet><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="22"/><xf numFmtId="46"/></cellXfs>'
+        b"</styleSheet>"
+    )
     return zip_of(entries)
 
 
@@ -123,8 +163,13 @@ def pptx(*slides: str) -> bytes:
 
 
 def open_document(kind: str, content: str = "<text:p>Hello</text:p>") -> bytes:
-    xml = f'<o xmlns:text="urn:t" xmlns:table="urn:b" xmlns:draw="urn:d">{content}</o>'
-    return zip_of({"mimetype": f"{ODF}{kind}".encode(), "content.xml": xml.encode()}, stored_first=True)
+    names = "urn:oasis:names:tc:opendocument:xmlns:"
+    prefixes = " ".join(f'xmlns:{name}="{names}{name}:1.0"' for name in ("office", "text", "table"))
+    body = f"<office:body><office:{kind}>{content}</office:{kind}></office:body>"
+    xml = f'<office:document-content {prefixes} xmlns:draw="{names}drawing:1.0">{body}</office:document-content>'
+    manifest = f'<manifest:manifest xmlns:manifest="{names}manifest:1.0"/>'.encode()
+    entries = {"mimetype": f"{ODF}{kind}".encode(), "content.xml": xml.encode(), "META-INF/manifest.xml": manifest}
+    return zip_of(entries, stored_first=True)
 
 
 def pdf(*pages: str) -> bytes:
@@ -331,6 +376,8 @@ MAKERS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ),
     ("old.doc", lambda: ole2("1Table", "WordDocument"), "application/msword", DOCUMENT, "by hand"),
     ("old.xls", lambda: ole2("a", "b", "c", "d", "Workbook"), "application/vnd.ms-excel", DOCUMENT, "by hand"),
+    ("day.xls", lambda: xls(46348, "你好"), "application/vnd.ms-excel", DOCUMENT, "by hand"),
+    ("sums.xlsb", lambda: xlsb("你好"), "application/vnd.ms-excel.sheet.binary.macroenabled.12", DOCUMENT, "by hand"),
     ("old.ppt", lambda: ole2("PowerPoint Document"), "application/vnd.ms-powerpoint", DOCUMENT, "by hand"),
     ("mail.msg", lambda: ole2("__properties_version1.0"), "application/vnd.ms-outlook", DOCUMENT, "by hand"),
     ("letter.rtf", lambda: b"{\\rtf1\\ansi Hello \\par}", "application/rtf", DOCUMENT, "by hand"),

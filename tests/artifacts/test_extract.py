@@ -23,7 +23,8 @@ DOCX, XLSX, PPTX = (
     f"{OOXML}{name}" for name in ("wordprocessingml.document", "spreadsheetml.sheet", "presentationml.presentation")
 )
 PAGE = b"<html><head><title>T</title><style>p{}</style></head><body><p>Hi <b>you</b></p><script>x()</script><li>1<li>2"
-CELLS = "<table:table-row><table:table-cell><text:p>a</text:p></table:table-cell></table:table-row>"
+CELL = '<table:table-cell office:value-type="string"><text:p>a</text:p></table:table-cell>'
+CELLS = f"<table:table-row>{CELL}</table:table-row>"
 
 
 @pytest.fixture

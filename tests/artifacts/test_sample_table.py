@@ -73,6 +73,8 @@ talk.odp        | document | described  | described    | described        | odf:
 book.epub       | document | described  | described    | described        | application/epub+zip
 old.doc         | document | described  | described    | described        | application/msword
 old.xls         | document | described  | described    | described        | application/vnd.ms-excel
+day.xls         | document | described  | described    | described        | application/vnd.ms-excel
+sums.xlsb       | document | described  | described    | described        | vnd:ms-excel.sheet.binary.macroenabled.12
 old.ppt         | document | described  | described    | described        | application/vnd.ms-powerpoint
 mail.msg        | document | described  | described    | described        | application/vnd.ms-outlook
 letter.rtf      | document | described  | described    | described        | application/rtf
@@ -131,7 +133,7 @@ mail.eml        | text     | inlined    | inlined      | inlined          | mess
 types.ts        | text     | inlined    | inlined      | inlined          | text/plain
 words.bin       | text     | inlined    | inlined      | inlined          | text/plain
 """
-"""One line a file. `ooxml:` and `odf:` stand for the long beginnings of the office types."""
+"""One line a file. `ooxml:`, `odf:` and `vnd:` stand for the long beginnings of the office types."""
 
 
 def rows() -> dict[str, tuple[str, ...]]:
@@ -157,7 +159,7 @@ def test_a_sample_is_taken_for_what_it_is_and_sent_as_the_table_says(sample: Sam
     """Stored and detected without a declaration, then prepared for each service as a request would be."""
     file = keep(FileStore(tmp_path), sample).part()
     kind, *outcomes, mime_type = EXPECTED[sample.name]
-    mime_type = mime_type.replace("ooxml:", OOXML).replace("odf:", ODF)
+    mime_type = mime_type.replace("ooxml:", OOXML).replace("odf:", ODF).replace("vnd:", "application/vnd.")
     assert (file.kind.value, file.mime_type) == (kind, mime_type)
     chat = ChatRequest((Message(Role.USER, (file,)),))
     target = Target("demo", "https://api.example.com/v1", "any")

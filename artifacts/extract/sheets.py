@@ -1,0 +1,73 @@
+"""Text of spreadsheets, old and new: rows as lines, cells parted by tabs, dates as dates. Only in the child process."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import zipfile
+from typing import BinaryIO
+
+from python_calamine import CalamineError, CalamineWorkbook
+
+from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
+
+MAX_UNPACKED_BYTES = 512 * 1024 * 1024
+"""What all entries of a package may announce together; the limit on memory catches those that lie."""
+
+Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
+_DURATION = re.compile(r"PT(\d{1,9})H(\d{1,2})M(\d{1,2})S")
+"""How OpenDocument writes a length of time."""
+
+
+def sheets(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+    """Each sheet of XLSX, XLSB, XLS and ODS under its name; values as they were last computed.
+
+    Raises `RefusedError` `too_large` for a package that unpacks to too much, `failed` for what is no workbook.
+    """
+    _refuse_bombs(source)
+    try:
+        workbook = CalamineWorkbook.from_filelike(source)
+        for number, name in enumerate(workbook.sheet_names, 1):
+            progress.mark("sheets", number, len(workbook.sheet_names))
+            words.add(f"[sheet: {name}]\n")
+            _add_rows(workbook, name, words)
+            words.add("\n")
+    except CalamineError as error:
+        raise RefusedError("encrypted" if "password" in str(error).lower() else "failed") from error
+
+
+def _refuse_bombs(source: BinaryIO) -> None:
+    if zipfile.is_zipfile(source):
+        source.seek(0)
+        if sum(entry.file_size for entry in open_zip(source).infolist()) > MAX_UNPACKED_BYTES:
+            raise RefusedError("too_large")
+    source.seek(0)
+
+
+def _add_rows(workbook: CalamineWorkbook, name: str, words: TextCollector) -> None:
+    """The rows that hold anything; a sheet that is a chart has none."""
+    try:
+        sheet = workbook.get_sheet_by_name(name)
+    except CalamineError:
+        words.add("[this sheet could not be read]\n")
+        return
+    for row in sheet.iter_rows():
+        line = "\t".join(map(cell_text, row)).rstrip("\t")
+        if line:
+            words.add(f"{line}\n")
+
+
+def cell_text(value: Value) -> str:
+    """A cell as a reader would write it: dates by ISO 8601, whole numbers without a point, lengths as `h:mm:ss`."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ")
+    if isinstance(value, dt.timedelta):
+        seconds = round(value.total_seconds())
+        return f"{'-' * (seconds < 0)}{abs(seconds) // 3600}:{abs(seconds) // 60 % 60:02}:{abs(seconds) % 60:02}"
+    if isinstance(value, str):
+        return " ".join(_DURATION.sub(r"\1:\2:\3", value).split())
+    return str(value)

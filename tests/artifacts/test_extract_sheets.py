@@ -1,0 +1,83 @@
+"""Spreadsheets of every age become rows of text with real dates; hostile ones become nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from samples import TYPES, open_document, xls, xlsb, xlsx, xlsx_of_rows, zip_of
+
+from artifacts.core.detection.extensions import ODF, OOXML
+from artifacts.extract import extract_text
+from capabilities.core.message import Text
+
+XLSX, ODS = f"{OOXML}spreadsheetml.sheet", f"{ODF}spreadsheet"
+XLS, XLSB = "application/vnd.ms-excel", "application/vnd.ms-excel.sheet.binary.macroenabled.12"
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def read(data: bytes, mime: str = XLSX, **options: int) -> Text | None:
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return extract_text(path, mime, **options)
+
+    return read
+
+
+def test_a_date_is_a_date_and_no_serial_number(read) -> None:
+    """By the cell's style: a day, a moment, a length of time; numbers, truth and text as they are written."""
+    cells = ((1, "46348"), (2, "46348.5"), (3, "1.25"), (0, "2"), (0, "0.1"))
+    row = "".join(f'<c r="{"ABCDE"[at]}1" s="{style}"><v>{value}</v></c>' for at, (style, value) in enumerate(cells))
+    found = read(xlsx_of_rows(f'<row r="1">{row}<c r="F1" t="b"><v>1</v></c></row>'))
+    assert found == Text("[sheet: S]\n2026-11-22\t2026-11-22 12:00:00\t30:00:00\t2\t0.1\tTRUE", "xlsx")
+
+
+def test_excel_s_older_and_binary_files_are_read(read) -> None:
+    """BIFF8 in a compound file, BIFF12 in a package."""
+    assert read(xls(46348, "你好"), XLS) == Text("[sheet: Old]\n2026-11-22\t2\n\t你好", "xls")
+    assert read(xlsb("你好"), XLSB) == Text("[sheet: Bin]\n7\t你好", "xlsb")
+
+
+def test_cells_of_opendocument_have_their_values(read) -> None:
+    """Repeated cells keep the columns apart; a date is one, a length of time has no letters."""
+    cells = (
+        '<table:table-cell office:value-type="date" office:date-value="2026-11-22"><text:p>22.11.</text:p>',
+        '<table:table-cell table:number-columns-repeated="2">',
+        '<table:table-cell office:value-type="time" office:time-value="PT30H00M00S"><text:p>30:00</text:p>',
+    )
+    row = "".join(f"{cell}</table:table-cell>" for cell in cells)
+    found = read(open_document("spreadsheet", f'<table:table table:name="S"><table:table-row>{row}'
+                               "</table:table-row></table:table>"), ODS)  # fmt: skip
+    assert found == Text("[sheet: S]\n2026-11-22\t\t\t30:00:00", "ods")
+
+
+def test_a_large_sheet_is_cut_where_the_text_is_enough(read) -> None:
+    """The note names the sheets that were begun."""
+    found = read(xlsx({"A": [["x"]] * 400, "B": [["y"]]}), max_chars=50)
+    assert (found.note, len(found.text) <= 50) == ("[truncated: sheets 1-1 of 2]", True)
+
+
+FAR = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
+REPEATED = (
+    '<table:table table:name="S"><table:table-row table:number-rows-repeated="1048576"><table:table-cell'
+    ' table:number-columns-repeated="16384" office:value-type="string"><text:p>a</text:p></table:table-cell>'
+    "</table:table-row></table:table>"
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "mime"),
+    [
+        (xlsx_of_rows(FAR), XLSX),
+        (open_document("spreadsheet", REPEATED), ODS),
+        (zip_of({"[Content_Types].xml": TYPES, "xl/workbook.xml": bytes(600 << 20)}), XLSX),
+        (xls(1, "x")[:1500], XLS),
+        (xlsb("x")[:400], XLSB),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\xff" * 4000, XLS),
+    ],
+    ids=["far cell", "repeated cells", "unpacks to 600 MB", "cut xls", "cut xlsb", "broken chains"],
+)
+def test_a_hostile_workbook_gives_nothing(read, data: bytes, mime: str) -> None:
+    """A range of billions of cells, an announced bomb, damage: None, and never an exception."""
+    assert read(data, mime) is None
