@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
-from capabilities.core.providers.origins import policy_of, refusal
+from capabilities.core.providers.origins import policy_of, proxy_refusal, refusal
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.secrets import fingerprint_of, origin_of, store_key
 from routing_admin.configuration import rows
@@ -44,7 +45,11 @@ class Applied:
 def key_context() -> KeyContext:
     """What validation knows of this machine: its variables, and which origins may be called."""
     policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
-    return KeyContext(env=os.environ, refusal=lambda endpoint: refusal(endpoint, policy))
+    return KeyContext(
+        env=os.environ,
+        refusal=partial(refusal, policy=policy),
+        proxy_refusal=partial(proxy_refusal, policy=policy, own=settings.OUTGOING_PROXY),
+    )
 
 
 def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> ImportPreview:

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from capabilities.access import filter_living
 from capabilities.core.providers.environment import overrides, read
-from capabilities.core.providers.origins import OriginPolicy, policy_of, refusal
+from capabilities.core.providers.origins import OriginPolicy, policy_of, proxy_refusal, refusal
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.worded import worded
@@ -136,7 +136,7 @@ def key_state(
     env: Mapping[str, str],
 ) -> KeyState:
     """One provider's key: the variable `override` first, then what the row says (decision 10)."""
-    refused = refusal(provider.endpoint, policy) or ""
+    refused = refusal(provider.endpoint, policy) or proxy_refusal(provider.proxy, policy, settings.OUTGOING_PROXY) or ""
     value = read(override, env) if override else None
     if value and override:
         return KeyState(KeyFrom.OVERRIDE, value, override, value[-4:], refused)

@@ -10,7 +10,15 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from capabilities.core.protocols.stream import events_of
-from capabilities.core.providers.origins import EMBEDDED, OriginPolicy, policy_of, refusal
+from capabilities.core.providers.origins import (
+    DEFAULT_PROXY,
+    EMBEDDED,
+    NO_PROXY,
+    OriginPolicy,
+    policy_of,
+    proxy_refusal,
+    refusal,
+)
 from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, WireProtocol
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Timeouts
@@ -23,8 +31,6 @@ from routing_admin.upstream.streams import Stream, event_batches, wait_for_conte
 
 T = TypeVar("T")
 
-DEFAULT_PROXY = "default"
-NO_PROXY = "none"
 WHOLE_ANSWERS = ("json", "html")
 """Types of an answer that is no stream; some hosts call theirs plain text or bytes, so what is left is tried."""
 NO_NETWORK = worded(
@@ -37,8 +43,9 @@ class Upstream:
 
     def __init__(self, policy: OriginPolicy, proxy: str = "", verify: ssl.SSLContext | None = None) -> None:
         self._proxy = proxy
-        self._pools = Pools(policy, verify)
+        self._pools = Pools(policy, verify, proxy)
         self._refusal_of = lru_cache(maxsize=1000)(partial(_refusal, policy))
+        self._proxy_refusal_of = lru_cache(maxsize=100)(partial(proxy_refusal, policy=policy, own=proxy))
 
     async def call(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
@@ -99,10 +106,10 @@ class Upstream:
     async def _head(
         self, request: UpstreamRequest, timeouts: Timeouts, proxy: str, timer: PhaseTimer
     ) -> Head | Failure:
-        refused = self._refusal_of(request.url)
+        through = {DEFAULT_PROXY: self._proxy, NO_PROXY: ""}.get(proxy, proxy)
+        refused = self._refusal_of(request.url) or self._proxy_refusal_of(proxy)
         if refused is not None:
             return Failure(Fault.ORIGIN_REFUSED, refused)
-        through = {DEFAULT_PROXY: self._proxy, NO_PROXY: ""}.get(proxy, proxy)
         return await send(request, self._pools.get(through), timeouts, timer)
 
 

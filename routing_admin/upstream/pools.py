@@ -181,10 +181,14 @@ def _connecting_within(seconds: float) -> aiohttp.ClientTimeout:
 
 @dataclass(slots=True)
 class Pools:
-    """Pools of connections, made when first needed and kept for the life of their event loop."""
+    """Pools of connections, made when first needed and kept for the life of their event loop.
+
+    `own_proxy` is the deployment's, whose address is not questioned.
+    """
 
     policy: OriginPolicy
     verify: ssl.SSLContext | None = None
+    own_proxy: str = ""
     _pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pool]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
@@ -206,7 +210,7 @@ class Pools:
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             ttl_dns_cache=DNS_SECONDS,
             ssl=context,
-            resolver=aiohttp.ThreadedResolver() if proxy else CheckedResolver(self.policy),
+            resolver=aiohttp.ThreadedResolver() if proxy and proxy == self.own_proxy else CheckedResolver(self.policy),
         )
         session = aiohttp.ClientSession(
             connector=connector,

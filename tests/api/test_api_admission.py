@@ -38,7 +38,6 @@ def test_both_headers_carry_a_key_and_a_revoked_one_is_none(text_agent: Any) -> 
     ("path", "near"),
     [
         ("/service", "GET /api/v1/services"),
-        ("/services/", "GET /api/v1/services"),
         ("/artefacts", "GET /api/v1/artifacts"),
         ("/files", "POST /v1/files"),
         ("/models", "GET /v1/models"),

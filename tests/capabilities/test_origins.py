@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.providers.origins import OriginPolicy, check_addresses, is_public, origin_of, policy_of, refusal
+from capabilities.core.providers.origins import (
+    OriginPolicy,
+    check_addresses,
+    is_public,
+    origin_of,
+    policy_of,
+    proxy_refusal,
+    refusal,
+)
 
 CLOSED = OriginPolicy()
 PUBLIC = [
@@ -121,6 +129,9 @@ def forms_of(address: ipaddress.IPv4Address) -> list[str]:
         f"[64:ff9b:1::{low}]",
         f"[2002:{low}::1]",
         f"[::{low}]",
+        f"[::ffff:0:{address}]",
+        f"[2606:4700::5efe:{address}]",
+        f"[2606:4700::200:5efe:{low}]",
     ]
 
 
@@ -144,7 +155,7 @@ private_networks = st.sampled_from(
     st.data(),
 )
 def test_no_way_of_writing_a_private_address_passes(address, data):
-    """Decimal, hex, octal, short, v4-mapped, NAT64, 6to4 and compatible forms of any private address."""
+    """Decimal, hex, octal, short, mapped, NAT64, 6to4, compatible, translated, tunnelled: any private address."""
     host = data.draw(st.sampled_from(forms_of(address)))
     assert refusal(f"https://{host}/v1", CLOSED) is not None
     assert refusal(f"https://{host}:443/v1", CLOSED) is not None
@@ -175,6 +186,28 @@ def test_a_listed_origin_may_be_called_and_only_that_one():
     for other in ("http://localhost:11435/", "https://localhost:11434/", "http://10.0.0.5/"):
         assert refusal(other, policy) is not None
     assert refusal("http://127.0.0.1:1/", policy_of("*")) is None
+
+
+@pytest.mark.parametrize("address", ["100:0:0:1::1", "3fff::1", "5f00::1"])
+def test_networks_that_were_set_aside_lately_are_not_public(address):
+    """The standard library of this Python does not know them yet."""
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "proxy", ["http://proxy.example:3128", "http://169.254.169.254", "https://10.0.0.1", "socks5://a"]
+)
+def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
+    """It sees every request and every key; the sentence says that it is the proxy that is refused."""
+    assert "proxy" in proxy_refusal(proxy, CLOSED)
+
+
+def test_a_listed_proxy_may_be_used_with_its_user_and_password():
+    """They are no part of its origin, and the sentence never shows them."""
+    policy = policy_of("http://proxy.example:3128")
+    assert proxy_refusal("http://user:secret@proxy.example:3128", policy) is None
+    assert "secret" not in proxy_refusal("http://user:secret@other.example:3128", policy)
+    assert proxy_refusal("https://user:secret@proxy.example", CLOSED) is None
 
 
 def test_an_origin_is_written_one_way():

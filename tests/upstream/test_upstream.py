@@ -189,6 +189,26 @@ async def test_a_proxy_is_used_where_one_is_set_and_none_means_none(lab):
     await upstream.close()
 
 
+async def test_a_provider_s_proxy_is_held_to_the_allowed_origins(lab):
+    """It sees the key: nobody is connected to who is not listed, and the sentence names the proxy."""
+    seen: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readline())
+        writer.close()
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    upstream = Upstream(policy_of(lab.url("openai")))
+    outcome = await upstream.call(request_to(lab), protocol("openai"), QUICK, proxy=url)
+    server.close()
+    await upstream.close()
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is Fault.ORIGIN_REFUSED
+    assert "proxy" in outcome.message
+    assert seen == []
+
+
 @asynccontextmanager
 async def rude_server() -> AsyncIterator[str]:
     """Hangs up on whoever begins to encrypt."""

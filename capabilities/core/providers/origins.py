@@ -11,7 +11,7 @@ import re
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from capabilities.core.worded import worded
 
@@ -24,6 +24,12 @@ NOT_ALLOWED = worded(
     "%(origin)s may not be called: %(reason)s. "
     "If it is meant, list %(origin)s in the setting %(setting)s (comma separated) and restart."
 )
+DEFAULT_PROXY, NO_PROXY = "default", "none"
+"""What a provider says instead of a proxy's URL."""
+BAD_PROXY = worded(
+    "The outgoing proxy is not usable. Write default, none, or a URL that begins with http:// or https://."
+)
+PROXY_REFUSED = worded("The outgoing proxy: %(reason)s")
 
 PLAIN_HTTP = worded("it is plain http")
 NO_URL = worded("it is no http or https URL")
@@ -53,10 +59,17 @@ PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", "
 # Global by ipaddress, yet reserved, internal to a cloud, or a way around the check.
 NEVER_PUBLIC = tuple(
     ipaddress.ip_network(text)
-    for text in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "64:ff9b:1::/48", "fec0::/10", "2001::/32")
+    for text in (
+        *("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "64:ff9b:1::/48", "fec0::/10", "2001::/32"),
+        *("100:0:0:1::/64", "3fff::/20", "5f00::/16"),
+    )
 )
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 COMPATIBLE = ipaddress.IPv6Network("::/96")
+TRANSLATED = ipaddress.IPv6Network("::ffff:0:0:0/96")
+"""RFC 2765: an IPv4 address behind a translator."""
+ISATAP = (0x00005EFE, 0x02005EFE)
+"""RFC 5214: what stands before the IPv4 address in the lower half of a tunnel's address."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
 
 
@@ -114,6 +127,21 @@ def refusal(url: str, policy: OriginPolicy) -> str | None:
     return _sentence(origin, reason) if reason else None
 
 
+def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "") -> str | None:
+    """Why a provider may not be called through its `proxy`, as one sentence; None when it may, or has none.
+
+    A proxy sees every request, so the same holds for it as for an endpoint; a user and a password may stand in its URL.
+    `own` is the deployment's proxy, which is not questioned: whoever sets it may call anything.
+    """
+    if proxy in (DEFAULT_PROXY, NO_PROXY, own):
+        return None
+    parts = _split(proxy)
+    if parts is None or parts.scheme not in DEFAULT_PORTS:
+        return worded(BAD_PROXY)
+    found = refusal(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), policy)
+    return worded(PROXY_REFUSED, reason=found) if found else None
+
+
 def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) -> str | None:
     """Why a connection to these resolved addresses is refused, as one sentence; None when all of them are public."""
     origin = origin_of(url) or url
@@ -143,8 +171,11 @@ def _forms(address: Address) -> list[Address]:
     forms: list[Address] = []
     if address.sixtofour is not None:
         forms.append(address.sixtofour)
-    if address in NAT64 or address in COMPATIBLE:
-        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
+    lowest = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if any(address in network for network in (NAT64, COMPATIBLE, TRANSLATED)):
+        return [lowest]
+    if int(address) >> 32 & 0xFFFFFFFF in ISATAP:
+        forms.append(lowest)
     return [address, *forms]
 
 

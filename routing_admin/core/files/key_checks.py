@@ -26,17 +26,25 @@ def never_refused(endpoint: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class KeyContext:
     """What validation may know of the machine: its variables (None: not asked), which may be read beside
-    `LLM_PROVIDER_*_API_KEY`, and the sentence with which an endpoint is refused."""
+    `LLM_PROVIDER_*_API_KEY`, and the sentences with which an endpoint, or a proxy, is refused."""
 
     env: Mapping[str, str] | None = None
     allowed: Collection[str] = ()
     refusal: Callable[[str], str | None] = never_refused
+    proxy_refusal: Callable[[str], str | None] = never_refused
 
     def endpoint_warnings(self, path: str, endpoint: str) -> Iterator[Problem]:
         """A warning for an endpoint that this deployment does not let be called."""
-        sentence = self.refusal(endpoint)
-        if sentence:
-            yield Problem(path, worded("%(path)s: %(reason)s", path=path, reason=sentence), "enum", "warning")
+        yield from _origin_warning(path, self.refusal(endpoint))
+
+    def proxy_warnings(self, path: str, proxy: str) -> Iterator[Problem]:
+        """A warning for a proxy through which it does not."""
+        yield from _origin_warning(path, self.proxy_refusal(proxy))
+
+
+def _origin_warning(path: str, sentence: str | None) -> Iterator[Problem]:
+    if sentence:
+        yield Problem(path, worded("%(path)s: %(reason)s", path=path, reason=sentence), "enum", "warning")
 
 
 NOWHERE = KeyContext()

@@ -8,6 +8,7 @@ from typing import Any
 from capabilities.core.problems import Problem
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.environment import overrides
+from capabilities.core.providers.origins import DEFAULT_PROXY
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import REFUSE
 from routing_admin.core.documents.json_path import child, storable
@@ -100,6 +101,7 @@ def _providers(value: Mapping[str, Any], around: KeyContext) -> Iterator[Problem
         if not errors(told):
             yield from key_warnings(f"{path}.apiKey", entry["apiKey"], around, name, entry.get("envName"))
             yield from around.endpoint_warnings(f"{path}.endpoint", entry["endpoint"])
+            yield from around.proxy_warnings(f"{path}.proxy", entry.get("proxy") or DEFAULT_PROXY)
     yield from _name_problems(env_names, places)
 
 
