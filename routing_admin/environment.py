@@ -73,6 +73,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "ROUTING_ADMIN_PUBLISH_DIR", "", _("Both JSON files are written here after every change of the configuration.")
     ),
+    Setting(
+        "ROUTING_ADMIN_METRICS_TOKEN",
+        "",
+        _("Opens /metrics to other machines, as Authorization: Bearer; without it only this machine reads it."),
+        secret=True,
+    ),
     Setting("ROUTING_ADMIN_DEBUG", "off", _("Django's debug pages; never in production.")),
     Setting("ROUTING_ADMIN_DJANGO_ADMIN", "off", _("Django's own admin at /django-admin/, for superusers.")),
     Setting("DATABASE_URL", "SQLite in the data directory", _("Another database."), secret=True),

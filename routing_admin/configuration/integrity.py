@@ -104,9 +104,14 @@ def administrators() -> list[str]:
 
 
 def secrecy() -> list[str]:
-    """Files of the data directory that others on this machine can read."""
-    private = [settings.DATA_DIR / name for name in ("secret_key", "keys")]
-    return [f"{path} can be read by others. Run: chmod 600 {path}" for path in private if readable_by_others(path)]
+    """The data directory, its secrets and its databases, where others on this machine can read them."""
+    folder = settings.DATA_DIR
+    files = [folder / "secret_key", folder / "keys", *sorted(folder.glob("*.sqlite3*"))]
+    return [
+        f"{path} can be read by others. Run: chmod {700 if path == folder else 600} {path}"
+        for path in (folder, *files)
+        if readable_by_others(path)
+    ]
 
 
 def readable_by_others(path: Path) -> bool:

@@ -1,18 +1,22 @@
-"""Health for load balancers and numbers for a scraper; no key, and nothing that a stranger could use."""
+"""Health for load balancers, which needs no key and tells nothing that a stranger could use; numbers for a scraper."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from ipaddress import ip_address
 
+from django.conf import settings
 from django.db import connections
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
+from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
+from routing_admin.server.throttle import address_in
 
 log = logging.getLogger(__name__)
 app_name = "probes"
@@ -68,7 +72,9 @@ def _works(check: Callable[[], None]) -> bool:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Numbers in Prometheus' text form."""
+    """Numbers in Prometheus' text form, for this machine or whoever has the token; 403 for others."""
+    if not may_read_numbers(request):
+        return HttpResponse(FOR_OURS, status=403, content_type="text/plain; charset=utf-8")
     state = snapshot.current()
     usable = sum(key.usable for key in state.keys.values())
     lines = [
@@ -81,6 +87,26 @@ def metrics(request: HttpRequest) -> HttpResponse:
         *gauge("routing_admin_artifacts", "Living artifacts.", Artifact.objects.living().count()),
     ]
     return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+FOR_OURS = (
+    "These numbers are for 127.0.0.1. Another machine reads them with Authorization: Bearer and the token that "
+    "ROUTING_ADMIN_METRICS_TOKEN sets.\n"
+)
+FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
+
+
+def may_read_numbers(request: HttpRequest) -> bool:
+    """Whether the caller has the token, or is this machine itself and no proxy on it that speaks for another."""
+    token, given = settings.METRICS_TOKEN, request.headers.get("Authorization", "")
+    if token and constant_time_compare(given, f"Bearer {token}"):
+        return True
+    if not settings.TRUSTED_PROXIES and any(name in request.META for name in FORWARDED):
+        return False
+    try:
+        return ip_address(address_in(request.META, settings.TRUSTED_PROXIES)).is_loopback
+    except ValueError:
+        return False
 
 
 def gauge(name: str, help_text: str, value: int) -> list[str]:

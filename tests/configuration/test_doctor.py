@@ -107,8 +107,11 @@ def test_an_installation_nobody_can_administrate_is_found(capsys: pytest.Capture
 def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -> None:
     """The files of the data directory are their owner's alone."""
     settings.DATA_DIR = tmp_path
-    (tmp_path / "keys").write_text("k")
-    os.chmod(tmp_path / "keys", 0o644)
-    assert len(integrity.secrecy()) == 1
-    os.chmod(tmp_path / "keys", 0o600)
-    assert integrity.secrecy() == []
+    os.chmod(tmp_path, 0o700)
+    for name in ("keys", "routing_admin.sqlite3", "logs.sqlite3-wal"):
+        (tmp_path / name).write_text("k")
+        os.chmod(tmp_path / name, 0o644)
+        assert integrity.secrecy() == [f"{tmp_path / name} can be read by others. Run: chmod 600 {tmp_path / name}"]
+        os.chmod(tmp_path / name, 0o600)
+    os.chmod(tmp_path, 0o755)
+    assert integrity.secrecy() == [f"{tmp_path} can be read by others. Run: chmod 700 {tmp_path}"]

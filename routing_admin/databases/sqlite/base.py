@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -52,6 +53,14 @@ def _with_question_marks(query: str) -> str:
     return str(base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%"))
 
 
+def make_private(path: str) -> None:
+    """An empty file that its owner alone may read, where there is none; SQLite's other files get the same rights."""
+    if path == ":memory:" or path.startswith("file:"):
+        return
+    with suppress(OSError):  # it is there, or SQLite says itself why it cannot be
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection whose busy timeout is what its user of the moment may wait, connecting included."""
 
@@ -63,6 +72,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._usual = float(params.get("timeout", self._usual))
         self._now = params["timeout"] = wait_seconds(self._usual)
         return dict(params)
+
+    def get_new_connection(self, conn_params: Any) -> Any:
+        """A connection; a database that is not there yet begins as a file of its owner's alone."""
+        make_private(str(conn_params["database"]))
+        return super().get_new_connection(conn_params)
 
     @contextmanager
     def deferred(self) -> Iterator[None]:

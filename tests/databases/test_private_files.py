@@ -1,0 +1,37 @@
+"""A database of ours begins as a file of its owner's alone, and so do the files beside it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from django.db import connections
+
+from routing_admin.databases.sqlite.base import DatabaseWrapper, make_private
+
+
+def test_a_new_database_and_its_log_are_their_owners_alone(tmp_path: Path) -> None:
+    """Whatever the process would give other files."""
+    usual = os.umask(0)
+    try:
+        settings = {**connections["default"].settings_dict, "NAME": tmp_path / "new.sqlite3"}
+        wrapper = DatabaseWrapper(settings, "new")
+        connection = wrapper.get_new_connection(wrapper.get_connection_params())
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE notes (words TEXT)")
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+        connection.close()
+    finally:
+        os.umask(usual)
+    assert modes == {"new.sqlite3": 0o600, "new.sqlite3-wal": 0o600, "new.sqlite3-shm": 0o600}
+
+
+def test_a_database_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    """Its rights are somebody's choice; `doctor` says when others can read it."""
+    path = tmp_path / "there.sqlite3"
+    path.write_bytes(b"bytes")
+    path.chmod(0o640)
+    make_private(str(path))
+    make_private(":memory:")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"bytes", 0o640)
