@@ -39,6 +39,8 @@ READERS = {
     f"{ODF}text": "odt",
     f"{ODF}spreadsheet": "ods",
     f"{ODF}presentation": "odp",
+    f"{OOXML}wordprocessingml.template": "docx",
+    "application/x-ipynb+json": "ipynb",
     "application/epub+zip": "epub",
     "text/html": "html",
     "application/xhtml+xml": "html",

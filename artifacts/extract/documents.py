@@ -78,6 +78,7 @@ READERS: Mapping[str, tuple[str, str]] = {
     "xlsb": ("sheets", "sheets"),
     "xls": ("sheets", "sheets"),
     "ods": ("sheets", "sheets"),
+    "ipynb": ("notebook", "notebook"),
     "epub": ("webpage", "epub"),
     "html": ("webpage", "html"),
 }

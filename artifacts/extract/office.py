@@ -2,68 +2,192 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
 from typing import BinaryIO
 
-from artifacts.extract.words import Progress, TextCollector, entry_blocks, open_zip, read_xml
+from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, open_zip, read_xml
+
+MAX_HEADING = 6
+MAX_STYLES = 10_000
 
 
 class Writing:
-    """Running text of Word and PowerPoint: `t` holds words, paragraphs end lines, cells are parted by tabs."""
+    """Running text of Word and PowerPoint: `t` holds words, paragraphs end lines, cells are parted by tabs.
+
+    `headings` is style → level: a paragraph of that style begins with as many `#`. Fields (a page's number) and the
+    form of a drawing for older programs, which says everything twice, are left out.
+    """
 
     BREAKS: Mapping[str, str] = {"p": "\n", "tr": "\n", "tc": "\t"}
     MARKS: Mapping[str, str] = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+    LEFT_OUT = frozenset({"Fallback", "fld"})
 
-    def __init__(self, words: TextCollector) -> None:
-        self._words, self._in_text, self._in_cell = words, False, 0
+    def __init__(self, words: TextCollector, headings: Mapping[str, int] = MappingProxyType({})) -> None:
+        self._words, self._headings = words, headings
+        self._in_text, self._in_cell, self._left_out, self._level = False, 0, 0, 0
 
-    def start(self, name: str, _: Mapping[str, str]) -> None:
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
         self._in_text = name == "t"
         self._in_cell += name == "tc"
-        if name in self.MARKS:
+        self._left_out += name in self.LEFT_OUT
+        if name == "p":
+            self._level = 0
+        elif name == "pStyle":
+            self._level = self._headings.get(attribute(attributes, "val"), 0)
+        elif name == "outlineLvl":
+            self._level = heading_level(attribute(attributes, "val"))
+        elif name in self.MARKS and not self._left_out:
             self._words.add(self.MARKS[name])
 
     def end(self, name: str) -> None:
         """An element ends."""
         self._in_text = False
         self._in_cell -= name == "tc"
-        if name in self.BREAKS:
+        self._left_out -= name in self.LEFT_OUT
+        if name in self.BREAKS and not self._left_out:
             self._words.add(" " if name == "p" and self._in_cell else self.BREAKS[name])
 
     def text(self, words: str) -> None:
-        """Words inside the element."""
-        if self._in_text:
-            self._words.add(words)
+        """Words inside the element; the first of a heading stand behind its mark."""
+        if not self._in_text or self._left_out:
+            return
+        if self._level and not self._in_cell:
+            words, self._level = f"{'#' * self._level} {words}", 0
+        self._words.add(words)
+
+
+def attribute(attributes: Mapping[str, str], name: str) -> str:
+    """The attribute of that name, whatever its prefix; empty where there is none."""
+    return next((value for key, value in attributes.items() if key.rpartition(":")[2] == name), "")
+
+
+def heading_level(outline: str) -> int:
+    """Word's outline level (from 0) as a heading's (from 1); 0 for what is no heading."""
+    return int(outline) + 1 if outline in set("012345") else 0
+
+
+class StyleReader:
+    """Style → heading level, by the style's own outline level or else its name, which is English in every language."""
+
+    def __init__(self) -> None:
+        self.headings: dict[str, int] = {}
+        self._style = ""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """A style, its name or its level."""
+        if name == "style":
+            self._style = attribute(attributes, "styleId")
+        level = 0
+        if name == "name":
+            title = attribute(attributes, "val").lower()
+            level = 1 if title == "title" else int(title[-1]) if re.fullmatch(r"heading [1-6]", title) else 0
+        elif name == "outlineLvl":
+            level = heading_level(attribute(attributes, "val"))
+        if level and self._style and len(self.headings) < MAX_STYLES:
+            self.headings[self._style] = level
 
 
 def docx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """The main document, then footnotes and comments under their names."""
+    """What stands at the head of pages, the document with its headings marked, then notes, comments and page feet."""
     package = open_zip(source)
-    for name in ("word/document.xml", "word/footnotes.xml", "word/comments.xml"):
-        if name not in package.namelist():
+    names = set(package.namelist())
+    headings = _headings(package) if "word/styles.xml" in names else {}
+    margins = {kind: sorted(each for each in names if re.fullmatch(rf"word/{kind}\d*\.xml", each)) for kind in MARGINS}
+    _add_margins(package, margins["header"], "header", words)
+    for name in ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml", "word/comments.xml"):
+        if name not in names:
             continue
         if name != "word/document.xml":
             words.add(f"\n[{name[5:-4]}]\n")
-        writing = Writing(words)
-        read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
+        _add_xml(package, name, words, headings)
+    _add_margins(package, margins["footer"], "footer", words)
+
+
+MARGINS = ("header", "footer")
+MARGIN_CHARS = 10_000
+
+
+def _headings(package: zipfile.ZipFile) -> Mapping[str, int]:
+    styles = StyleReader()
+    read_xml(entry_blocks(package, "word/styles.xml"), styles.start, _ignore, _ignore)
+    return styles.headings
+
+
+def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, words: TextCollector) -> None:
+    """Each different header or footer once; first pages and even ones often repeat it."""
+    seen: dict[str, None] = {}
+    for name in names:
+        margin = TextCollector(MARGIN_CHARS)
+        with suppress(EnoughError):
+            _add_xml(package, name, margin)
+        if margin.text().strip():
+            seen[margin.text().strip()] = None
+    if seen:
+        words.add(f"[{mark}]\n" + "\n".join(seen) + "\n\n")
+
+
+def _add_xml(
+    package: zipfile.ZipFile, name: str, words: TextCollector, headings: Mapping[str, int] = MappingProxyType({})
+) -> None:
+    writing = Writing(words, headings)
+    read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
+
+
+def _ignore(_: str) -> None:
+    """For what does not matter."""
 
 
 def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """Each slide under its mark, in the order of their numbers."""
+    """Each slide under its mark, in the order they are shown in, and its speaker's notes behind it."""
     package = open_zip(source)
-    slides = sorted(
-        (int(found[1]), name)
-        for name in package.namelist()
-        if (found := re.fullmatch(r"ppt/slides/slide(\d{1,6})\.xml", name))
-    )
-    for number, (_, name) in enumerate(slides, 1):
+    slides = _slides(package)
+    for number, name in enumerate(slides, 1):
         progress.mark("slides", number, len(slides))
         words.add(f"[slide {number}]\n")
-        writing = Writing(words)
-        read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
+        _add_xml(package, name, words)
+        for notes in _targets(package, name, "notesSlide").values():
+            words.add(f"[notes of slide {number}]\n")
+            _add_xml(package, notes, words)
         words.add("\n")
+
+
+def _slides(package: zipfile.ZipFile) -> list[str]:
+    """The slides' entries in the order of the presentation; by their numbers where it does not say."""
+    names = (each for each in package.namelist() if re.fullmatch(r"ppt/slides/slide\d{1,6}\.xml", each))
+    numbered = sorted(names, key=lambda name: int(re.sub(r"\D", "", name)))
+    targets, order = _targets(package, "ppt/presentation.xml", "slide"), list[str]()
+
+    def take(name: str, attributes: Mapping[str, str]) -> None:
+        if name == "sldId":
+            order.append(next((value for key, value in attributes.items() if key.endswith(":id")), ""))
+
+    if targets:
+        read_xml(entry_blocks(package, "ppt/presentation.xml"), take, _ignore, _ignore)
+    shown = [targets[key] for key in order if key in targets]
+    return shown if sorted(shown) == sorted(numbered) else numbered
+
+
+def _targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
+    """The entries that a part points to by relations of that kind: id → entry; only those that are there."""
+    folder, _, name = part.rpartition("/")
+    relations, names, found = f"{folder}/_rels/{name}.rels", set(package.namelist()), dict[str, str]()
+
+    def take(_: str, attributes: Mapping[str, str]) -> None:
+        if attributes.get("Type", "").endswith(f"/{kind}"):
+            target = attributes.get("Target", "")
+            entry = target[1:] if target.startswith("/") else posixpath.normpath(f"{folder}/{target}")
+            if entry in names:
+                found[attributes.get("Id", "")] = entry
+
+    if relations in names:
+        read_xml(entry_blocks(package, relations), take, _ignore, _ignore)
+    return found
 
 
 class OpenWriting:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import sqlite3
 import struct
@@ -160,6 +161,19 @@ def pptx(*slides: str) -> bytes:
             f'<p:sld xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:sld>'.encode()
         )
     return zip_of(entries)
+
+
+def notebook() -> bytes:
+    printed = [
+        {"output_type": "stream", "text": ["\x1b[31m1\x1b[0m\n"]},
+        {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo="}},
+        {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "division by zero"},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title"]},
+        {"cell_type": "code", "source": "print(1)\n1/0", "outputs": printed},
+    ]
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
 
 
 def open_document(kind: str, content: str = "<text:p>Hello</text:p>") -> bytes:
@@ -449,6 +463,7 @@ TEXTS: tuple[tuple[str, bytes, str, str], ...] = (
     ("card.vcf", b"BEGIN:VCARD\r\nFN:A\r\nEND:VCARD\r\n", "text/vcard", "utf-8"),
     ("mail.eml", b"From: a@example.com\r\nSubject: Hi\r\n\r\nHello\r\n", "message/rfc822", "utf-8"),
     ("types.ts", b"export const a: number = 1\n", "text/plain", "utf-8"),
+    ("study.ipynb", notebook(), "application/x-ipynb+json", "utf-8"),
     ("words.bin", b"only words here\n", "text/plain", "utf-8"),
 )
 

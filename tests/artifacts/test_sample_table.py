@@ -131,6 +131,7 @@ meeting.ics     | text     | inlined    | inlined      | inlined          | text
 card.vcf        | text     | inlined    | inlined      | inlined          | text/vcard
 mail.eml        | text     | inlined    | inlined      | inlined          | message/rfc822
 types.ts        | text     | inlined    | inlined      | inlined          | text/plain
+study.ipynb     | text     | inlined    | inlined      | inlined          | application/x-ipynb+json
 words.bin       | text     | inlined    | inlined      | inlined          | text/plain
 """
 """One line a file. `ooxml:`, `odf:` and `vnd:` stand for the long beginnings of the office types."""

@@ -106,12 +106,12 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
 
 
-MARKED_UP = frozenset({"text/html", "application/xhtml+xml"})
+MARKED_UP = frozenset({"text/html", "application/xhtml+xml", "application/x-ipynb+json"})
 """Text whose words stand between markup, which the policy `extract` leaves out: it can cost more than the words."""
 
 
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
-    """Text as it is written, or under `extract` a web page as it is read."""
+    """Text as it is written, or under `extract` a web page or a notebook as it is read."""
     extracts = ContentPolicy.EXTRACT in reader.policies and file.mime_type in MARKED_UP
     return Outcome.EXTRACTED if extracts else Outcome.INLINED
 

@@ -1,0 +1,116 @@
+"""What a reader of a document, a talk or a notebook sees beside its body is in the text, too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from samples import TYPES, W, notebook, relations_of, zip_of
+
+from artifacts.core.detection.extensions import OOXML
+from artifacts.extract import extract_text
+from capabilities.core.message import Text
+
+DOCX, PPTX = f"{OOXML}wordprocessingml.document", f"{OOXML}presentationml.presentation"
+IPYNB = "application/x-ipynb+json"
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def read(data: bytes, mime: str) -> Text | None:
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return extract_text(path, mime)
+
+    return read
+
+
+def paragraph(text: str, properties: str = "") -> str:
+    return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def word(body: str, **parts: str) -> bytes:
+    """A Word package; each part is the inside of `word/<name>.xml`."""
+    inside = {"document": f"<w:body>{body}</w:body>", **parts}
+    entries = {
+        f"word/{name}.xml": f'<w:{name} xmlns:w="{W}" xmlns:mc="urn:mc">{xml}</w:{name}>'.encode()
+        for name, xml in inside.items()
+    }
+    return zip_of({"[Content_Types].xml": TYPES, **entries})
+
+
+STYLES = (
+    '<w:style w:styleId="1"><w:name w:val="heading 1"/></w:style>'
+    '<w:style w:styleId="Own"><w:name w:val="My own"/><w:pPr><w:outlineLvl w:val="2"/></w:pPr></w:style>'
+)
+
+
+def test_headings_keep_their_level(read) -> None:
+    """By the style's name, its outline level, or the paragraph's own; in Chinese Word the style is called `1`."""
+    body = (
+        paragraph("One", '<w:pStyle w:val="1"/>')
+        + paragraph("words")
+        + paragraph("Three", '<w:pStyle w:val="Own"/>')
+        + paragraph("Two", '<w:outlineLvl w:val="1"/>')
+    )
+    assert read(word(body, styles=STYLES), DOCX) == Text("# One\nwords\n### Three\n## Two", "docx")
+
+
+def test_page_headers_and_footers_stand_once(read) -> None:
+    """A first page's header that says the same is not told again."""
+    margin = paragraph("Secret plan")
+    found = read(word(paragraph("Body"), header1=margin, header2=margin, footer1=paragraph("Page 1")), DOCX)
+    assert found == Text("[header]\nSecret plan\n\nBody\n[footer]\nPage 1", "docx")
+
+
+def test_a_drawing_s_words_stand_once(read) -> None:
+    """What Word repeats for older programs is left out."""
+    twice = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
+    assert read(word(f"{twice}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
+
+
+def slide(text: str) -> bytes:
+    return f'<p:sld xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:sld>'.encode()
+
+
+def talk() -> bytes:
+    """Two slides shown the other way round than they are numbered; the second has notes with a page number."""
+    order = '<p:p xmlns:p="urn:p" xmlns:r="urn:r"><p:sldId id="256" r:id="b"/><p:sldId id="257" r:id="a"/></p:p>'
+    number = "<a:fld type='slidenum'><a:t>7</a:t></a:fld>"
+    notes = f'<p:notes xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>Smile</a:t></a:r>{number}</a:p></p:notes>'
+    slides = {"a": ("slide", "slides/slide1.xml"), "b": ("slide", "slides/slide2.xml")}
+    return zip_of(
+        {
+            "[Content_Types].xml": TYPES,
+            "ppt/presentation.xml": order.encode(),
+            "ppt/_rels/presentation.xml.rels": relations_of(slides),
+            "ppt/slides/slide1.xml": slide("Last"),
+            "ppt/slides/slide2.xml": slide("First"),
+            "ppt/slides/_rels/slide1.xml.rels": relations_of({"n": ("notesSlide", "../notesSlides/notesSlide1.xml")}),
+            "ppt/notesSlides/notesSlide1.xml": notes.encode(),
+        }
+    )
+
+
+def test_a_talk_has_its_notes_and_the_order_it_is_shown_in(read) -> None:
+    """The speaker's notes stand behind their slide."""
+    words = "[slide 1]\nFirst\n\n[slide 2]\nLast\n[notes of slide 2]\nSmile"
+    assert read(talk(), PPTX) == Text(words, "pptx")
+
+
+def test_a_notebook_is_read_by_its_cells(read) -> None:
+    """Code and words under their marks, what was printed, an error's message; pictures and colours left out."""
+    words = "[markdown 1]\n# Title\n\n[code 2]\nprint(1)\n1/0\n[output 2]\n1\n\nZeroDivisionError: division by zero"
+    assert read(notebook(), IPYNB) == Text(words, "ipynb")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"[" * 100_000, b'{"a": 1}', json.dumps({"nbformat": 4, "cells": [1, {"outputs": {"a": 1}}, None]}).encode()],
+    ids=["deep nesting", "other json", "cells of nothing"],
+)
+def test_a_notebook_that_is_none_gives_no_more_than_it_has(read, data: bytes) -> None:
+    """Deep nesting and other JSON: None; a cell without source keeps its mark."""
+    found = read(data, IPYNB)
+    assert found is None or found.text == "[cell 1]"
