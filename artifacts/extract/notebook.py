@@ -23,8 +23,8 @@ def notebook(source: BinaryIO, words: TextCollector, progress: Progress) -> None
     cells = _cells(json.loads(data))
     for number, cell in enumerate(cells, 1):
         progress.mark("cells", number, len(cells))
-        words.add(f"[{cell.get('cell_type', 'cell')} {number}]\n{_joined(cell.get('source', cell.get('input')))}\n")
-        printed = "\n".join(filter(None, map(_output_text, _listed(cell.get("outputs")))))
+        words.add(f"[{cell.get('cell_type', 'cell')} {number}]\n{_text_of(cell.get('source', cell.get('input')))}\n")
+        printed = "\n".join(filter(None, map(_output_text, _objects_in(cell.get("outputs")))))
         if printed:
             left = " …" if len(printed) > MAX_OUTPUT_CHARS else ""
             words.add(f"[output {number}]\n{printed[:MAX_OUTPUT_CHARS]}{left}\n")
@@ -34,8 +34,8 @@ def notebook(source: BinaryIO, words: TextCollector, progress: Progress) -> None
 def _cells(book: Any) -> list[dict[str, Any]]:
     if not isinstance(book, dict) or not ({"nbformat", "cells", "worksheets"} & set(book)):
         raise RefusedError("unsupported")
-    sheets = [book, *_listed(book.get("worksheets"))]
-    return [cell for sheet in sheets for cell in _listed(sheet.get("cells"))]
+    sheets = [book, *_objects_in(book.get("worksheets"))]
+    return [cell for sheet in sheets for cell in _objects_in(sheet.get("cells"))]
 
 
 def _output_text(output: dict[str, Any]) -> str:
@@ -43,12 +43,12 @@ def _output_text(output: dict[str, Any]) -> str:
     data = output.get("data")
     if output.get("ename"):
         return f"{output['ename']}: {output.get('evalue', '')}"
-    return _COLOURS.sub("", _joined(output.get("text") or (data.get("text/plain") if isinstance(data, dict) else "")))
+    return _COLOURS.sub("", _text_of(output.get("text") or (data.get("text/plain") if isinstance(data, dict) else "")))
 
 
-def _joined(lines: Any) -> str:
+def _text_of(lines: Any) -> str:
     return "".join(map(str, lines)) if isinstance(lines, list) else lines if isinstance(lines, str) else ""
 
 
-def _listed(value: Any) -> list[dict[str, Any]]:
+def _objects_in(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
