@@ -24,7 +24,8 @@ class Media:
 class ReceivedRequest:
     """A request as its receiver understands it; `turns` are (role, text), tool results have role `tool`.
 
-    `names` are the names of its fields, Gemini's options among them.
+    `names` are the names of its fields, Gemini's options among them; `parameters` the schema of each tool. `json` says
+    that JSON is wanted, `results_last` that a tool's result is the last thing it says.
     """
 
     protocol: str = "openai"
@@ -36,7 +37,10 @@ class ReceivedRequest:
     tool_choice: str | None = None
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     results: list[tuple[str, str]] = field(default_factory=list)
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results_last: bool = False
     schema: dict[str, Any] | None = None
+    json: bool = False
     max_tokens: int | None = None
     temperature: float | None = None
     names: frozenset[str] = frozenset()
@@ -90,10 +94,12 @@ def _openai(data: dict[str, Any], heard: ReceivedRequest) -> None:
     heard.max_tokens = data.get("max_completion_tokens", data.get("max_tokens"))
     heard.temperature = data.get("temperature")
     heard.tools = [tool["function"]["name"] for tool in data.get("tools") or []]
+    for tool in data.get("tools") or []:
+        heard.parameters[tool["function"]["name"]] = tool["function"].get("parameters") or {}
     choice = data.get("tool_choice")
     heard.tool_choice = choice["function"]["name"] if isinstance(choice, dict) else choice
     shape = data.get("response_format") or {}
-    heard.schema = (shape.get("json_schema") or {}).get("schema")
+    heard.schema, heard.json = (shape.get("json_schema") or {}).get("schema"), shape.get("type") == "json_object"
     for message in data.get("messages") or []:
         text = _openai_content(message.get("content"), heard)
         heard.turns.append((message["role"], text))
@@ -101,6 +107,7 @@ def _openai(data: dict[str, Any], heard: ReceivedRequest) -> None:
             heard.calls.append((call["function"]["name"], json.loads(call["function"]["arguments"])))
         if message["role"] == "tool":
             heard.results.append((message["tool_call_id"], text))
+        heard.results_last = message["role"] == "tool"
 
 
 def _openai_content(content: Any, heard: ReceivedRequest) -> str:
@@ -125,7 +132,8 @@ def _openai_content(content: Any, heard: ReceivedRequest) -> str:
 def _anthropic(data: dict[str, Any], heard: ReceivedRequest) -> None:
     heard.model, heard.stream = str(data.get("model", "")), bool(data.get("stream"))
     heard.max_tokens, heard.temperature = data.get("max_tokens"), data.get("temperature")
-    heard.tools = [tool["name"] for tool in data.get("tools") or []]
+    heard.parameters = {tool["name"]: tool.get("input_schema") or {} for tool in data.get("tools") or []}
+    heard.tools = list(heard.parameters)
     choice = data.get("tool_choice") or {}
     heard.tool_choice = choice.get("name") or choice.get("type")
     heard.schema = ((data.get("output_config") or {}).get("format") or {}).get("schema")
@@ -135,6 +143,7 @@ def _anthropic(data: dict[str, Any], heard: ReceivedRequest) -> None:
     for message in data.get("messages") or []:
         content = message["content"]
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        heard.results_last = any(block["type"] == "tool_result" for block in blocks)
         heard.turns.append((message["role"], _blocks(blocks, heard)))
 
 
@@ -158,8 +167,11 @@ def _gemini(data: dict[str, Any], heard: ReceivedRequest) -> None:
     heard.names |= frozenset(options)
     heard.max_tokens, heard.temperature = options.get("maxOutputTokens"), options.get("temperature")
     heard.schema = options.get("responseJsonSchema") or options.get("responseSchema")
+    heard.json = options.get("responseMimeType") == "application/json"
     for tool in data.get("tools") or []:
-        heard.tools += [declared["name"] for declared in tool.get("functionDeclarations") or []]
+        for declared in tool.get("functionDeclarations") or []:
+            heard.parameters[declared["name"]] = declared.get("parametersJsonSchema") or {}
+    heard.tools = list(heard.parameters)
     calling = (data.get("toolConfig") or {}).get("functionCallingConfig") or {}
     heard.tool_choice = (calling.get("allowedFunctionNames") or [None])[0] or calling.get("mode")
     system = data.get("systemInstruction")
@@ -167,6 +179,7 @@ def _gemini(data: dict[str, Any], heard: ReceivedRequest) -> None:
         heard.turns.append(("system", _gemini_parts(system["parts"], heard)))
     for content in data.get("contents") or []:
         role = "assistant" if content.get("role") == "model" else "user"
+        heard.results_last = any("functionResponse" in part for part in content["parts"])
         heard.turns.append((role, _gemini_parts(content["parts"], heard)))
 
 

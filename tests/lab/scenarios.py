@@ -12,6 +12,7 @@ from email.utils import formatdate
 from typing import Any
 
 from capabilities.core.wire import Fault
+from tests.lab.capable_model import reply_of
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.recordings import RECORDINGS
 from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, sse
@@ -136,6 +137,11 @@ async def ok(scene: ScriptedExchange) -> None:
         await scene.speak(scene.said(text="", tool=(scene.heard.tools[0], {"city": "Zürich"}), finish="tool_calls"))
         return
     await scene.speak(scene.said())
+
+
+@scenario("capable", "calls the tool that fits, by its schema, or answers JSON by schema; else what it heard")
+async def capable(scene: ScriptedExchange) -> None:
+    await scene.speak(reply_of(scene.heard) or scene.said())
 
 
 @scenario("tool_call", "calls the tool `tool` (default get_weather) without a word")

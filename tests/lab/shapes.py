@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass
 class ReplyText:
-    """What the lab's model says; `tool` is (name, arguments)."""
+    """What the lab's model says; `tool` is (name, arguments), `call` the number of that call in the conversation."""
 
     text: str = "Hello from the lab."
     reasoning: str = ""
@@ -17,6 +17,7 @@ class ReplyText:
     finish: str = "stop"
     prompt_tokens: int = 11
     completion_tokens: int = 7
+    call: int = 1
 
 
 @dataclass
@@ -103,7 +104,7 @@ class OpenAI:
     def _call(self, said: ReplyText) -> dict[str, Any]:
         name, arguments = said.tool or ("", {})
         function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-        return {"id": "call_lab1", "type": "function", "function": function}
+        return {"id": f"call_lab{said.call}", "type": "function", "function": function}
 
     def _usage(self, said: ReplyText) -> dict[str, Any]:
         return {
@@ -184,7 +185,8 @@ class Anthropic:
         if said.text:
             blocks.append({"type": "text", "text": said.text, "citations": None})
         if said.tool:
-            blocks.append({"type": "tool_use", "id": "toolu_lab1", "name": said.tool[0], "input": said.tool[1]})
+            call = {"type": "tool_use", "id": f"toolu_lab{said.call}", "name": said.tool[0], "input": said.tool[1]}
+            blocks.append(call)
         return blocks
 
     def _block(self, out: list[bytes], index: int, block: dict[str, Any]) -> None:
@@ -257,7 +259,7 @@ class Gemini:
         if said.text:
             parts.append({"text": said.text})
         if said.tool:
-            call = {"id": "lab1", "name": said.tool[0], "args": said.tool[1]}
+            call = {"id": f"lab{said.call}", "name": said.tool[0], "args": said.tool[1]}
             parts.append({"functionCall": call, "thoughtSignature": "c2lnbmVk"})
         return parts
 
