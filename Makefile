@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CLIENTS := .venv-clients
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench lock screenshots clean
+.PHONY: help run test test-clients lint format bench lock screenshots clean
 
 help: ## what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run ## set up what is missing and serve at http://127.0.0.1:8000
 	@$(BIN)/python manage.py bootstrap
@@ -17,6 +18,9 @@ run: $(VENV)/run ## set up what is missing and serve at http://127.0.0.1:8000
 test: $(VENV)/dev ## run every test this machine can run
 	$(BIN)/pytest -q -n 2 --dist loadfile --ignore tests/ui $(ARGS)
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/ui $(ARGS)  # apart: the browser's driver keeps an event loop of its own
+
+test-clients: $(VENV)/dev $(CLIENTS)/installed ## run other people's clients against a served /v1, and print what differs
+	$(BIN)/python -m tests.clients.run $(ARGS)
 
 lint: $(VENV)/dev ## format, style, types, import contracts, templates, migrations, translations
 	$(BIN)/ruff format --check .
@@ -39,9 +43,10 @@ screenshots: $(VENV)/dev ## make the pictures of the README anew from the demo
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.txt
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
+	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements-dev.txt -o requirements-clients.txt
 
 clean: ## remove the virtual environment and caches; data in var/ stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(CLIENTS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "Python is missing. Install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)."; exit 1; }
@@ -58,3 +63,14 @@ $(VENV)/dev: requirements-dev.txt | $(BIN)/python
 	@echo "Installing dependencies for development (once) …"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
 	@touch $@ $(VENV)/run
+
+$(CLIENTS)/installed: requirements-clients.txt | $(BIN)/python
+	@echo "Installing other people's clients (once) …"
+	@rm -rf $(CLIENTS)
+	@$(BIN)/python -m venv $(CLIENTS)
+	@$(CLIENTS)/bin/python -m pip install --quiet --require-hashes -r $<
+	@awk '/^openai==/, !/\\$$/' $< > $(CLIENTS)/openai.txt  # its pin and hashes: the distribution that holds its tests
+	@$(CLIENTS)/bin/python -m pip download --quiet --no-deps --no-binary openai -r $(CLIENTS)/openai.txt -d $(CLIENTS)/source
+	@mkdir $(CLIENTS)/openai-python
+	@tar -xzf $(CLIENTS)/source/openai-*.tar.gz -C $(CLIENTS)/openai-python --strip-components 1
+	@touch $@

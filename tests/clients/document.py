@@ -1,0 +1,81 @@
+"""The table of a run: per suite how many tests pass, differ or are not for us; then each difference with its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+BEGIN = "<!-- written by make test-clients -->\n"
+END = "<!-- end of what is written -->\n"
+REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements-clients.txt"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite by its short name, its title, and the package whose version says which it is."""
+
+    name: str
+    title: str
+    package: str
+
+    @property
+    def version(self) -> str:
+        """The version that `requirements-clients.txt` pins."""
+        found = re.search(rf"^{re.escape(self.package)}==(\S+)", REQUIREMENTS.read_text("utf-8"), re.M)
+        return found[1] if found else ""
+
+
+SUITES = (
+    Suite("langchain", "LangChain's standard tests", "langchain-tests"),
+    Suite("openai-python", "openai-python's tests of chat, models and files", "openai"),
+    Suite("pydantic-ai", "agents of pydantic-ai", "pydantic-ai-slim"),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a suite: pytest's exit status, and the counts that the plugin wrote."""
+
+    suite: Suite
+    status: int
+    report: Mapping[str, Any]
+
+    def count(self, what: str) -> int:
+        """How many `passed`, `failed`, `differs` or `skipped`."""
+        return int(self.report.get("counts", {}).get(what, 0))
+
+
+def table(outcomes: Iterable[Outcome]) -> str:
+    """Both tables."""
+    outcomes = list(outcomes)
+    head = "| suite | version | passed | failed | differ | not run |\n|---|---|---|---|---|---|\n"
+    lines = [
+        f"| {one.suite.title} | {one.suite.package} {one.suite.version} | "
+        + " | ".join(str(one.count(what)) for what in ("passed", "failed", "differs", "skipped"))
+        + " |\n"
+        for one in outcomes
+    ]
+    return head + "".join(lines) + "\n" + _reasons(outcomes)
+
+
+def _reasons(outcomes: Iterable[Outcome]) -> str:
+    head = "| tests | of | what differs, or is not run, and why |\n|---|---|---|\n"
+    rows = [
+        f"| {count} | {one.suite.name} | {kind}{reason} |\n"
+        for one in outcomes
+        for kind, of in (("", "differing"), ("not run: ", "skipped"))
+        for reason, count in one.report.get(of, {}).items()
+    ]
+    return head + "".join(rows)
+
+
+def with_table(text: str, outcomes: Iterable[Outcome]) -> str:
+    """The document with the tables of this run. Raises `ValueError` for one without its two marks."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError("the document has no place for the table")
+    return f"{before}{BEGIN}\n{table(outcomes)}\n{END}{after}"

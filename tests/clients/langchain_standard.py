@@ -1,0 +1,143 @@
+"""LangChain's standard tests of a chat model: `ChatOpenAI` against a served `/v1`, with a model in each protocol."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import wave
+from io import BytesIO
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_openai import ChatOpenAI
+from langchain_tests.integration_tests import ChatModelIntegrationTests, chat_models
+
+MODELS = json.loads(os.environ["CLIENTS_MODELS"])
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Count 0/Kids[]>>endobj\n%%EOF\n"
+
+
+def wav() -> bytes:
+    """A tenth of a second of silence."""
+    out = BytesIO()
+    with wave.open(out, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes(bytes(1600))
+    return out.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def _files_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the suite loads from the web is a small file of the same type."""
+    files = {"png": PNG, "pdf": PDF, "wav": wav()}
+
+    def get(url: str, **_: Any) -> SimpleNamespace:
+        return SimpleNamespace(content=files[url.rpartition(".")[2]])
+
+    monkeypatch.setattr(chat_models.httpx, "get", get)
+
+
+class Standard(ChatModelIntegrationTests):
+    """What is the same with each protocol; the suite's methods are not touched."""
+
+    __test__ = False
+    protocol = ""
+
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        return ChatOpenAI
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        return {
+            "model": MODELS[self.protocol],
+            "base_url": os.environ["CLIENTS_URL"],
+            "api_key": os.environ["CLIENTS_KEY"],
+            "stream_usage": True,
+            "max_retries": 0,
+        }
+
+    @property
+    def supports_json_mode(self) -> bool:
+        return True
+
+    @property
+    def supports_image_inputs(self) -> bool:
+        return True
+
+    @property
+    def supports_image_urls(self) -> bool:
+        return True
+
+    @property
+    def supports_image_tool_message(self) -> bool:
+        return True
+
+    @property
+    def supports_pdf_inputs(self) -> bool:
+        return True
+
+    @property
+    def supports_pdf_tool_message(self) -> bool:
+        return True
+
+    @property
+    def supports_audio_inputs(self) -> bool:
+        return True
+
+    @property
+    def supports_anthropic_inputs(self) -> bool:
+        return True
+
+    @property
+    def supports_model_override(self) -> bool:
+        return True
+
+    @property
+    def model_override_value(self) -> str:
+        return next(name for protocol, name in MODELS.items() if protocol != self.protocol)
+
+    @property
+    def supported_usage_metadata_details(self) -> dict[str, list[str]]:
+        return {"invoke": ["cache_read_input"], "stream": ["cache_read_input"]}
+
+    def invoke_with_cache_read_input(self, *, stream: bool = False) -> AIMessage:
+        """The lab's models say of every prompt that three tokens of it came from their cache."""
+        model = ChatOpenAI(**self.chat_model_params)
+        if not stream:
+            return model.invoke("Hello")
+        pieces = iter(model.stream("Hello"))
+        whole: Any = next(pieces)
+        for piece in pieces:
+            whole += piece
+        return whole
+
+
+class TestOverOpenAI(Standard):
+    """A model whose provider speaks Chat Completions."""
+
+    __test__ = True
+    protocol = "openai"
+
+
+class TestOverAnthropic(Standard):
+    """A model whose provider speaks Messages."""
+
+    __test__ = True
+    protocol = "anthropic"
+
+
+class TestOverGemini(Standard):
+    """A model whose provider speaks generateContent."""
+
+    __test__ = True
+    protocol = "gemini"

@@ -1,0 +1,78 @@
+"""Pytest's plugin of the clients' suites: what is known to differ has to fail, and everything else to pass.
+
+`differences.toml` names tests by a pattern of their ids. A pattern that fits no test ends the run: what it told of is
+gone. The counts go to the file that `CLIENTS_REPORT` names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections import Counter
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILE = Path(__file__).resolve().parents[1] / "differences.toml"
+
+
+def differences() -> list[dict[str, Any]]:
+    """The known differences of the suite that runs."""
+    rows = tomllib.loads(FILE.read_text("utf-8"))["difference"]
+    return [row for row in rows if row["suite"] == os.environ["CLIENTS_SUITE"]]
+
+
+class KnownDifferences:
+    """Marks the tests that differ, and counts what came of all."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+        self.reasons: dict[str, str] = {}
+        self.counts: Counter[str] = Counter()
+        self.differing: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """A test that differs has to fail. Raises `pytest.UsageError` for a pattern that fits none."""
+        whole = not config.getoption("keyword") and not any("::" in word for word in config.args)
+        for row in self.rows:
+            for pattern in row["tests"]:
+                fitting = [item for item in items if fnmatchcase(name_of(item.nodeid), pattern)]
+                if whole and not fitting:
+                    raise pytest.UsageError(f"differences.toml: no test is called {pattern}")
+                for item in fitting:
+                    item.add_marker(pytest.mark.xfail(reason=row["reason"], strict=True))
+                    self.reasons[item.nodeid] = row["reason"]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Counts a test once: by its call, or by the setup that ended it."""
+        if report.when != "call" and not (report.when == "setup" and not report.passed):
+            return
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.counts["skipped"] += 1
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            self.skipped[reason.removeprefix("Skipped: ")] += 1
+        elif report.nodeid in self.reasons and report.skipped:
+            self.counts["differs"] += 1
+            self.differing[self.reasons[report.nodeid]] += 1
+        else:
+            self.counts["passed" if report.passed else "failed"] += 1
+
+    def pytest_sessionfinish(self) -> None:
+        """The counts, for the table of all suites."""
+        found = {"counts": self.counts, "differing": self.differing, "skipped": self.skipped}
+        Path(os.environ["CLIENTS_REPORT"]).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+
+
+def name_of(node: str) -> str:
+    """A test's id without brackets, which are signs of their own in a pattern."""
+    return node.replace("[", "<").replace("]", ">")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the plugin with the differences of the suite."""
+    config.pluginmanager.register(KnownDifferences(differences()), "routing-admin-known-differences")

@@ -1,0 +1,51 @@
+"""Pytest's plugin of openai-python's own tests: their client gets a real key, and `file_id` means a real file.
+
+They are written for a mock server that takes any key and knows any file. A call of `/files/file_id` is led to a file
+that is stored for it, so that what comes back is what a caller gets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
+PLACEHOLDER = "/files/file_id"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The names from which their fixtures make clients, with what a mock server does not need."""
+    conftest: Any = sys.modules["tests.conftest"]
+    conftest.api_key = KEY
+    conftest.DefaultHttpx2Client = lambda: openai.DefaultHttpx2Client(event_hooks={"request": [name_a_file]})
+    conftest.DefaultAsyncHttpx2Client = lambda: openai.DefaultAsyncHttpx2Client(event_hooks=ASYNC_HOOKS)
+    conftest.DefaultAioHttpClient = lambda: openai.DefaultAioHttpClient(event_hooks=ASYNC_HOOKS)
+
+
+def name_a_file(request: Any) -> None:
+    """Puts the id of a new file where the placeholder stands, in a request of httpx or of httpx2."""
+    if PLACEHOLDER in request.url.path:
+        request.url = type(request.url)(str(request.url).replace(PLACEHOLDER, f"/files/{stored_file()}"))
+
+
+async def name_a_file_later(request: Any) -> None:
+    """The same for clients of an event loop."""
+    name_a_file(request)
+
+
+ASYNC_HOOKS: Any = {"request": [name_a_file_later]}
+
+
+def stored_file() -> str:
+    """The id of a file that was just stored."""
+    files = {"file": ("example.txt", b"Example data")}
+    headers = {"authorization": f"Bearer {KEY}"}
+    answer = httpx2.post(f"{URL}/files", headers=headers, data={"purpose": "user_data"}, files=files)
+    file: dict[str, str] = json.loads(answer.content)
+    return file["id"]

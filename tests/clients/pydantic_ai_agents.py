@@ -1,0 +1,206 @@
+"""Agents of pydantic-ai against a served `/v1`, with a model in each protocol: tools, typed output, streams, files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+from pydantic_ai import Agent, BinaryContent, ImageUrl, ModelHTTPError, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
+MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class City(BaseModel):
+    """A place and how many live there."""
+
+    name: str
+    inhabitants: int
+
+
+class Trip(BaseModel):
+    """Values within values, a list, an enumeration, and one that may be absent."""
+
+    stops: list[City]
+    by_train: bool
+    remark: str | None = None
+
+
+def model_of(name: str, key: str = KEY) -> OpenAIChatModel:
+    """pydantic-ai's model, led to us."""
+    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=URL, api_key=key))
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> OpenAIChatModel:
+    """A model whose provider speaks that protocol."""
+    return model_of(MODELS[request.param])
+
+
+def calls_in(messages: list[Any]) -> list[str]:
+    """The tools that were called, in order."""
+    parts = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
+    return [part.tool_name for part in parts if isinstance(part, ToolCallPart)]
+
+
+async def test_an_agent_answers_in_words(model: OpenAIChatModel) -> None:
+    """The words, who said them, why they end, and what they cost."""
+    result = await Agent(model, instructions="Be brief.").run("hello")
+    assert result.output == "You said: hello"
+    assert result.response.model_name == model.model_name
+    assert result.response.finish_reason == "stop"
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (11, 7)
+
+
+async def test_a_conversation_goes_on(model: OpenAIChatModel) -> None:
+    """What was said before goes along, and the last question is answered."""
+    agent = Agent(model)
+    first = await agent.run("hello")
+    second = await agent.run("and now?", message_history=first.all_messages())
+    assert second.output == "You said: and now?"
+    assert len(second.all_messages()) == 4
+
+
+async def test_an_agent_calls_its_tools_one_after_another(model: OpenAIChatModel) -> None:
+    """Arguments reach each function, its result the model, and words end the run."""
+    agent, given = Agent(model), []
+
+    @agent.tool_plain
+    def double(number: int) -> int:
+        """Twice the number."""
+        given.append(number)
+        return 2 * number
+
+    @agent.tool_plain
+    def shout(text: str) -> str:
+        """The text, loud."""
+        given.append(text)
+        return text.upper()
+
+    result = await agent.run("double the number 21, then shout 'grüezi 你好'")
+    assert given == [21, "grüezi 你好"]
+    assert calls_in(result.all_messages()) == ["double", "shout"]
+    assert result.output.startswith("You said: ")
+
+
+@pytest.mark.parametrize("way", [ToolOutput, NativeOutput, PromptedOutput])
+async def test_typed_output_in_each_way(model: OpenAIChatModel, way: Any) -> None:
+    """By a tool that has to be called, by the schema of the answer, by words and JSON mode."""
+    result = await Agent(model, output_type=way(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
+    assert result.output == Trip(stops=[City(name="Zürich", inhabitants=443037)], by_train=True)
+
+
+@pytest.mark.parametrize("way", [ToolOutput, NativeOutput, PromptedOutput])
+async def test_typed_output_after_a_tool(model: OpenAIChatModel, way: Any) -> None:
+    """A function is called first, then the typed answer is given."""
+    agent = Agent(model, output_type=way(City))
+
+    @agent.tool_plain
+    def count(name: str) -> int:
+        """How many live there."""
+        return 443037
+
+    result = await agent.run("count the people of 'Zürich': 443037")
+    assert result.output == City(name="Zürich", inhabitants=443037)
+    assert calls_in(result.all_messages())[0] == "count"
+
+
+async def test_words_are_streamed(model: OpenAIChatModel) -> None:
+    """In pieces, whose whole is the answer, with its count."""
+    async with Agent(model).run_stream("hello, how are you?") as stream:
+        pieces = [piece async for piece in stream.stream_text(delta=True, debounce_by=None)]
+    assert len(pieces) > 1
+    assert "".join(pieces) == "You said: hello, how are you?"
+    assert (stream.usage.input_tokens, stream.usage.output_tokens) == (11, 7)
+    assert stream.response.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("way", [ToolOutput, NativeOutput])
+async def test_typed_output_is_streamed(model: OpenAIChatModel, way: Any) -> None:
+    """Each state that validates so far, the last of them whole."""
+    async with Agent(model, output_type=way(City)).run_stream("'Zürich' has 443037 inhabitants") as stream:
+        states = [state async for state in stream.stream_output(debounce_by=None)]
+    assert states[-1] == City(name="Zürich", inhabitants=443037)
+
+
+async def test_a_tool_is_called_in_a_stream(model: OpenAIChatModel) -> None:
+    """The call's pieces are put together, its result goes back, and words are streamed."""
+    agent, given = Agent(model), []
+
+    @agent.tool_plain
+    def double(number: int) -> int:
+        """Twice the number."""
+        given.append(number)
+        return 2 * number
+
+    async with agent.run_stream("double the number 21") as stream:
+        text = await stream.get_output()
+    assert given == [21]
+    assert text == "You said: double the number 21"
+
+
+@pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
+async def test_a_file_reaches_the_model(model: OpenAIChatModel, mime_type: str) -> None:
+    """A picture and a document inside the request are seen as such, whole."""
+    data = {"image/png": PNG, "application/pdf": b"%PDF-1.4\n%%EOF\n"}[mime_type]
+    result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
+    assert result.output.startswith("You said: What is this?")
+    assert f"{mime_type}, {len(data)} bytes]" in result.output
+
+
+async def test_a_picture_may_stand_elsewhere() -> None:
+    """An address goes along to a model that loads it."""
+    result = await Agent(model_of(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
+    assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
+
+
+async def test_settings_are_taken(model: OpenAIChatModel) -> None:
+    """Those that a protocol lacks are left out, and the call is answered."""
+    settings: Any = {
+        "max_tokens": 64,
+        "temperature": 0.2,
+        "top_p": 0.9,
+        "seed": 7,
+        "presence_penalty": 0.1,
+        "frequency_penalty": 0.1,
+        "stop_sequences": ["END"],
+        "parallel_tool_calls": False,
+        "logit_bias": {"1": 1},
+        "openai_user": "somebody",
+        "openai_reasoning_effort": "low",
+        "extra_headers": {"x-request-id": "pydantic-ai"},
+    }
+    result = await Agent(model).run("hello", model_settings=settings)
+    assert result.output == "You said: hello"
+
+
+@pytest.mark.parametrize(("name", "key", "status"), [("nobody", KEY, 404), (MODELS["openai"], "wrong", 401)])
+async def test_a_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
+    """An unknown model and a wrong key are told as pydantic-ai tells them."""
+    with pytest.raises(ModelHTTPError) as refusal:
+        await Agent(model_of(name, key)).run("hello")
+    assert refusal.value.status_code == status
+    assert isinstance(refusal.value.body, dict)
+    assert refusal.value.body["code"] == {404: "model_not_found", 401: "key_invalid"}[status]
+
+
+async def test_an_answer_is_of_the_official_type(model: OpenAIChatModel) -> None:
+    """The SDK beneath validates it strictly, whole and streamed: no field is missing, none of a wrong type."""
+    messages: Any = [{"role": "user", "content": "hello"}]
+    async with AsyncOpenAI(base_url=URL, api_key=KEY, _strict_response_validation=True) as client:
+        answer = await client.chat.completions.create(model=model.model_name, messages=messages)
+        stream = await client.chat.completions.create(model=model.model_name, messages=messages, stream=True)
+        text = "".join([piece.choices[0].delta.content or "" async for piece in stream])
+    assert answer.choices[0].message.content == text == "You said: hello"

@@ -1,0 +1,149 @@
+"""Other people's clients against a served `/v1`: `make test-clients`, or a part of it: `ARGS="--only langchain"`.
+
+The suites run in an environment of their own, `.venv-clients`, which `make test-clients` installs: LangChain's standard
+tests, openai-python's own tests (its source distribution holds them), and agents of pydantic-ai. The server is ours, in
+a process of its own, with the lab's capable model behind it in each of the three protocols. What is known to differ
+stands with its reason in `differences.toml`; a difference that has gone away fails the run like a new one.
+
+`ARGS="--write docs/data-plane.md"` writes the table of the run there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.clients.document import SUITES, Outcome, Suite, table, with_table
+from tests.gateway.serving import Server, environment_of, listening, manage
+from tests.lab import Lab
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+ENVIRONMENT = ROOT / ".venv-clients"
+SOURCE = ENVIRONMENT / "openai-python"
+"""Where `make test-clients` unpacks the source distribution of openai."""
+
+PLAYED = "capable"
+MODELS = {"openai": "capable-openai", "anthropic": "capable-anthropic", "gemini": "capable-gemini"}
+"""The service that speaks each protocol to its model, by its id."""
+NAMES_IN_TESTS = ("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123")
+"""The model names that openai-python's tests are written with."""
+
+COMMON = ("-q", "-p", "known_differences", "-p", "no:cacheprovider", "-p", "no:xdist")
+ARGUMENTS = {
+    "langchain": ("-c", "clients.ini", "langchain_standard.py"),
+    "openai-python": (
+        *("-p", "placeholders", "-c", "pyproject.toml", "-o", "addopts=", "-o", "filterwarnings="),
+        *("-m", "not respx2"),  # those are answered by their own mock, not by a server
+        *(f"tests/api_resources/{name}.py" for name in ("chat/test_completions", "test_models", "test_files")),
+    ),
+    "pydantic-ai": ("-c", "clients.ini", "pydantic_ai_agents.py"),
+}
+"""What pytest is told for each suite."""
+
+
+def providers(lab: Lab) -> dict[str, Any]:
+    """One provider per protocol, whose model is the lab's capable one."""
+    rows = [
+        {
+            "providerName": name,
+            "apiKey": "NOT_NEEDED",
+            "endpoint": lab.url(protocol, name),
+            "defaultModel": name,
+            "protocol": protocol,
+        }
+        for protocol, name in MODELS.items()
+    ]
+    return {"providers": rows, "routing": {"default": {"provider": MODELS["openai"]}}}
+
+
+def services(lab: Lab) -> dict[str, Any]:
+    """One service per protocol that reads everything, and one for each name that foreign tests call a model by."""
+    names = {name: (protocol, name) for protocol, name in MODELS.items()}
+    names |= dict.fromkeys(NAMES_IN_TESTS, ("openai", MODELS["openai"]))
+    return {
+        "services": [
+            {
+                "id": service,
+                "name": service,
+                "baseURL": lab.url(protocol, provider),
+                "model": service,
+                "apiKey": "NOT_NEEDED",
+                "capabilityTags": [],
+                "capabilities": {
+                    "input": ["text", "vision", "audio", "video", "file"],
+                    "output": ["text", "structured_output", "tool_calling"],
+                },
+                "description": "",
+            }
+            for service, (protocol, provider) in names.items()
+        ]
+    }
+
+
+@contextmanager
+def served(directory: Path) -> Iterator[Server]:
+    """A server that listens, with the lab behind it."""
+    with Lab(dict.fromkeys(MODELS.values(), PLAYED)) as lab:
+        environment = environment_of(directory, lab)
+        manage(environment, "bootstrap")
+        for name, content in (("llm-routing", providers(lab)), ("llmservices", services(lab))):
+            file = directory / f"{name}.json"
+            file.write_text(json.dumps(content))
+            manage(environment, "import_config", str(file))
+        server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory)
+        try:
+            yield server
+        finally:
+            server.process.terminate()
+            server.process.wait(timeout=40)
+
+
+def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -> Outcome:
+    """What came of one suite; its own output goes to the terminal."""
+    report = directory / f"{suite.name}.json"
+    ours = {
+        "PYTHONPATH": str(HERE / "plugins"),
+        "NO_PROXY": "127.0.0.1",
+        "CLIENTS_SUITE": suite.name,
+        "CLIENTS_URL": f"{server.url}/v1",
+        "CLIENTS_KEY": server.key,
+        "CLIENTS_MODELS": json.dumps(MODELS),
+        "CLIENTS_REPORT": str(report),
+        "TEST_API_BASE_URL": f"{server.url}/v1",  # where openai-python's tests call
+    }
+    print(f"\n{suite.title}", flush=True)
+    command = [str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", *COMMON, *ARGUMENTS[suite.name], *words]
+    place = SOURCE if suite.name == "openai-python" else HERE
+    done = subprocess.run(command, cwd=place, env=os.environ | ours, check=False)
+    return Outcome(suite, done.returncode, json.loads(report.read_text()) if report.exists() else {})
+
+
+def main() -> int:
+    """Runs the suites that were named, or all; 1 when something failed or a difference has gone."""
+    parser = argparse.ArgumentParser(description="Other people's clients against a served /v1.")
+    parser.add_argument("--only", action="append", choices=[suite.name for suite in SUITES], help="this suite")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="the document whose table becomes that of this run")
+    chosen, words = parser.parse_known_args()
+    with tempfile.TemporaryDirectory() as directory, served(Path(directory)) as server:
+        outcomes = [
+            run_suite(suite, server, Path(directory), words)
+            for suite in SUITES
+            if not chosen.only or suite.name in chosen.only
+        ]
+    print(f"\n{table(outcomes)}")
+    if chosen.write:
+        chosen.write.write_text(with_table(chosen.write.read_text("utf-8"), outcomes), "utf-8")
+    return int(any(outcome.status for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

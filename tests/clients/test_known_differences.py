@@ -1,0 +1,83 @@
+"""What the document says of other people's clients is what the files say that a run of them reads."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.clients.document import BEGIN, END, SUITES, Outcome, with_table
+from tests.lab.capable_model import example, reply_of
+from tests.lab.received_requests import read
+
+HERE = Path(__file__).resolve().parent
+DOCUMENT = HERE.parents[1] / "docs" / "data-plane.md"
+
+
+def table() -> str:
+    """What `make test-clients` wrote into the document."""
+    return DOCUMENT.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
+
+
+def test_the_document_has_each_known_difference() -> None:
+    """Whoever changes the list writes the table anew: `make test-clients ARGS="--write docs/data-plane.md"`."""
+    rows = tomllib.loads((HERE / "differences.toml").read_text("utf-8"))["difference"]
+    reasons = {line.split(" | ", 2)[2].removesuffix(" |") for line in table().splitlines() if line.startswith("| ")}
+    assert {row["reason"] for row in rows} == {reason for reason in reasons if reason.startswith("By choice")}
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_the_document_names_the_version_that_is_pinned(suite) -> None:
+    """An upgrade is followed by a run."""
+    assert f"| {suite.package} {suite.version} |" in table()
+
+
+def test_a_run_says_what_came_of_it() -> None:
+    """Counts by suite, then each reason with its number of tests."""
+    found = {"counts": {"passed": 3, "differs": 2}, "differing": {"By choice.": 2}, "skipped": {}}
+    text = with_table(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, found)])
+    assert f"| langchain-tests {SUITES[0].version} | 3 | 0 | 2 | 0 |" in text
+    assert "| 2 | langchain | By choice. |" in text
+
+
+def test_a_value_is_made_by_its_schema() -> None:
+    """References, alternatives, enumerations; the question's words and numbers where there is a choice."""
+    city = {"type": "object", "properties": {"name": {"type": "string"}, "people": {"type": "integer"}}}
+    schema = {
+        "type": "object",
+        "$defs": {"City": city | {"required": ["name", "people"]}},
+        "properties": {
+            "stops": {"type": "array", "items": {"$ref": "#/$defs/City"}},
+            "way": {"enum": ["train", "ship"]},
+            "remark": {"anyOf": [{"type": "null"}, {"type": "string", "format": "date"}]},
+            "unasked": {"type": "string"},
+        },
+        "required": ["stops", "way", "remark"],
+    }
+    value = example(schema, "to 'Zürich' with 443037 people")
+    assert value == {"stops": [{"name": "Zürich", "people": 443037}], "way": "train", "remark": "2026-10-01"}
+
+
+ASKED = {
+    "openai": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "double 4"}]}),
+    "anthropic": ("/v1/messages", {"messages": [{"role": "user", "content": "double 4"}]}),
+    "gemini": ("/v1beta/models/m:generateContent", {"contents": [{"role": "user", "parts": [{"text": "double 4"}]}]}),
+}
+SCHEMA = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+OFFERED = {
+    "openai": [{"type": "function", "function": {"name": "double", "parameters": SCHEMA}}],
+    "anthropic": [{"name": "double", "input_schema": SCHEMA}],
+    "gemini": [{"functionDeclarations": [{"name": "double", "parametersJsonSchema": SCHEMA}]}],
+}
+
+
+@pytest.mark.parametrize("protocol", ASKED)
+def test_a_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
+    """With the question's number, in each protocol; without a tool it has only words."""
+    path, body = ASKED[protocol]
+    reply = reply_of(read(path, json.dumps(body | {"tools": OFFERED[protocol]}).encode()))
+    assert reply is not None
+    assert reply.tool == ("double", {"number": 4})
+    assert reply_of(read(path, json.dumps(body).encode())) is None
