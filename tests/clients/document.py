@@ -31,6 +31,7 @@ class Suite:
 SUITES = (
     Suite("langchain", "LangChain's standard tests", "langchain-tests"),
     Suite("openai-python", "openai-python's tests of chat, models and files", "openai"),
+    Suite("openai-helpers", "openai-python's helpers: parse, stream, pages", "openai"),
     Suite("pydantic-ai", "agents of pydantic-ai", "pydantic-ai-slim"),
 )
 

@@ -11,7 +11,7 @@ import pytest
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ImageUrl, ModelHTTPError, NativeOutput, PromptedOutput, ToolOutput
-from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelResponse, ThinkingPart, ToolCallPart
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -149,6 +149,29 @@ async def test_a_tool_is_called_in_a_stream(model: OpenAIChatModel) -> None:
         text = await stream.get_output()
     assert given == [21]
     assert text == "You said: double the number 21"
+
+
+async def test_what_was_thought_is_kept_in_a_conversation(model: OpenAIChatModel) -> None:
+    """Thinking parts of a turn with a tool, whole and streamed, go back with it."""
+    settings: Any = {"openai_reasoning_effort": "low"}
+    agent = Agent(model, model_settings=settings)
+
+    @agent.tool_plain
+    def double(number: int) -> int:
+        """Twice the number."""
+        return 2 * number
+
+    first = await agent.run("double the number 21")
+    async with agent.run_stream("double the number 4", message_history=first.all_messages()) as stream:
+        await stream.get_output()
+    thoughts = [
+        part.content
+        for message in stream.all_messages()
+        if isinstance(message, ModelResponse)
+        for part in message.parts
+        if isinstance(part, ThinkingPart)
+    ]
+    assert thoughts == ["First I think about it. 先想一想。"] * 4
 
 
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])

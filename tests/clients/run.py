@@ -34,6 +34,8 @@ SOURCE = ENVIRONMENT / "openai-python"
 PLAYED = "capable"
 MODELS = {"openai": "capable-openai", "anthropic": "capable-anthropic", "gemini": "capable-gemini"}
 """The service that speaks each protocol to its model, by its id."""
+NAMES_UPSTREAM = {"openai": "capable", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro"}
+"""What its provider calls that model: one that can be asked to think."""
 NAMES_IN_TESTS = ("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123")
 """The model names that openai-python's tests are written with."""
 
@@ -45,6 +47,7 @@ ARGUMENTS = {
         *("-m", "not respx2"),  # those are answered by their own mock, not by a server
         *(f"tests/api_resources/{name}.py" for name in ("chat/test_completions", "test_models", "test_files")),
     ),
+    "openai-helpers": ("-c", "clients.ini", "openai_helpers.py"),
     "pydantic-ai": ("-c", "clients.ini", "pydantic_ai_agents.py"),
 }
 """What pytest is told for each suite."""
@@ -57,7 +60,7 @@ def providers(lab: Lab) -> dict[str, Any]:
             "providerName": name,
             "apiKey": "NOT_NEEDED",
             "endpoint": lab.url(protocol, name),
-            "defaultModel": name,
+            "defaultModel": NAMES_UPSTREAM[protocol],
             "protocol": protocol,
         }
         for protocol, name in MODELS.items()
@@ -75,7 +78,7 @@ def services(lab: Lab) -> dict[str, Any]:
                 "id": service,
                 "name": service,
                 "baseURL": lab.url(protocol, provider),
-                "model": service,
+                "model": NAMES_UPSTREAM[protocol],
                 "apiKey": "NOT_NEEDED",
                 "capabilityTags": [],
                 "capabilities": {

@@ -17,6 +17,9 @@ FORCED = frozenset({"required", "any", "ANY"})
 
 NO_TOOLS = frozenset({"none", "NONE"})
 
+THINKING = frozenset({"reasoning_effort", "thinking", "thinkingConfig"})
+"""How each vendor is asked for thought."""
+
 QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 TEXTS_BY_FORMAT = {
@@ -40,6 +43,11 @@ def reply_of(heard: ReceivedRequest) -> ReplyText | None:
     if schema is not None:
         return ReplyText(text=json.dumps(example(schema, heard.question), ensure_ascii=False))
     return None
+
+
+def wants_thought(heard: ReceivedRequest) -> bool:
+    """Whether it was asked to think before it answers."""
+    return not THINKING.isdisjoint(heard.names)
 
 
 def _tool_of(heard: ReceivedRequest) -> str | None:

@@ -7,12 +7,12 @@ import gzip
 import json
 import zlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any
 
 from capabilities.core.wire import Fault
-from tests.lab.capable_model import reply_of
+from tests.lab.capable_model import reply_of, wants_thought
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.recordings import RECORDINGS
 from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, sse
@@ -20,6 +20,7 @@ from tests.lab.strict_hosts import RefusedError, known_host
 from tests.lab.wire import Line
 
 JSON = "application/json"
+THOUGHT = "First I think about it. 先想一想。"
 SSE = "text/event-stream"
 
 
@@ -141,7 +142,8 @@ async def ok(scene: ScriptedExchange) -> None:
 
 @scenario("capable", "calls the tool that fits, by its schema, or answers JSON by schema; else what it heard")
 async def capable(scene: ScriptedExchange) -> None:
-    await scene.speak(reply_of(scene.heard) or scene.said())
+    reply = reply_of(scene.heard) or scene.said()
+    await scene.speak(replace(reply, reasoning=THOUGHT) if wants_thought(scene.heard) else reply)
 
 
 @scenario("tool_call", "calls the tool `tool` (default get_weather) without a word")
@@ -164,7 +166,7 @@ async def strict(scene: ScriptedExchange) -> None:
 
 @scenario("reasoning", "reasons, then answers")
 async def reasoning(scene: ScriptedExchange) -> None:
-    await scene.speak(scene.said(reasoning="First I think about it. 先想一想。"))
+    await scene.speak(scene.said(reasoning=THOUGHT))
 
 
 @scenario("reasoning_only", "reasons and says nothing else: an answer all the same", row="14")
