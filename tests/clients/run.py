@@ -136,6 +136,8 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=[suite.name for suite in SUITES], help="this suite")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the document whose table becomes that of this run")
     chosen, words = parser.parse_known_args()
+    if chosen.write and (chosen.only or words):
+        parser.error("the document has the table of whole runs")
     with tempfile.TemporaryDirectory() as directory, served(Path(directory)) as server:
         outcomes = [
             run_suite(suite, server, Path(directory), words)
