@@ -78,6 +78,7 @@ TEXT_TYPES = frozenset(
         "application/x-pem-file",
         "application/postscript",
         "message/rfc822",
+        "multipart/related",
         "application/mbox",
     }
 )

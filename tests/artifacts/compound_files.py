@@ -131,3 +131,70 @@ def xlsb_parts(text: str) -> dict[str, bytes]:
         "xl/workbook.bin": book + _binary_record(0x90) + _binary_record(0x84),
         "xl/worksheets/sheet1.bin": sheet + _binary_record(0x92),
     }
+
+
+def msg_properties(sent: int) -> bytes:
+    """A message's fixed properties: when it was sent, in ticks of 100 ns since 1601."""
+    return bytes(32) + struct.pack("<HHIQ", 0x40, 0x39, 6, sent)
+
+
+def msg(subject: str, body: str, attachment: str) -> bytes:
+    """An Outlook message from Ann to Ben of 22 November 2026 with one attachment of 5 bytes."""
+
+    def text(number: str, words: str) -> dict[str, bytes]:
+        return {f"__substg1.0_{number}001F": words.encode("utf-16-le")}
+
+    inner = {**text("3707", attachment), **text("370E", "text/csv"), "__substg1.0_37010102": b"a,b\n1"}
+    return compound(
+        {
+            "__properties_version1.0": msg_properties(134_398_116_000_000_000),
+            **text("0037", subject),
+            **text("0C1A", "Ann"),
+            **text("5D01", "ann@example.com"),
+            **text("0E04", "Ben"),
+            **text("1000", body),
+            "__attach_version1.0_#00000000": {"__properties_version1.0": bytes(8), **inner},
+        }
+    )
+
+
+def doc(text: str, note: str = "", *, version: int = 193, flags: int = 0x200) -> bytes:
+    """A Word 97 document in two pieces: the first half of its letters in two bytes each, the rest in one."""
+    half = len(text) // 2
+    wide, narrow = text[:half].encode("utf-16-le"), (text[half:] + note).encode("cp1252")
+    start = 0x600
+    head = bytearray(start)
+    struct.pack_into("<HH", head, 0, 0xA5EC, version)
+    struct.pack_into("<H", head, 10, flags)
+    struct.pack_into("<2i", head, 0x4C, len(text), len(note))
+    places = struct.pack("<3I", 0, half, len(text) + len(note))
+    pieces = struct.pack("<HIH", 0, start, 0) + struct.pack("<HIH", 0, (start + len(wide)) * 2 | 1 << 30, 0)
+    table = b"\x01\x02\0\0\0" + b"\x02" + struct.pack("<I", len(places + pieces)) + places + pieces
+    struct.pack_into("<II", head, 0x1A2, 0, len(table))
+    return compound({"WordDocument": pad(bytes(head) + wide + narrow, SMALL), "1Table": table})
+
+
+def _ppt_record(kind: int, data: bytes, head: int = 0) -> bytes:
+    return struct.pack("<HHI", head, kind, len(data)) + data
+
+
+def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
+    """A presentation of one slide: title in the outline, a text box in the slide, an earlier edit left behind."""
+    outline = _ppt_record(0x3F3, struct.pack("<5I", 2, 0, 0, 256, 0)) + _ppt_record(0xFA0, title.encode("utf-16-le"))
+    document = _ppt_record(0x3E8, _ppt_record(0xFF0, outline, 0xF), 0xF)
+    slide = _ppt_record(0x3EE, _ppt_record(0xF00D, _ppt_record(0xFA8, box.encode("latin-1")), 0xF), 0xF)
+    old = _ppt_record(0x3EE, _ppt_record(0xFA8, b"old words"), 0xF)
+    stream, places = b"", list[int]()
+    for part in (old, document, slide):
+        places.append(len(stream))
+        stream += part
+    first_directory = len(stream)
+    stream += _ppt_record(0x1772, struct.pack("<2I", 2 | 1 << 20, places[0]))
+    first_edit = len(stream)
+    stream += _ppt_record(0xFF5, struct.pack("<7I", 0, 0, 0, first_directory, 1, 3, 0))
+    directory = len(stream)
+    stream += _ppt_record(0x1772, struct.pack("<3I", 1 | 2 << 20, places[1], places[2]))
+    edit = len(stream)
+    stream += _ppt_record(0xFF5, struct.pack("<7I", 0, 0, first_edit, directory, 1, 3, 0))
+    user = _ppt_record(0xFF6, struct.pack("<3I", 20, token, edit) + bytes(8))
+    return compound({"PowerPoint Document": pad(stream, SMALL), "Current User": user})

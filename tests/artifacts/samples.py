@@ -22,7 +22,7 @@ from PIL import Image
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
-from tests.artifacts.compound_files import xls, xlsb_parts
+from tests.artifacts.compound_files import doc, msg, ppt, xls, xlsb_parts
 
 
 @dataclass(frozen=True)
@@ -319,6 +319,14 @@ SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><rect width
 IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER
 PIL, STD = "Pillow", "standard library"
 
+MHT = (
+    b"Subject: A page\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/related; type="text/html"; boundary="b"\r\n\r\n'
+    b"--b\r\nContent-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+    b"<p>Caf=C3=A9</p>\r\n--b\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n"
+    b"Content-Location: https://example.com/a.png\r\n\r\niVBORw0KGgo=\r\n--b--\r\n"
+)
+
 MAKERS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("photo.png", lambda: picture("PNG"), "image/png", IMAGE, PIL),
     ("photo.jpg", lambda: picture("JPEG"), "image/jpeg", IMAGE, PIL),
@@ -394,6 +402,9 @@ MAKERS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("sums.xlsb", lambda: xlsb("你好"), "application/vnd.ms-excel.sheet.binary.macroenabled.12", DOCUMENT, "by hand"),
     ("old.ppt", lambda: ole2("PowerPoint Document"), "application/vnd.ms-powerpoint", DOCUMENT, "by hand"),
     ("mail.msg", lambda: ole2("__properties_version1.0"), "application/vnd.ms-outlook", DOCUMENT, "by hand"),
+    ("letter.doc", lambda: doc("Grüße\r"), "application/msword", DOCUMENT, "by hand"),
+    ("talk.ppt", lambda: ppt("Title", "Box"), "application/vnd.ms-powerpoint", DOCUMENT, "by hand"),
+    ("plan.msg", lambda: msg("Plan", "Words", "a.csv"), "application/vnd.ms-outlook", DOCUMENT, "by hand"),
     ("letter.rtf", lambda: b"{\\rtf1\\ansi Hello \\par}", "application/rtf", DOCUMENT, "by hand"),
     ("files.zip", lambda: zip_of({"a.txt": b"hello", "b.bin": bytes(9)}), "application/zip", OTHER, STD),
     ("empty.zip", lambda: zip_of({}), "application/zip", OTHER, STD),
@@ -462,6 +473,7 @@ TEXTS: tuple[tuple[str, bytes, str, str], ...] = (
     ("meeting.ics", b"BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n", "text/calendar", "utf-8"),
     ("card.vcf", b"BEGIN:VCARD\r\nFN:A\r\nEND:VCARD\r\n", "text/vcard", "utf-8"),
     ("mail.eml", b"From: a@example.com\r\nSubject: Hi\r\n\r\nHello\r\n", "message/rfc822", "utf-8"),
+    ("page.mht", MHT, "multipart/related", "utf-8"),
     ("types.ts", b"export const a: number = 1\n", "text/plain", "utf-8"),
     ("study.ipynb", notebook(), "application/x-ipynb+json", "utf-8"),
     ("words.bin", b"only words here\n", "text/plain", "utf-8"),

@@ -77,6 +77,9 @@ day.xls         | document | described  | described    | described        | appl
 sums.xlsb       | document | described  | described    | described        | vnd:ms-excel.sheet.binary.macroenabled.12
 old.ppt         | document | described  | described    | described        | application/vnd.ms-powerpoint
 mail.msg        | document | described  | described    | described        | application/vnd.ms-outlook
+letter.doc      | document | described  | described    | described        | application/msword
+talk.ppt        | document | described  | described    | described        | application/vnd.ms-powerpoint
+plan.msg        | document | described  | described    | described        | application/vnd.ms-outlook
 letter.rtf      | document | described  | described    | described        | application/rtf
 files.zip       | other    | described  | described    | described        | application/zip
 empty.zip       | other    | described  | described    | described        | application/zip
@@ -130,6 +133,7 @@ captions.srt    | text     | inlined    | inlined      | inlined          | appl
 meeting.ics     | text     | inlined    | inlined      | inlined          | text/calendar
 card.vcf        | text     | inlined    | inlined      | inlined          | text/vcard
 mail.eml        | text     | inlined    | inlined      | inlined          | message/rfc822
+page.mht        | text     | inlined    | inlined      | inlined          | multipart/related
 types.ts        | text     | inlined    | inlined      | inlined          | text/plain
 study.ipynb     | text     | inlined    | inlined      | inlined          | application/x-ipynb+json
 words.bin       | text     | inlined    | inlined      | inlined          | text/plain

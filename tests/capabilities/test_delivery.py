@@ -284,7 +284,8 @@ POLICIES = [
     ("extract", PDF, ("file",), Outcome.NATIVE),
     ("extract", PNG, (), Outcome.DESCRIBED),
     ("extract", WAV, (), Outcome.DESCRIBED),
-    ("extract", ZIP, (), Outcome.DESCRIBED),
+    ("extract", ZIP, (), Outcome.EXTRACTED),
+    ("describe", ZIP, (), Outcome.DESCRIBED),
     ("describe", HTML, (), Outcome.INLINED),
     ("extract", HTML, (), Outcome.EXTRACTED),
     ("extract", XHTML, ("file",), Outcome.EXTRACTED),
@@ -307,7 +308,7 @@ POLICIES = [
 def test_a_policy_finds_another_form_for_what_does_not_fit(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
-    """extract reads documents and pages as text, convert re-encodes visible images, native_only refuses the rest."""
+    """extract takes out words and archives' listings, convert re-encodes images, native_only refuses the rest."""
     assert decide(file, reader("openai", *capabilities, policies=policies_of(policy))).outcome is outcome
 
 

@@ -168,6 +168,7 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "text/x-rst": "rst",
     "text/x-diff": "diff patch",
     "message/rfc822": "eml",
+    "multipart/related": "mht mhtml",
     "application/mbox": "mbox",
     "application/rss+xml": "rss",
     "application/atom+xml": "atom",

@@ -106,12 +106,21 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
 
 
-MARKED_UP = frozenset({"text/html", "application/xhtml+xml", "application/x-ipynb+json"})
+MARKED_UP = frozenset(
+    {"text/html", "application/xhtml+xml", "application/x-ipynb+json", "message/rfc822", "multipart/related"}
+)
 """Text whose words stand between markup, which the policy `extract` leaves out: it can cost more than the words."""
 
 
+ARCHIVES = frozenset(
+    {"application/zip", "application/java-archive", "application/x-tar", "application/gzip"}
+    | {"application/x-bzip2", "application/x-xz"}
+)
+"""What holds files: their names, sizes and days are the words that `extract` takes out."""
+
+
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
-    """Text as it is written, or under `extract` a web page or a notebook as it is read."""
+    """Text as it is written, or under `extract` a page, notebook or mail as it is read."""
     extracts = ContentPolicy.EXTRACT in reader.policies and file.mime_type in MARKED_UP
     return Outcome.EXTRACTED if extracts else Outcome.INLINED
 
@@ -153,7 +162,8 @@ def _decide_without_native(
 
 def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
     """How the file reaches this reader as words: those it holds, where they may be taken out, else a description."""
-    if ContentPolicy.EXTRACT in reader.policies and file.kind is Kind.DOCUMENT and file.content is not None:
+    has_words = file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES
+    if ContentPolicy.EXTRACT in reader.policies and has_words and file.content is not None:
         return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
     return Delivery(describe_or_refuse(reader, reason), reason)
 

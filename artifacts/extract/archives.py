@@ -1,0 +1,93 @@
+"""What an archive holds: a list of names, sizes and days; nothing inside is read. Only in the child process."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import BinaryIO
+
+from artifacts.core.detection.encodings import decode_blocks, find_text
+from artifacts.extract.words import Progress, RefusedError, TextCollector
+
+MAX_MEMBERS = 5_000
+MAX_UNPACKED_BYTES = 512 * 1024 * 1024
+UTF_8_NAME, ENCRYPTED = 0x800, 0x1
+"""Flags of a zip's entry."""
+
+UNPACKERS: dict[str, Callable[[BinaryIO], object]] = {
+    "gz": lambda source: gzip.GzipFile(fileobj=source),
+    "bz2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+}
+
+
+def zip_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+    """The names in a zip's directory, in whatever encoding they are, with sizes and days."""
+    entries = zipfile.ZipFile(source).infolist()
+    raw = b"\n".join(entry.filename.encode("cp437") for entry in entries if not entry.flag_bits & UTF_8_NAME)
+    found = find_text(raw, whole=True) if not raw.isascii() else None
+    total = sum(entry.file_size for entry in entries)
+    words.add(f"[archive: {len(entries)} entries, {total} bytes unpacked]\n")
+    for number, entry in enumerate(entries[:MAX_MEMBERS], 1):
+        progress.mark("entries", number, len(entries))
+        name = entry.filename
+        if found and not entry.flag_bits & UTF_8_NAME:
+            name = "".join(decode_blocks((name.encode("cp437"),), found.encoding))
+        day = "{:04}-{:02}-{:02}".format(*entry.date_time[:3])
+        lock = ", encrypted" if entry.flag_bits & ENCRYPTED else ""
+        words.add(_line(name, entry.file_size, day + lock))
+    _tell_rest(len(entries) > MAX_MEMBERS, words)
+
+
+def tar_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+    """The names in a tar, packed by gzip, bzip2 or xz or not at all.
+
+    Raises `RefusedError` `no_text` for a packed file that is no tar, `too_large` past `MAX_UNPACKED_BYTES`.
+    """
+    kind = {b"\x1f\x8b": "gz", b"BZ": "bz2", b"\xfd7": "xz"}.get(source.read(2), "")
+    source.seek(0)
+    counted = BoundedReader(UNPACKERS[kind](source) if kind else source)
+    try:
+        with tarfile.open(fileobj=counted, mode="r|") as archive:  # type: ignore[call-overload]
+            words.add("[archive]\n")
+            for number, entry in enumerate(archive, 1):
+                day = datetime.fromtimestamp(max(min(entry.mtime, 2**32), 0), UTC).strftime("%Y-%m-%d")
+                name = entry.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                words.add(_line(name + "/" * entry.isdir(), entry.size, day))
+                if number >= MAX_MEMBERS:
+                    _tell_rest(True, words)
+                    break
+    except tarfile.ReadError as error:
+        raise RefusedError("no_text") from error
+
+
+class BoundedReader:
+    """A stream that ends in a refusal when it gives more than `MAX_UNPACKED_BYTES`."""
+
+    def __init__(self, stream: object) -> None:
+        self._read = stream.read  # type: ignore[attr-defined]
+        self._bytes = 0
+
+    def read(self, size: int = io.DEFAULT_BUFFER_SIZE) -> bytes:
+        """At most `size` bytes; raises `RefusedError` `too_large` past the limit."""
+        data: bytes = self._read(size)
+        self._bytes += len(data)
+        if self._bytes > MAX_UNPACKED_BYTES:
+            raise RefusedError("too_large")
+        return data
+
+
+def _line(name: str, size: int, day: str) -> str:
+    shown = "".join(char if char.isprintable() else "?" for char in name)
+    return f"- {shown} ({size} bytes, {day})\n"
+
+
+def _tell_rest(more: bool, words: TextCollector) -> None:
+    if more:
+        words.add(f"(the first {MAX_MEMBERS} of more)\n")

@@ -1,0 +1,195 @@
+"""Text of Word and PowerPoint before 2007: letters alone, by MS-DOC and MS-PPT. Only in the child process.
+
+Word 6 and 95 are refused: their letters stand in an encoding that the file does not surely name.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from artifacts.extract.compound import CompoundFile
+from artifacts.extract.words import Progress, RefusedError, TextCollector
+
+WORD_97 = 193
+ENCRYPTED, OTHER_TABLE = 0x0100, 0x0200
+PLACE_OF_PIECES, PLACE_OF_LENGTHS = 0x01A2, 0x004C
+PARTS = ("", "footnotes", "header", "macros", "comments", "endnotes", "textboxes")
+"""What stands one after the other in a document, by the lengths in its head; macros are no text."""
+
+MAX_PIECES = 1_000_000
+COMPRESSED = 1 << 30
+HIDDEN = dict.fromkeys([*range(9), *range(14, 19), *range(22, 30), 0x1F], "")
+WORD_MARKS = str.maketrans({**HIDDEN, 0x07: "\t", 0x0B: "\n", 0x0C: "\n", 0x0D: "\n", 0x1E: "-"})
+FIELD, FIELD_RESULT, FIELD_END = "\x13", "\x14", "\x15"
+
+
+def doc(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+    """The document's letters in their order, then footnotes, headers and comments under their names.
+
+    Raises `RefusedError`: `encrypted`, `unsupported` for what is older than Word 97, `failed`.
+    """
+    file = CompoundFile(source)
+    main = file.read("WordDocument")
+    try:
+        kind, version = struct.unpack_from("<HH", main)
+        flags = struct.unpack_from("<H", main, 10)[0]
+        if flags & ENCRYPTED:
+            raise RefusedError("encrypted")
+        if kind != 0xA5EC or version < WORD_97:
+            raise RefusedError("unsupported")
+        text = _pieces(main, file.read("1Table" if flags & OTHER_TABLE else "0Table"))
+        lengths = struct.unpack_from("<7i", main, PLACE_OF_LENGTHS)
+    except struct.error as error:
+        raise RefusedError("failed") from error
+    at = 0
+    for name, length in zip(PARTS, lengths, strict=True):
+        part, at = text[at : at + max(length, 0)], at + max(length, 0)
+        shown = without_field_codes(part).translate(WORD_MARKS)
+        if shown.strip() and name != "macros":
+            words.add((f"\n[{name}]\n" if name else "") + shown)
+
+
+def _pieces(main: bytes, table: bytes) -> str:
+    """The letters in the order of the piece table, of one byte or two each."""
+    place, size = struct.unpack_from("<II", main, PLACE_OF_PIECES)
+    clx, at = table[place : place + size], 0
+    while clx[at : at + 1] == b"\x01":
+        at += 3 + struct.unpack_from("<H", clx, at + 1)[0]
+    length = struct.unpack_from("<xI", clx, at)[0]
+    count = (length - 4) // 12
+    if clx[at : at + 1] != b"\x02" or not 0 < count <= MAX_PIECES:
+        raise RefusedError("failed")
+    places = struct.unpack_from(f"<{count + 1}I", clx, at + 5)
+    found, total = [], 0
+    for number in range(count):
+        start = struct.unpack_from("<xxI", clx, at + 5 + 4 * (count + 1) + 8 * number)[0]
+        letters = places[number + 1] - places[number]
+        total += letters
+        if letters < 0 or total > len(main):
+            raise RefusedError("failed")
+        if start & COMPRESSED:
+            offset = (start & ~COMPRESSED) // 2
+            found.append(main[offset : offset + letters].decode("cp1252", "replace"))
+        else:
+            found.append(main[start : start + 2 * letters].decode("utf-16-le", "replace"))
+    return "".join(found)
+
+
+def without_field_codes(text: str) -> str:
+    """Word's text with the results of fields and without their codes, such as `HYPERLINK "…"`."""
+    if FIELD not in text:
+        return text
+    shown, in_code = [], list[bool]()
+    for char in text:
+        if char == FIELD:
+            in_code.append(True)
+        elif char == FIELD_RESULT and in_code:
+            in_code[-1] = False
+        elif char == FIELD_END and in_code:
+            in_code.pop()
+        elif not any(in_code[-8:]):
+            shown.append(char)
+    return "".join(shown)
+
+
+DOCUMENT, SLIDES_WITH_TEXT, SLIDE_PLACE, EDIT, OBJECTS = 0x03E8, 0x0FF0, 0x03F3, 0x0FF5, 0x1772
+LETTERS, NARROW_LETTERS = 0x0FA0, 0x0FA8
+CONTAINER, MAX_EDITS, MAX_RECORDS, MAX_DEPTH = 0xF, 1_000, 1_000_000, 32
+NO_ENCRYPTION = 0xE391C05F
+SLIDES, NOTES = 0, 2
+"""Numbers of a presentation's records, and which list of slides is meant."""
+
+
+def ppt(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+    """Each slide's letters in the order they are shown in, then the notes; only the newest edit counts.
+
+    Raises `RefusedError`: `encrypted`, `failed`.
+    """
+    file = CompoundFile(source)
+    stream, user = file.read("PowerPoint Document"), file.read("Current User")
+    try:
+        _, token, edit = struct.unpack_from("<III", user, 8)
+        if token != NO_ENCRYPTION:
+            raise RefusedError("encrypted")
+        objects, document = _objects(stream, edit)
+        lists = dict(_slide_lists(stream, objects[document]))
+    except (struct.error, KeyError) as error:
+        raise RefusedError("failed") from error
+    for which, mark in ((SLIDES, "slide"), (NOTES, "notes")):
+        found = lists.get(which, [])
+        for number, (place, outline) in enumerate(found, 1):
+            progress.mark("slides", number, len(found))
+            inside = _texts(stream, objects[place]) if place in objects else []
+            shown = [text for text in dict.fromkeys([*outline, *inside]) if text.strip()]
+            if shown or which == SLIDES:
+                words.add(f"[{mark} {number}]\n" + "\n".join(shown) + "\n\n")
+
+
+def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
+    """Object → its newest place, and the document's object, by the chain of edits from the newest on."""
+    places, document, passed = dict[int, int](), 0, set[int]()
+    while edit and edit not in passed and len(passed) < MAX_EDITS:
+        passed.add(edit)
+        earlier, directory, root = struct.unpack_from("<III", stream, edit + 16)
+        document = document or root
+        length = struct.unpack_from("<I", stream, directory + 4)[0]
+        at, end = directory + 8, min(directory + 8 + length, len(stream))
+        while at + 4 <= end:
+            first = struct.unpack_from("<I", stream, at)[0]
+            count = min(first >> 20, (end - at - 4) // 4)
+            for index, place in enumerate(struct.unpack_from(f"<{count}I", stream, at + 4)):
+                places.setdefault((first & 0xFFFFF) + index, place)
+            at += 4 + 4 * count
+        edit = earlier
+    return places, document
+
+
+def _records(stream: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """(head, type, start, end) of each record in a stretch; those that reach beyond it are cut off."""
+    for _ in range(MAX_RECORDS):
+        if start + 8 > end:
+            return
+        head, kind, length = struct.unpack_from("<HHI", stream, start)
+        inner = min(start + 8 + length, end)
+        yield head, kind, start + 8, inner
+        start = inner
+
+
+def _slide_lists(stream: bytes, document: int) -> Iterator[tuple[int, list[tuple[int, list[str]]]]]:
+    """Which list → its slides: the slide's object and the texts of its outline."""
+    _, kind, start, end = next(_records(stream, document, len(stream)), (0, 0, 0, 0))
+    if kind != DOCUMENT:
+        raise RefusedError("failed")
+    for head, inner, first, last in _records(stream, start, end):
+        if inner != SLIDES_WITH_TEXT:
+            continue
+        slides: list[tuple[int, list[str]]] = []
+        for _, atom, at, until in _records(stream, first, last):
+            if atom == SLIDE_PLACE:
+                slides.append((struct.unpack_from("<I", stream, at)[0], []))
+            elif slides and (text := _text_of(stream, atom, at, until)):
+                slides[-1][1].append(text)
+        yield head >> 4, slides
+
+
+def _texts(stream: bytes, place: int) -> list[str]:
+    """The texts inside one slide, in the order of its shapes."""
+    found, waiting, seen = list[str](), list(_records(stream, place, len(stream)))[:1], 0
+    depths = [0] * len(waiting)
+    while waiting and seen < MAX_RECORDS:
+        (head, kind, start, end), depth, seen = waiting.pop(), depths.pop(), seen + 1
+        if head & 0xF == CONTAINER and depth < MAX_DEPTH:
+            inner = list(_records(stream, start, end))[::-1]
+            waiting += inner
+            depths += [depth + 1] * len(inner)
+        elif text := _text_of(stream, kind, start, end):
+            found.append(text)
+    return found
+
+
+def _text_of(stream: bytes, kind: int, start: int, end: int) -> str:
+    encoding = {LETTERS: "utf-16-le", NARROW_LETTERS: "latin-1"}.get(kind)
+    words = stream[start:end].decode(encoding, "replace") if encoding else ""
+    return words.replace("\r", "\n").replace("\x0b", "\n").strip()

@@ -1,0 +1,107 @@
+"""Text of mail and of saved web pages: who, when, what about, the body, and a list of what is attached.
+
+EML and MHT are read with the standard library's email parser, Outlook's MSG in `outlook`. Only in the child process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from email import policy
+from email.message import EmailMessage
+from email.parser import BytesParser
+from itertools import islice
+from typing import BinaryIO
+
+from artifacts.core.detection.encodings import decode_blocks, find_text
+from artifacts.extract.webpage import VisibleTextParser
+from artifacts.extract.words import Progress, RefusedError, TextCollector
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_ATTACHMENTS = 500
+MAX_HEADER_CHARS = 2_000
+HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
+
+
+def eml(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+    """A message as it was sent (RFC 5322), or a web page saved as one. Raises `RefusedError` for what is none."""
+    data = source.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise RefusedError("too_large")
+    message = BytesParser(policy=policy.default).parsebytes(data)
+    if not isinstance(message, EmailMessage) or not message.keys():
+        raise RefusedError("unsupported")
+    for name in HEADERS:
+        if value := _header(message, name):
+            words.add(f"{name}: {value}\n")
+    words.add("\n")
+    body = message.get_body(("plain", "html"))
+    if isinstance(body, EmailMessage):
+        add_body(_text_of(body), body.get_content_type() == "text/html", words)
+    add_attachments(list(islice(_attachments(message, body), MAX_ATTACHMENTS + 1)), words)
+
+
+def add_body(text: str, is_html: bool, words: TextCollector) -> None:
+    """The body's words; a page's without its markup."""
+    if not is_html:
+        words.add(text.replace("\r\n", "\n"))
+        return
+    page = VisibleTextParser(words)
+    page.feed(text)
+    page.close()
+
+
+def add_attachments(lines: list[str], words: TextCollector) -> None:
+    """What is attached, one a line; the content is not read."""
+    if lines:
+        left = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
+        words.add("\n\n[attachments]\n" + "\n".join([*lines[:MAX_ATTACHMENTS], *left]) + "\n")
+
+
+def attachment_line(name: str, mime_type: str, size: int) -> str:
+    """How one attachment stands in the list."""
+    return f"- {' '.join(name.split()) or 'unnamed'} ({', '.join(filter(None, (mime_type, f'{size} bytes')))})"
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """A header on one line; empty where it is missing or what stands there cannot be read."""
+    try:
+        return " ".join(str(message.get(name, "")).split())[:MAX_HEADER_CHARS]
+    except Exception:  # the parser of headers meets what people send
+        return ""
+
+
+def _attachments(message: EmailMessage, body: object) -> Iterator[str]:
+    """Every part that is neither the body, nor another form of it, nor a container."""
+    inside: set[int] = set()
+    for part in message.walk():
+        if id(part) in inside or part is body or not isinstance(part, EmailMessage):
+            continue
+        if part.get_content_type() == "message/rfc822":
+            inside.update(id(each) for each in part.walk())
+        elif part.is_multipart() or _is_body_s_other_form(part):
+            continue
+        subject = _header(part.get_content(), "Subject") if part.get_content_type() == "message/rfc822" else ""
+        size = len(part.get_payload(decode=True) or b"") or len(part.as_bytes()) * bool(subject)
+        yield attachment_line(part.get_filename() or subject, part.get_content_type(), size)
+
+
+def _is_body_s_other_form(part: EmailMessage) -> bool:
+    return part.get_content_maintype() == "text" and not part.get_filename() and not part.is_attachment()
+
+
+def _text_of(part: EmailMessage) -> str:
+    """The part's words in whatever encoding they are, the declared one first."""
+    data = part.get_payload(decode=True)
+    if not isinstance(data, bytes):
+        return ""
+    return decode_text(data, part.get_content_charset())
+
+
+def decode_text(data: bytes, charset: str | None) -> str:
+    """Bytes as text: by the charset that was declared where it fits, else by what the bytes say."""
+    declared = {"gb2312": "gb18030", "gbk": "gb18030", "us-ascii": "utf-8"}.get((charset or "").lower(), charset)
+    try:
+        return data.decode(declared or "utf-8")
+    except (LookupError, UnicodeError):
+        found = find_text(data, whole=True)
+        return "".join(decode_blocks((data,), found.encoding if found else "utf-8"))

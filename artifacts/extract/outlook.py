@@ -1,0 +1,103 @@
+"""Text of Outlook's messages (MSG): the properties that a reader sees (MS-OXMSG). Only in the child process."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Iterator
+from itertools import islice
+from typing import BinaryIO
+
+from artifacts.core.detection.encodings import find_text
+from artifacts.extract.compound import CompoundFile
+from artifacts.extract.mail import MAX_ATTACHMENTS, add_attachments, add_body, attachment_line, decode_text
+from artifacts.extract.rtf import add_rtf, decompress_rtf
+from artifacts.extract.words import Progress, RefusedError, TextCollector
+
+SUBJECT, SENDER, SENDER_MAIL, SENDER_SMTP, TO, CC = "0037", "0C1A", "0C1F", "5D01", "0E04", "0E03"
+BODY, HTML, RTF = "1000", "1013", "1009"
+FILE_NAME, SHORT_NAME, FILE_TYPE, FILE_DATA = "3707", "3704", "370E", "3701"
+SENT, DELIVERED, CODE_PAGE = 0x0039, 0x0E06, 0x3FFD
+"""Property ids: those of text as in the names of streams, those of fixed length as numbers."""
+
+HEAD_BYTES = 32
+EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
+
+
+def msg(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
+    """Who, when, what about, the body and what is attached. Raises `RefusedError` for what is no message."""
+    file = CompoundFile(source)
+    message = Properties(file, "")
+    if "__properties_version1.0" not in file.names:
+        raise RefusedError("unsupported")
+    address = message.text(SENDER_SMTP) or message.text(SENDER_MAIL)
+    sender = " ".join(filter(None, (message.text(SENDER), f"<{address}>" if "@" in address else "")))
+    lines = {"From": sender, "To": message.text(TO), "Cc": message.text(CC)}
+    lines |= {"Date": message.time(SENT) or message.time(DELIVERED), "Subject": message.text(SUBJECT)}
+    words.add("".join(f"{name}: {' '.join(value.split())}\n" for name, value in lines.items() if value) + "\n")
+    _add_body(message, words)
+    add_attachments(list(islice(_attachments(file), MAX_ATTACHMENTS + 1)), words)
+
+
+class Properties:
+    """The properties of a message or an attachment, which live under `prefix`."""
+
+    def __init__(self, file: CompoundFile, prefix: str) -> None:
+        self._file, self._prefix = file, prefix
+        self._fixed = file.read(f"{prefix}__properties_version1.0")
+        page = self._number(CODE_PAGE)
+        self._charset = f"cp{page}" if page else None
+
+    def text(self, number: str) -> str:
+        """A text property: UTF-16, or in the message's code page."""
+        wide = self._file.read(self.stream(number, "001F")).decode("utf-16-le", "replace")
+        narrow = self._file.read(self.stream(number, "001E"))
+        return (wide or (decode_text(narrow, self._charset) if narrow else "")).strip("\0")
+
+    def binary(self, number: str) -> bytes:
+        """A property of bytes."""
+        return self._file.read(self.stream(number, "0102"))
+
+    def stream(self, number: str, kind: str) -> str:
+        """The stream in which a property of that type stands."""
+        return f"{self._prefix}__substg1.0_{number}{kind}"
+
+    def time(self, number: int) -> str:
+        """A moment in UTC; empty where there is none."""
+        ticks = self._value(number, "<Q")
+        try:
+            return (EPOCH + dt.timedelta(microseconds=ticks // 10)).strftime("%Y-%m-%d %H:%M:%S UTC") if ticks else ""
+        except OverflowError:
+            return ""
+
+    def _number(self, number: int) -> int:
+        return self._value(number, "<I")
+
+    def _value(self, number: int, form: str) -> int:
+        """A property of fixed length: entries of 16 bytes with type, id, flags and value behind the head."""
+        for at in range(HEAD_BYTES, len(self._fixed) - 15, 16):
+            if struct.unpack_from("<H", self._fixed, at + 2)[0] == number:
+                return int(struct.unpack_from(form, self._fixed, at + 8)[0])
+        return 0
+
+
+def _add_body(message: Properties, words: TextCollector) -> None:
+    """The plain body, else the page, else the rich text."""
+    if plain := message.text(BODY):
+        add_body(plain, False, words)
+    elif page := message.binary(HTML):
+        found = find_text(page, whole=True)
+        add_body(decode_text(page, found.encoding if found else None), True, words)
+    elif page_text := message.text(HTML):
+        add_body(page_text, True, words)
+    elif rich := message.binary(RTF):
+        add_rtf(decompress_rtf(rich), words)
+
+
+def _attachments(file: CompoundFile) -> Iterator[str]:
+    prefixes = sorted({name.partition("/")[0] for name in file.names if name.startswith("__attach_version1.0_")})
+    for prefix in prefixes:
+        one = Properties(file, f"{prefix}/")
+        inner = Properties(file, f"{prefix}/__substg1.0_3701000D/")
+        name = one.text(FILE_NAME) or one.text(SHORT_NAME) or inner.text(SUBJECT)
+        yield attachment_line(name, one.text(FILE_TYPE), file.size(one.stream(FILE_DATA, "0102")))

@@ -1,0 +1,88 @@
+"""An archive is its listing: names, sizes and days, nothing unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from samples import tar_of, zip_of
+
+from artifacts.extract import extract_text
+from capabilities.core.message import Text
+
+ZIP, TAR, GZIP = "application/zip", "application/x-tar", "application/gzip"
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def read(data: bytes, mime: str, **options: int) -> Text | None:
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return extract_text(path, mime, **options)
+
+    return read
+
+
+def test_a_zip_is_a_list_of_names_sizes_and_days(read) -> None:
+    """Names by UTF-8 where they say so."""
+    lines = "- a/计划.txt (5 bytes, 1980-01-01)\n- b.bin (9 bytes, 1980-01-01)"
+    assert read(zip_of({"a/计划.txt": b"hello", "b.bin": bytes(9)}), ZIP) == Text(
+        f"[archive: 2 entries, 14 bytes unpacked]\n{lines}", "zip"
+    )
+
+
+def test_names_in_a_zip_from_chinese_windows_are_read(read) -> None:
+    """GBK without a flag that says so."""
+    data = zip_of({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
+    data = data.replace(b"B" * 22, "季度工作计划与总结报告".encode("gbk"))
+    assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text
+
+
+def test_a_tar_is_listed_packed_or_not(read) -> None:
+    """Names, sizes and days; a packed file that is no tar has no words."""
+    tar = tar_of("notes/a.txt", b"hello")
+    words = "[archive]\n- notes/a.txt (5 bytes, 1970-01-01)"
+    assert read(tar, TAR) == Text(words, "tar")
+    assert read(gzip.compress(tar), GZIP) == Text(words, "tar")
+    assert read(gzip.compress(b"hello" * 999), GZIP) is None
+
+
+def many_entries() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as package:
+        for number in range(6_000):
+            package.writestr(f"{number}", b"")
+    return buffer.getvalue()
+
+
+def test_a_long_listing_says_that_there_is_more(read) -> None:
+    """5,000 names, and a line that tells."""
+    found = read(many_entries(), ZIP)
+    assert found.text.startswith("[archive: 6000 entries,")
+    assert found.text.endswith("(the first 5000 of more)")
+
+
+def gzip_bomb() -> bytes:
+    """A tar of one file that unpacks to 600 MB of noughts."""
+    head = tarfile.TarInfo("a")
+    head.size = 600 << 20
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=1) as packed:
+        packed.write(head.tobuf())
+        for _ in range(600):
+            packed.write(bytes(1 << 20))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "mime"),
+    [(gzip_bomb(), GZIP), (b"PK\x05\x06" + b"\xff" * 18, ZIP), (b"\xff" * 5000, TAR), (b"\x1f\x8b\x08", GZIP)],
+    ids=["bomb", "wild directory", "no tar", "cut"],
+)
+def test_a_bomb_or_damage_gives_nothing(read, data: bytes, mime: str) -> None:
+    """None, and never an exception."""
+    assert read(data, mime) is None

@@ -1,0 +1,122 @@
+"""Mail of every kind: who, when, what about, the words, and what is attached."""
+
+from __future__ import annotations
+
+import struct
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from compound_files import compound, msg, msg_properties
+from samples import MHT
+
+from artifacts.extract import extract_text
+from capabilities.core.message import Text
+
+EML, MHTML, MSG = "message/rfc822", "multipart/related", "application/vnd.ms-outlook"
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def read(data: bytes, mime: str) -> Text | None:
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return extract_text(path, mime)
+
+    return read
+
+
+def mail(body: str = "Hello\n") -> EmailMessage:
+    message = EmailMessage()
+    message["From"], message["To"] = "Ann <ann@example.com>", "ben@example.com"
+    message["Subject"], message["Date"] = "计划 and more", "Sun, 22 Nov 2026 10:00:00 +0100"
+    message["X-Trace"] = "nobody reads this"
+    message.set_content(body)
+    return message
+
+
+HEAD = "From: Ann <ann@example.com>\nTo: ben@example.com\nDate: Sun, 22 Nov 2026 10:00:00 +0100\nSubject: 计划 and more"
+
+
+def test_a_mail_is_its_headers_its_body_and_a_list_of_what_is_attached(read) -> None:
+    """Names and sizes of attachments, a forwarded mail by its subject; the page that repeats the body is left out."""
+    message = mail()
+    message.add_alternative("<p>Hello</p>", subtype="html")
+    message.add_attachment(b"a,b\n", maintype="text", subtype="csv", filename="数据.csv")
+    message.add_attachment(mail("Inner"))
+    found = read(bytes(message), EML)
+    size = found.text.rpartition(", ")[2]
+    listed = f"- 数据.csv (text/csv, 4 bytes)\n- 计划 and more (message/rfc822, {size}"
+    assert found == Text(f"{HEAD}\n\nHello\n\n[attachments]\n{listed}", "eml")
+
+
+def test_a_mail_that_is_a_page_is_read_without_its_markup(read) -> None:
+    """No plain body: the page's words."""
+    message = mail()
+    message.set_content("<style>p{}</style><p>Hi <b>you</b></p>", subtype="html")
+    assert read(bytes(message), EML).text.endswith("\n\nHi you")
+
+
+def test_letters_are_read_by_the_charset_that_was_declared_else_by_what_they_are(read) -> None:
+    """GB 2312 and ISO-2022-JP by their word, an unknown word by the bytes."""
+    for charset, said in (("gb2312", "gb2312"), ("iso-2022-jp", "iso-2022-jp"), ("utf-8", "unknown-9")):
+        head = f"Subject: x\r\nContent-Type: text/plain; charset={said}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
+        assert read(head.encode() + "今日".encode(charset), EML).text == "Subject: x\n\n今日"
+
+
+def test_a_saved_page_is_read_like_a_mail(read) -> None:
+    """MHT: title, words, and the pictures it brought."""
+    words = "Subject: A page\n\nCafé\n\n[attachments]\n- unnamed (image/png, 8 bytes)"
+    assert read(MHT, MHTML) == Text(words, "mht")
+
+
+def test_an_outlook_message_is_read_by_its_properties(read) -> None:
+    """Sender with address, moment in UTC, body, attachments."""
+    words = (
+        "From: Ann <ann@example.com>\nTo: Ben\nDate: 2026-11-22 09:00:00 UTC\nSubject: 计划\n\nHello\nyou\n\n"
+        "[attachments]\n- 数据.csv (text/csv, 5 bytes)"
+    )
+    assert read(msg("计划", "Hello\r\nyou", "数据.csv"), MSG) == Text(words, "msg")
+
+
+def test_an_outlook_message_without_plain_words_is_read_from_its_page_or_rich_text(read) -> None:
+    """HTML first; compressed RTF (the example of MS-OXRTFCP) last."""
+    page = {"__properties_version1.0": msg_properties(0), "__substg1.0_10130102": b"<p>Page</p>"}
+    assert read(compound(page), MSG).text == "Page"
+    packed = bytes.fromhex(
+        "2d0000002b0000004c5a4675f1c5c7a703000a007263706731323542320af32068656c090020627705b06c647d0a800fa0"
+    )
+    rich = {"__properties_version1.0": msg_properties(0), "__substg1.0_10090102": packed}
+    assert read(compound(rich), MSG).text == "hello world"
+
+
+def nested(depth: int) -> bytes:
+    parts = [f'Content-Type: multipart/mixed; boundary="b{n}"\r\n\r\n--b{n}\r\n' for n in range(depth)]
+    return ("Subject: x\r\n" + "".join(parts)).encode()
+
+
+LOOP = bytearray(msg("a", "b", "c"))
+LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "mime"),
+    [
+        (nested(5_000), EML),
+        (b"", EML),
+        (b"\0" * 5000, EML),
+        (compound({"Other": b"x"}), MSG),
+        (msg("a", "b", "c")[:1000], MSG),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 2000, MSG),
+    ],
+    ids=["deep nesting", "empty", "noughts", "no message", "cut", "no chains"],
+)
+def test_what_is_no_mail_gives_nothing(read, data: bytes, mime: str) -> None:
+    """None, and never an exception."""
+    assert read(data, mime) is None
+
+
+def test_a_chain_that_runs_in_a_circle_ends(read) -> None:
+    """The sectors of a compound file that lead to themselves: an answer, whatever it is."""
+    found = read(bytes(LOOP), MSG)
+    assert found is None or len(found.text) < 10_000

@@ -1,0 +1,85 @@
+"""Rich text, and documents of Office before 2007 as far as their letters."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from compound_files import compound, doc, ppt
+
+from artifacts.extract import extract_text
+from capabilities.core.message import Text
+
+RTF, DOC, PPT = "application/rtf", "application/msword", "application/vnd.ms-powerpoint"
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    def read(data: bytes, mime: str) -> Text | None:
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return extract_text(path, mime)
+
+    return read
+
+
+RICH = (
+    rb"{\rtf1\ansi\ansicpg1252\uc1{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcharset134 SimSun;}}{\colortbl;\red0;}"
+    rb"{\*\generator Someone;}{\info{\title No text}}\f0 Caf\'e9\tab\u8212?done\par "
+    rb"{\f1 \'c4\'e3\'ba\'c3}\line {\field{\*\fldinst HYPERLINK x}{\fldrslt link}}\par "
+    rb"\u-10179?\u-8704? {\pict\bin4 }}}{}\{braces\}}"
+)
+
+
+def test_rich_text_is_read_in_every_way_its_letters_can_stand(read) -> None:
+    """Code pages of fonts, numbers with their stand-ins, halves of a letter; fonts, titles and pictures are no text."""
+    assert read(RICH, RTF) == Text("Café\t—done\n你好\nlink\n😀 {braces}", "rtf")
+
+
+def test_a_word_document_before_2007_is_read_by_its_pieces(read) -> None:
+    """Pieces of one and two bytes, fields by their results, cells by tabs, notes under their name."""
+    text = "标题\rsee \x13HYPERLINK x\x14link\x15 caf\xe9\ra\x07b\x07\r"
+    assert read(doc(text, "note\r"), DOC) == Text("标题\nsee link café\na\tb\n\n[footnotes]\nnote", "doc")
+
+
+def test_a_presentation_before_2007_is_read_by_its_newest_edit(read) -> None:
+    """The outline, then the text boxes; what an earlier edit left behind is no text."""
+    assert read(ppt("标题", "Box"), PPT) == Text("[slide 1]\n标题\nBox", "ppt")
+
+
+USER = struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)
+
+
+@pytest.mark.parametrize(
+    ("data", "mime"),
+    [
+        (b"{\\rtf1" + b"{" * 1_000_000, RTF),
+        (b"no rtf", RTF),
+        (doc("x" * 40, version=104), DOC),
+        (doc("x" * 40, flags=0x300), DOC),
+        (doc("x" * 40)[:2000], DOC),
+        (compound({"WordDocument": b"\xff" * 5000, "1Table": b"\xff" * 5000}), DOC),
+        (ppt("a", "b", token=0xF3D1C4DF), PPT),
+        (
+            compound(
+                {"PowerPoint Document": b"\xff" * 9000, "Current User": struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)}
+            ),
+            PPT,
+        ),
+        (compound({"Current User": b""}), PPT),
+    ],
+    ids=["deep braces", "no rtf", "Word 95", "encrypted", "cut", "all ones", "locked", "wild numbers", "empty"],
+)
+def test_what_is_damaged_locked_or_too_old_gives_nothing(read, data: bytes, mime: str) -> None:
+    """None, and never an exception."""
+    assert read(data, mime) is None
+
+
+def test_slides_that_contain_themselves_end(read) -> None:
+    """A chain of edits that runs in a circle is followed once."""
+    data = bytearray(ppt("Title", "Box"))
+    edit = data.rindex(struct.pack("<HI", 0xFF5, 28)) - 2
+    struct.pack_into("<I", data, edit + 16, edit - 512)
+    found = read(bytes(data), PPT)
+    assert found is None or "Title" in found.text
