@@ -7,6 +7,7 @@ import socket
 import ssl
 import weakref
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -92,6 +93,29 @@ async def resolve(
         raise socket.gaierror(socket.EAI_AGAIN, f"no answer about {host} within {seconds:.0f} s") from error
 
 
+carried_before: ContextVar[bool] = ContextVar("carried_before", default=False)
+"""Whether the connection that this task got last had carried an answer before."""
+LEFT_IDLE = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError, BrokenPipeError)
+"""What a call ends with on a connection that its host had closed, before any byte of an answer."""
+
+
+class RememberingConnector(aiohttp.TCPConnector):
+    """A connector that tells by `carried_before` whether a connection is fresh."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.connector.Connection:
+        """A connection, kept or fresh. Raises what connecting raises."""
+        carried_before.set(False)
+        connection = await super().connect(req, traces, timeout)
+        carried_before.set(getattr(connection.protocol, CARRIED, False))
+        setattr(connection.protocol, CARRIED, True)
+        return connection
+
+
+CARRIED = "routing_admin_carried"
+
+
 class CheckedResolver(AbstractResolver):
     """Resolves names and refuses addresses that may not be called; what it returns is what is connected to."""
 
@@ -136,23 +160,37 @@ class Pool:
             self._proxy = {"proxy": str(parsed.url), "proxy_auth": auth, "proxy_headers": parsed.headers}
 
     async def send(self, request: UpstreamRequest, content: bytes | RequestBody | None, connect: float) -> Head:
-        """The head of the answer; `connect` is how many seconds connecting may take. Raises `CLIENT_ERRORS`."""
+        """The head of the answer; `connect` is how many seconds connecting may take. Raises `CLIENT_ERRORS`.
+
+        A host may close a connection that was kept at the very moment at which it is used again, and answers nothing:
+        the request goes out once more, by the next connection that was kept or, at last, a fresh one. On a fresh one
+        the same silence is the host's fault.
+        """
         headers = {**request.headers, "accept-encoding": "identity"}
         if isinstance(content, RequestBody):
             headers["content-length"] = str(content.length)
         if content is None:
             return await self._read(request, headers, connect)
-        return head_of_call(
-            await self._session.request(
-                request.method,
-                url_of(request.url),
-                data=content,
-                headers=headers,
-                allow_redirects=False,
-                timeout=_connecting_within(connect),
-                **self._proxy,
-            )
+        while True:
+            try:
+                return await self._call(request, content, headers, connect)
+            except LEFT_IDLE:
+                if not (carried_before.get() and isinstance(content, bytes)):
+                    raise
+
+    async def _call(
+        self, request: UpstreamRequest, content: bytes | RequestBody, headers: Mapping[str, str], connect: float
+    ) -> Head:
+        response = await self._session.request(
+            request.method,
+            url_of(request.url),
+            data=content,
+            headers=headers,
+            allow_redirects=False,
+            timeout=_connecting_within(connect),
+            **self._proxy,
         )
+        return head_of_call(response)
 
     async def _read(self, request: UpstreamRequest, headers: Mapping[str, str], connect: float) -> Head:
         asked = httpx.Request(
@@ -205,7 +243,7 @@ class Pools:
 
     def _make(self, proxy: str) -> Pool:
         context = self.verify or httpx.create_ssl_context(trust_env=False)
-        connector = aiohttp.TCPConnector(
+        connector = RememberingConnector(
             limit=CONNECTIONS,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             ttl_dns_cache=DNS_SECONDS,

@@ -1,0 +1,97 @@
+"""A connection that its host closed while it was kept costs nobody an answer, and no retry."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.providers.origins import OriginPolicy
+from capabilities.core.wire import Answer, Failure, Fault, Target
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.upstream import Upstream
+
+HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
+QUICK = Timeouts(2.0, 2.0, 2.0, 4.0)
+BODY = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}]}'
+ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(BODY), BODY)
+
+
+@dataclass
+class ImpatientHost:
+    """Answers so many requests by each connection and hangs up on the next one without a word."""
+
+    answers: int
+    port: int = 0
+    received: list[int] = field(default_factory=list)
+    connections: int = 0
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[ImpatientHost]:
+        server = await asyncio.start_server(self._converse, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        number = self.connections
+        try:
+            for _ in range(self.answers):
+                await self._read(reader)
+                self.received.append(number)
+                writer.write(ANSWER)
+            await self._read(reader)
+            self.received.append(number)
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r\n")[0]))
+
+
+async def call(upstream: Upstream, host: ImpatientHost) -> Answer | Failure:
+    target = Target("p", f"http://127.0.0.1:{host.port}/v1", "m", "k")
+    return await upstream.call(PROTOCOLS["openai"].encode(HELLO, target, stream=False), PROTOCOLS["openai"], QUICK)
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[Upstream]:
+    made = Upstream(OriginPolicy(everything=True))
+    yield made
+    await made.close()
+
+
+async def test_a_request_on_a_closed_connection_goes_out_by_a_fresh_one(upstream: Upstream) -> None:
+    """The caller sees nothing of it."""
+    async with ImpatientHost(answers=1).serve() as host:
+        for _ in range(3):
+            assert isinstance(await call(upstream, host), Answer)
+    assert host.received == [1, 1, 2, 2, 3]
+
+
+async def test_many_kept_connections_that_are_closed_at_once_cost_no_answer(upstream: Upstream) -> None:
+    """Each is tried and left until one answers."""
+    async with ImpatientHost(answers=1).serve() as host:
+        for _ in range(2):
+            answers = await asyncio.gather(*(call(upstream, host) for _ in range(20)))
+            assert {type(answer) for answer in answers} == {Answer}
+
+
+async def test_a_fresh_connection_that_is_closed_without_an_answer_is_a_failure(upstream: Upstream) -> None:
+    """The host got the request: it is not sent twice behind the caller's back."""
+    async with ImpatientHost(answers=0).serve() as host:
+        outcome = await call(upstream, host)
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is Fault.RESET_BEFORE_HEADERS
+    assert host.received == [1]
