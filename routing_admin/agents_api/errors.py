@@ -57,7 +57,8 @@ def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
 
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     """A call that was refused at the door."""
-    return refusal(request, error.status, error.code, str(error), **error.more)
+    response = refusal(request, error.status, error.code, str(error), **error.more)
+    return _come_again(response) if error.code == away.UNAVAILABLE else response
 
 
 def on_invalid(request: HttpRequest, error: InvalidError) -> HttpResponse:
@@ -103,7 +104,10 @@ def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceErro
     if not away.is_away(error):
         return on_crash(request, error)
     log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
-    response = refusal(request, 503, away.UNAVAILABLE, away.MESSAGE)
+    return _come_again(refusal(request, 503, away.UNAVAILABLE, away.MESSAGE))
+
+
+def _come_again(response: HttpResponse) -> HttpResponse:
     response["Retry-After"] = str(round(away.AGAIN_SECONDS))
     return response
 

@@ -29,6 +29,7 @@ from routing_admin.core.fallback.errors import RouterError, retry_headers
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
+from routing_admin.databases import away
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
@@ -102,11 +103,19 @@ def resolve(request: HttpRequest) -> HttpResponse:
     return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
 
 
+NOT_YET = "The request log takes no entries just now; they wait on disk. Ask again in a few seconds."
+
+
 @router.get("/requests/{request_id}", tags=["llm"])
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
-    """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's."""
+    """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's.
+
+    503 while entries wait that the log does not take.
+    """
     journal.flush()
     found = find_logged_request(request_id)
+    if found is None and journal.behind_since is not None:
+        raise CallError(503, away.UNAVAILABLE, NOT_YET)
     if found is None or found.row.agent != principal_of(request).agent:
         raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
     return answer(timeline(found))

@@ -23,8 +23,9 @@ from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.entries import Entry, attempt_columns, request_columns
 
 Columns = Mapping[str, Any]
-Rows = Sequence[tuple[Columns, Sequence[Columns]]]
-"""Requests, each with its attempts."""
+Row = tuple[Columns, Sequence[Columns]]
+"""A request with its attempts."""
+Rows = Sequence[Row]
 
 
 def write(entries: Iterable[Entry]) -> None:
@@ -32,13 +33,35 @@ def write(entries: Iterable[Entry]) -> None:
 
     Raises what the database raises; then none of them is written.
     """
-    rows = [(request_columns(entry), attempt_columns(entry)) for entry in entries]
+    write_rows(rows_of(entries))
+
+
+def rows_of(entries: Iterable[Entry]) -> Rows:
+    """The entries as rows."""
+    return [(request_columns(entry), attempt_columns(entry)) for entry in entries]
+
+
+def write_rows(rows: Rows) -> None:
+    """`write` for rows that are made already."""
     try:
         with transaction.atomic(using=LOGS):
             _insert_rows(rows)
     except IntegrityError:  # rarely is an id taken: nobody looks before
         with transaction.atomic(using=LOGS):
             _insert_rows(_under_free_ids(rows))
+
+
+def write_missing(rows: Rows) -> None:
+    """The same for rows some of which may be there already: those are passed over."""
+    with transaction.atomic(using=LOGS):
+        there = _ids_there(rows)
+        write_rows([row for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in there])
+
+
+def _ids_there(rows: Rows) -> set[tuple[str, str]]:
+    """The requests among these that are in the table; an id alone may be another request's."""
+    found = RequestLog.objects.using(LOGS).filter(pk__in=[request["id"] for request, _ in rows])
+    return {(key, str(began)) for key, began in found.values_list("pk", "started_at")}
 
 
 def _insert_rows(rows: Rows) -> None:

@@ -1,45 +1,75 @@
 """The request log: written behind the answers, in batches, by a thread of its own; it never fails or delays a request.
 
 `record` only queues; the writer is started with the server (routing_admin/asgi.py). Whoever wants to read what was
-just recorded flushes first.
+just recorded flushes first. What the database does not take at once waits in files and is tried again.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 
+from django.conf import settings
 from django.db import connections
 
+from routing_admin.databases.away import is_away
 from routing_admin.databases.router import LOGS
+from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.request_log.entries import Entry
-from routing_admin.request_log.insertion import write
+from routing_admin.request_log.insertion import Row, Rows, rows_of, write, write_missing
+from routing_admin.request_log.spool import Spool
 from routing_admin.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger("routing_admin.request_log.journal")
 
 QUEUE = 10_000
-"""Entries that may wait; further ones are dropped and counted."""
+"""Entries that may wait in memory; further ones are dropped and counted. Only a full disk fills it."""
 BATCH = 200
 PAUSE_SECONDS = 0.09
 """How long the first entry of a batch waits for others: with the writing it is in the log within 0.1 seconds."""
+LOCK_SECONDS = 0.1
+"""How long a batch waits for a locked database before it goes to disk."""
+AGAIN_SECONDS = 1.0
+"""How long what is on disk waits before it is tried again."""
+
+
+def spool_folder() -> Path:
+    """Where entries wait that the database does not take."""
+    return Path(settings.DATA_DIR) / "spool"
 
 
 @dataclass(slots=True)
 class Journal:
-    """Entries that wait, and who writes them."""
+    """Entries that wait, and who writes them.
+
+    `behind_since` is when the database first did not take one, None while it takes all; `dropped` counts those lost.
+    """
 
     waiting: deque[Entry] = field(default_factory=deque)
     dropped: int = 0
+    behind_since: datetime | None = None
+    folder: Callable[[], Path] = spool_folder
+    _spool: Spool | None = None
+    _retry_at: float = 0.0
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
         """Nothing is written before `start` or `flush`."""
         self._thread = RepeatingThread("journal", PAUSE_SECONDS, self.flush, close_connection, on_demand=True)
+
+    @property
+    def spool(self) -> Spool:
+        """The files in which entries wait."""
+        if self._spool is None:
+            self._spool = Spool(self.folder())
+        return self._spool
 
     def record(self, entry: Entry) -> None:
         """Queues an entry; never waits and never raises."""
@@ -50,34 +80,104 @@ class Journal:
         self._thread.demand()
 
     def flush(self) -> None:
-        """Writes everything that waits, here and now; what cannot be written is told in the log and dropped."""
-        with self._writing:
+        """Writes everything that waits, here and now: into the log or, while that is locked, to disk.
+
+        What cannot be written at all is told in the server's log and dropped.
+        """
+        with self._writing, waiting_at_most(LOCK_SECONDS):
+            if self.behind_since is not None and time.monotonic() >= self._retry_at:
+                self._drain()
             while self.waiting:
                 batch = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
-                self._write(batch)
+                if not self._write(batch):
+                    break
+        if self.behind_since is not None:
+            self._thread.demand()
 
     def start(self) -> None:
-        """Starts the writer; once per process."""
+        """Starts the writer, which looks first for what an earlier process left; once per process."""
+        if self.spool.waiting():
+            self._fall_behind()
         self._thread.start()
+        if self.behind_since is not None:
+            self._thread.demand()
 
     def stop(self) -> None:
         """Ends the writer; what waits is written first."""
         self._thread.stop()
+        self._retry_at = 0.0
         self.flush()
+        self.spool.close()
 
-    def _write(self, batch: Sequence[Entry]) -> None:
+    def _write(self, batch: Sequence[Entry]) -> bool:
+        """Whether the batch is out of memory: in the log, on disk, or given up."""
+        if self.behind_since is not None:
+            return self._keep(batch)
         try:
             write(batch)
-        except Exception:  # whatever the database trips over, one entry must not take the others along
+        except Exception as error:  # whatever the database trips over, one entry must not take the others along
+            if is_away(error):
+                self._fall_behind(error)
+                return self._keep(batch)
             for entry in batch:
                 self._write_one(entry)
+        return True
 
     def _write_one(self, entry: Entry) -> None:
         try:
             write((entry,))
         except Exception as error:  # the journal never fails a request; the server's log says what is missing
-            self.dropped += 1
-            log.error("request %s could not be logged: %s", entry.facts.id, type(error).__name__)
+            self._give_up(entry.facts.id, error)
+
+    def _keep(self, batch: Sequence[Entry]) -> bool:
+        """Whether the batch is on disk; where that cannot be, it waits on in memory."""
+        try:
+            self.spool.append(rows_of(batch))
+        except OSError as error:
+            self.waiting.extendleft(reversed(batch))
+            log.error("%s requests wait in memory, for the disk does not take them: %s", len(self.waiting), error)
+            return False
+        return True
+
+    def _write_again(self, rows: Rows) -> None:
+        """Rows from disk; one that the database will never take is given up. Raises what says that it is away."""
+        try:
+            write_missing(rows)
+        except Exception as error:
+            if is_away(error):
+                raise
+            for row in rows:
+                self._write_row_again(row)
+
+    def _write_row_again(self, row: Row) -> None:
+        try:
+            write_missing((row,))
+        except Exception as error:
+            if is_away(error):
+                raise
+            self._give_up(row[0]["id"], error)
+
+    def _give_up(self, request_id: str, error: Exception) -> None:
+        self.dropped += 1
+        log.error("request %s could not be logged: %s", request_id, type(error).__name__)
+
+    def _fall_behind(self, error: BaseException | None = None) -> None:
+        self.behind_since = datetime.now(UTC)
+        self._retry_at = time.monotonic() + AGAIN_SECONDS
+        if error is not None:
+            log.warning("the request log does not answer (%s); requests wait in %s", error, self.spool.folder)
+
+    def _drain(self) -> None:
+        """Writes what is on disk; when all of it is written the log is up to date again."""
+        try:
+            self.spool.drain(self._write_again)
+        except Exception as error:  # it stays on disk, whatever is wrong
+            self._retry_at = time.monotonic() + AGAIN_SECONDS
+            if not is_away(error):
+                log.error("what waits in %s cannot be written: %s", self.spool.folder, error, exc_info=error)
+            return
+        log.warning("the request log is written again")
+        self.behind_since = None
 
 
 def close_connection() -> None:

@@ -31,7 +31,7 @@ from routing_admin.gateway.admission import open_endpoint
 from routing_admin.server.upkeep import Upkeep
 from tests.cast import browser_of
 from tests.gateway.plane import PNG_URL, image, post, said, without
-from tests.gateway.serving import Server, served
+from tests.gateway.serving import Server, environment_of, listening, served
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
@@ -255,3 +255,40 @@ def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
     assert uses.list_noted() == []
     row.refresh_from_db()
     assert row.last_used_at == now
+
+
+def ask(server: Server, path: str) -> tuple[int, Any, Any]:
+    """Status, headers and body of a GET over a socket."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection.request("GET", path, headers={"authorization": f"Bearer {server.key}"})
+    response = connection.getresponse()
+    told = json.loads(response.read())
+    connection.close()
+    return response.status, response.headers, told
+
+
+def test_while_the_log_is_locked_calls_go_on_and_their_entries_wait_on_disk(tmp_path: Path) -> None:
+    """Who asks for one of them is told to ask again; when the lock is gone, and after a restart, all are there."""
+    with served(tmp_path) as server:
+        with locked(tmp_path / "logs.sqlite3", "IMMEDIATE"):
+            ids = []
+            for _ in range(5):
+                status, headers, _body = call(server, said("hello"))
+                assert status == 200
+                ids.append(headers["x-request-id"])
+            status, headers, told = ask(server, f"/api/v1/requests/{ids[0]}")
+            assert (status, told["error"], headers["Retry-After"]) == (503, "unavailable", "2")
+            (waiting,) = (tmp_path / "spool").glob("*.jsonl")
+            assert waiting.read_bytes().count(b"\n") == 5
+            server.process.kill()
+            server.process.wait()
+        again = listening(environment_of(tmp_path, server.lab), server.key, server.lab, tmp_path)
+        try:
+            found = [ask(again, f"/api/v1/requests/{each}") for each in ids]
+            until = time.monotonic() + 20
+            while any(status == 503 for status, _, _ in found) and time.monotonic() < until:
+                found = [ask(again, f"/api/v1/requests/{each}") for each in ids]
+        finally:
+            again.process.terminate()
+            again.process.wait(timeout=40)
+    assert [status for status, _, _ in found] == [200] * 5

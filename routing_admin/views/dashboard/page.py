@@ -25,6 +25,7 @@ from routing_admin.dispatch.send import process_run_context
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Day, Health
+from routing_admin.request_log.journal import journal
 from routing_admin.request_log.story import color_chips
 from routing_admin.views.requests.pages import content_of
 
@@ -121,6 +122,8 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
+        "unlogged_since": journal.behind_since,
+        "unlogged": journal.spool.waiting() if journal.behind_since else 0,
         "state": state,
         "blocked": [each for each in standings if not each.ready],
         "tiles": tiles,

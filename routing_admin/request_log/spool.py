@@ -1,0 +1,134 @@
+"""Rows of the request log that the database would not take, in files beside it until it does.
+
+Each process appends to a file of its own, one request a line, and holds it locked; what a dead process left behind is
+taken over by the next one that looks. A file that cannot be written (the disk is full) raises `OSError`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from routing_admin.request_log.insertion import CHUNKS, Row
+
+TIMES = ("started_at", "at")
+"""Columns that are moments, which JSON writes as text."""
+
+
+@dataclass(slots=True)
+class Spool:
+    """The files in `folder`, and which of them is ours; nothing is made before there is something to keep."""
+
+    folder: Path
+    _own: Path | None = None
+    _handle: int | None = field(default=None, repr=False)
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Keeps rows; when this returns they outlive the process. Raises `OSError`, and keeps none of them then."""
+        lines = b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows)
+        handle = self._open()
+        start = os.lseek(handle, 0, os.SEEK_END)
+        try:
+            sent = os.write(handle, lines)
+            if sent < len(lines):
+                raise OSError(f"only {sent} of {len(lines)} bytes fitted")
+        except OSError:
+            os.ftruncate(handle, start)  # half a line would be no row
+            raise
+
+    def waiting(self) -> int:
+        """How many requests wait, those of other processes too."""
+        return sum(path.read_bytes().count(b"\n") for path in self._files())
+
+    def drain(self, write: Callable[[Sequence[Row]], None]) -> None:
+        """Writes what waits here or was left by a dead process, and lets go of each file that is written.
+
+        Raises what `write` raises; the rest waits on. A request that was written already must be passed over by it.
+        """
+        for path in self._files():
+            with _locked(path, ours=path == self._own) as free:
+                if not free:
+                    continue
+                for rows in _chunks(path):
+                    write(rows)
+                if path == self._own and self._handle is not None:
+                    os.ftruncate(self._handle, 0)
+                else:
+                    path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Lets go of our file, which goes too where it is empty."""
+        if self._handle is None or self._own is None:
+            return
+        if os.fstat(self._handle).st_size == 0:
+            self._own.unlink(missing_ok=True)
+        os.close(self._handle)
+        self._handle = self._own = None
+
+    def _open(self) -> int:
+        if self._handle is None:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._own = self.folder / f"{os.getpid()}-{os.urandom(4).hex()}.jsonl"
+            self._handle = os.open(self._own, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+        return self._handle
+
+    def _files(self) -> list[Path]:
+        """The files that hold something, the oldest first."""
+        sized = []
+        for path in self.folder.glob("*.jsonl") if self.folder.is_dir() else ():
+            try:
+                about = path.stat()
+            except FileNotFoundError:  # somebody has just written it
+                continue
+            if about.st_size:
+                sized.append((about.st_mtime, path))
+        return [path for _, path in sorted(sized)]
+
+
+@contextmanager
+def _locked(path: Path, *, ours: bool) -> Iterator[bool]:
+    """Whether nobody else holds the file, which is held meanwhile."""
+    if ours:
+        yield True
+        return
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(handle)
+
+
+def _chunks(path: Path) -> Iterator[list[Row]]:
+    """The rows of a file, few at a time; a last line that was cut off is none."""
+    rows: list[Row] = []
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            request, attempts = json.loads(line)
+            rows.append((_read(request), [_read(attempt) for attempt in attempts]))
+            if len(rows) == CHUNKS[0]:
+                yield rows
+                rows = []
+    if rows:
+        yield rows
+
+
+def _read(columns: dict[str, Any]) -> dict[str, Any]:
+    moments = {name: datetime.fromisoformat(columns[name]) for name in TIMES if name in columns}
+    return columns | moments

@@ -1,0 +1,188 @@
+"""While the log's database is locked entries wait on disk; none is lost, and nobody waits for them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from capabilities.core.worded import worded
+from routing_admin.core.fallback.chain import Attempt, Try
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.insertion import rows_of
+from routing_admin.request_log.journal import BATCH, Journal
+from routing_admin.request_log.spool import Spool
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+
+
+def entry(name: str, **facts: Any) -> Entry:
+    attempt = Attempt("one", "m", "http_503", 503, worded("down"), tries=(Try(0.0, 1.0, "http_503", 503),))
+    return entry_of(RequestFacts(name, timezone.now(), "v1", **facts), (attempt,))
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """The log's database, while another process is in the middle of a write."""
+    other = sqlite3.connect(connections["logs"].settings_dict["NAME"], isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.rollback()
+        other.close()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    made = Journal(folder=lambda: tmp_path / "spool")
+    yield made
+    made.spool.close()
+
+
+def catch_up(journal: Journal) -> None:
+    """Writes what waits, as soon as it is tried again."""
+    until = time.monotonic() + 10
+    while journal.behind_since is not None and time.monotonic() < until:
+        journal.flush()
+    assert journal.behind_since is None
+
+
+def ids() -> set[str]:
+    return set(RequestLog.objects.values_list("pk", flat=True))
+
+
+def test_entries_of_a_locked_log_wait_on_disk_and_are_written_afterwards(journal: Journal) -> None:
+    """In the order in which they came, with their attempts and their words as they would have been."""
+    journal.record(entry("before"))
+    journal.flush()
+    with locked():
+        for number in range(3 * BATCH):
+            journal.record(entry(f"meanwhile {number}", error=worded("no %(what)s", what="key"), agent="ada"))
+        journal.flush()
+        assert (len(journal.waiting), journal.spool.waiting()) == (0, 3 * BATCH)
+        assert journal.behind_since is not None
+    journal.record(entry("after"))
+    catch_up(journal)
+    assert ids() == {"before", "after", *(f"meanwhile {number}" for number in range(3 * BATCH))}
+    straight, waited = RequestLog.objects.get(pk="before"), RequestLog.objects.get(pk="meanwhile 7")
+    assert (waited.agent, waited.sentence) == ("ada", {"code": "no %(what)s", "facts": {"what": "key"}})
+    shown = [list(row.attempts.values("provider", "sentence", "tries", "status")) for row in (straight, waited)]
+    assert shown[0] == shown[1]
+    assert AttemptLog.objects.count() == 3 * BATCH + 2
+    assert (journal.dropped, journal.spool.waiting()) == (0, 0)
+
+
+def test_whoever_flushes_waits_once_for_the_lock(journal: Journal) -> None:
+    """Not once for each batch: what follows goes to disk at once, and so does what comes meanwhile."""
+    asked: list[str] = []
+
+    def note(execute: Any, sql: str, *more: Any) -> Any:
+        asked.append(sql)
+        return execute(sql, *more)
+
+    with locked(), connections["logs"].execute_wrapper(note):
+        for _ in range(2):
+            for number in range(5 * BATCH):
+                journal.record(entry(f"n{number}"))
+            journal.flush()
+    assert [sql for sql in asked if "BEGIN" in sql] == ["BEGIN IMMEDIATE"]
+    assert journal.spool.waiting() == 10 * BATCH
+
+
+def test_what_a_dead_process_left_is_written_by_the_next(journal: Journal) -> None:
+    """Killed in the middle: its file is not held any more, and a line that was cut off is none."""
+    Spool(journal.folder()).folder.mkdir(parents=True)
+    left = journal.folder() / "1-dead.jsonl"
+    theirs = Spool(journal.folder())
+    theirs.append(rows_of([entry("left behind")]))
+    (written,) = [path for path in journal.folder().iterdir() if path != left]
+    left.write_bytes(written.read_bytes() + b'[{"id": "cut')
+    theirs.close()
+    written.unlink()
+    journal.start()
+    journal.stop()
+    assert ids() == {"left behind"}
+    assert not list(journal.folder().glob("*.jsonl"))
+
+
+def test_what_was_written_just_before_a_crash_is_not_written_twice(journal: Journal) -> None:
+    """The file outlived the writing of its rows: they are there already, another request of that id is not."""
+    one = rows_of([entry("same"), entry("other")])
+    for _ in range(2):
+        journal.spool.append(one)
+        journal.behind_since = timezone.now()
+        catch_up(journal)
+    assert RequestLog.objects.count() == 2
+    journal.spool.append(rows_of([entry("same")]))
+    journal.behind_since = timezone.now()
+    catch_up(journal)
+    assert RequestLog.objects.count() == 3
+
+
+def test_a_file_that_another_process_holds_is_left_to_it(journal: Journal) -> None:
+    """It writes its own rows when it can."""
+    program = (
+        "import sys, fcntl, os\n"
+        "file = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); input()"
+    )
+    theirs = Spool(journal.folder())
+    theirs.append(rows_of([entry("theirs")]))
+    (path,) = journal.folder().iterdir()
+    held = path.with_name("2-held.jsonl")
+    held.write_bytes(path.read_bytes())
+    path.unlink()
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(held)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        journal.behind_since = timezone.now()
+        catch_up(journal)
+        assert (ids(), held.exists()) == (set(), True)
+        holder.communicate(b"\n")
+    theirs.close()
+
+
+def test_on_a_full_disk_entries_wait_in_memory(journal: Journal) -> None:
+    """Nothing is lost, and no half line is left."""
+    journal.spool.append(rows_of([entry("first")]))
+    (path,) = journal.folder().iterdir()
+    whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
+    with locked():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 50, usual[1]))
+        try:
+            journal.record(entry("second"))
+            journal.flush()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        assert ([each.facts.id for each in journal.waiting], path.stat().st_size) == (["second"], whole)
+    catch_up(journal)
+    assert ids() == {"first", "second"}
+
+
+def test_a_row_that_the_database_never_takes_holds_up_no_other(journal: Journal) -> None:
+    """It is given up and counted."""
+    journal.spool.append(rows_of([entry("good"), entry("bad", status=-1), entry("also good")]))
+    journal.behind_since = timezone.now()
+    catch_up(journal)
+    assert (ids(), journal.dropped) == ({"good", "also good"}, 1)
+
+
+def test_the_files_are_their_owners_alone(journal: Journal) -> None:
+    """They hold what the log holds."""
+    journal.spool.append(rows_of([entry("one")]))
+    (path,) = journal.folder().iterdir()
+    assert (path.stat().st_mode & 0o777, os.stat(journal.folder()).st_mode & 0o777) == (0o600, 0o700)
