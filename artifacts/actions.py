@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from artifacts import extract
-from artifacts.core.detection.detector import Detection, Evidence
+from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.detection.image_size import image_size
 from artifacts.core.detection.kinds import PLAIN_TEXT, is_text_mime, mime_of_filename
 from artifacts.core.detection.signatures import HEAD
@@ -200,6 +200,7 @@ def _write(actor: Actor, stored: Stored, label: Label, *, words: bool = False) -
         detected_mime_type=(found.detected_mime_type or "")[:150],
         is_binary=found.is_binary,
         encoding=found.encoding or "",
+        encoding_certain=found.encoding_certain,
         evidence=found.evidence_json(),
         mismatch=found.mismatch,
         type=label.type,
@@ -249,6 +250,7 @@ def _as_words(detection: Detection, filename: str) -> Detection:
         kind=Kind.TEXT,
         is_binary=False,
         encoding="utf-8",
+        encoding_certain=True,
         mismatch=False,
         evidence=evidence,
     )

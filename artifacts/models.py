@@ -56,6 +56,7 @@ class Artifact(models.Model):
     detected_mime_type = models.CharField(max_length=150, blank=True)
     is_binary = models.BooleanField()
     encoding = models.CharField(max_length=40, blank=True)
+    encoding_certain = models.BooleanField(default=True)
     evidence = models.JSONField(default=list)
     mismatch = models.BooleanField(default=False)
     type = models.CharField(max_length=100, blank=True)

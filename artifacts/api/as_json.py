@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def artifact_json(row: Artifact) -> dict[str, Any]:
-    """What is known of an artifact, as the API shows it; `encoding` for text only, measures where known."""
+    """What is known of an artifact, as the API shows it; the encoding of text only, measures where known."""
     measured = {name: getattr(row, name) for name in ("width", "height", "pages", "seconds")}
     return {
         "id": row.id,
@@ -22,7 +22,7 @@ def artifact_json(row: Artifact) -> dict[str, Any]:
         "sha256": row.sha256,
         "kind": row.kind,
         "isBinary": row.is_binary,
-        **({} if row.is_binary else {"encoding": row.encoding or None}),
+        **({} if row.is_binary else {"encoding": row.encoding or None, "encodingCertain": row.encoding_certain}),
         "createdAt": row.created_at.isoformat(),
         "expiresAt": row.expires_at.isoformat() if row.expires_at else None,
         "type": row.type or None,

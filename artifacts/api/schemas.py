@@ -37,7 +37,7 @@ class UploadIn(Body):
 
 
 class ArtifactOut(Schema):
-    """What is known of an artifact; `size` in bytes, `encoding` for text only."""
+    """What is known of an artifact; `size` in bytes, for text its encoding, and whether that is certain or a guess."""
 
     id: str
     ref: str
@@ -49,6 +49,7 @@ class ArtifactOut(Schema):
     kind: Kind
     isBinary: bool
     encoding: str | None = None
+    encodingCertain: bool | None = None
     createdAt: str
 
 

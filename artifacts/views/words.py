@@ -47,6 +47,7 @@ EVIDENCE: Mapping[str, Text] = {
     "container": gettext_lazy("by what is inside the container"),
     "libmagic": gettext_lazy("libmagic's opinion of the first bytes"),
     "text": gettext_lazy("every byte decodes, there is no NUL and control characters are rare"),
+    "text_guessed": gettext_lazy("every byte decodes, but in other encodings nearly as well; this one reads likeliest"),
     "no_text": gettext_lazy("the bytes are no text in any encoding that was tried"),
     "markup": gettext_lazy("by the words the text begins with"),
     "empty": gettext_lazy("there are no bytes to look at"),
@@ -55,9 +56,10 @@ EVIDENCE: Mapping[str, Text] = {
     "agrees": gettext_lazy("the metadata and the bytes agree"),
     "bytes": gettext_lazy("the metadata says nothing, so the bytes decide"),
     "unknown": gettext_lazy("neither the metadata nor the bytes say what this is"),
+    "corrected": gettext_lazy("as somebody who knows the file corrected it"),
     "failed": gettext_lazy("looking at the bytes failed, so the metadata alone decides"),
 }
-"""The reasons of `detector.REASONS`, translated; a test holds the two together."""
+"""The reasons of `evidence.REASONS`, translated; a test holds the two together."""
 
 POLICIES: Mapping[ContentPolicy, Text] = {
     ContentPolicy.EXTRACT: gettext_lazy("text extraction is on"),

@@ -70,6 +70,7 @@ def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -
     assert (made["filename"], made["size"], made["kind"]) == (filename, len(data), KINDS[name])
     assert made["isBinary"] is (name != "gb18030")
     assert made.get("encoding") == ("gb18030" if name == "gb18030" else None)
+    assert made.get("encodingCertain") == (True if name == "gb18030" else None)
     assert len(made["id"]) >= 26
     assert temporary_files() == []
 

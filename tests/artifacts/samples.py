@@ -314,6 +314,9 @@ def psd() -> bytes:
 ZH = "这是一个用来检测编码的文件。\n第二行：苹果、香蕉和梨，价格十元。\n"
 TW = "這是一個用來偵測編碼的檔案。\n第二行：蘋果、香蕉和梨，價格十元。\n"
 JA = "これは文字コードを調べるためのファイルです。\n二行目も日本語で書かれています。\n"
+KO = "이것은 문자 인코딩을 확인하기 위한 파일입니다.\n두 번째 줄도 한국어로 쓰여 있습니다.\n"
+RU = "Это файл для проверки кодировки.\nВторая строка: яблоки, бананы и груши, цена десять рублей.\n"
+TR = "Bu dosya karakter kodlamasını denetlemek için yazıldı.\nİkinci satır: elma, üzüm ve şeftali, ağaç.\n"
 FR = "Été à la plage : garçon, naïve, forêt.\n"
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><rect width="4" height="4"/></svg>\n'
 IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import FR, SAMPLES, SVG, ZH, Sample, docx, iso_media, mp3, pdf, picture, wav, zip_of
 
-from artifacts.core.detection import detector as detecting
-from artifacts.core.detection.detector import BinaryDetector, Detection
+from artifacts.core.detection.detector import BinaryDetector
+from artifacts.core.detection.evidence import REASONS, Detection
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME, OOXML
 from artifacts.core.detection.kinds import (
     ALIASES,
@@ -289,7 +289,7 @@ def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
         ("signature", "application/pdf"),
         ("verdict", "application/pdf"),
     ]
-    assert all(row["because"] == detecting.REASONS[row["reason"]] for row in rows)
+    assert all(row["because"] == REASONS[row["reason"]] for row in rows)
 
 
 @pytest.mark.requirement("ABR-8.3")

@@ -14,7 +14,7 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from artifacts import actions
-from artifacts.core.detection.detector import REASONS
+from artifacts.core.detection.evidence import REASONS
 from artifacts.models import Artifact
 from artifacts.preview import preview
 from artifacts.storage.content import byte_store
@@ -290,3 +290,14 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
 def test_every_reason_of_the_detector_has_its_words() -> None:
     """The page's table has the detector's sentences, so both speak alike."""
     assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
+
+
+def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
+    """Few letters read as well in another encoding: a note says so in words; a certain one has none."""
+    guess = stored("note.txt", "Müller\n".encode("cp1252"), "text/plain")
+    sure = stored("note.txt", "Müller\n".encode(), "text/plain")
+    assert (guess.encoding_certain, sure.encoding_certain) == (False, True)
+    assert "is a guess: the bytes read nearly as well in another one" in page(admin, guess)
+    assert "is a guess" not in page(admin, sure)
+    admin.cookies["django_language"] = "zh-hans"
+    assert "只是推测" in page(admin, guess)

@@ -14,6 +14,7 @@ from functools import partial
 from artifacts.core.detection import encodings, signatures
 from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT
 from artifacts.core.detection.encodings import Proof, TextFound
+from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
 from artifacts.core.detection.kinds import mime_of_filename as named_type
 from artifacts.core.detection.opinions import Opinion, opinion_of
@@ -22,67 +23,6 @@ from artifacts.core.store import BLOCK, ReadAt, blocks, slices
 from capabilities.core.vocabulary import Kind
 
 log = logging.getLogger(__name__)
-
-REASONS = {
-    "declared": "as the uploader declared it",
-    "undeclared": "no usable type was declared",
-    "extension": "by the extension of the file's name",
-    "signature": "the bytes prove it: a signature with a valid structure behind it",
-    "signature_hint": "the bytes begin like it, without a valid structure behind that",
-    "container": "by what is inside the container",
-    "libmagic": "libmagic's opinion of the first bytes",
-    "text": "every byte decodes, there is no NUL and control characters are rare",
-    "no_text": "the bytes are no text in any encoding that was tried",
-    "markup": "by the words the text begins with",
-    "empty": "there are no bytes to look at",
-    "kept": "the bytes prove no other type, so the metadata decides",
-    "overruled": "the bytes prove another type than the metadata, so the bytes decide",
-    "agrees": "the metadata and the bytes agree",
-    "bytes": "the metadata says nothing, so the bytes decide",
-    "unknown": "neither the metadata nor the bytes say what this is",
-    "failed": "looking at the bytes failed, so the metadata alone decides",
-}
-"""Every reason that evidence can give, in English; pages translate these sentences."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """One observation: at which step, what it says (a type or an encoding, empty for nothing) and because of what."""
-
-    step: str
-    says: str
-    reason: str
-
-    @property
-    def because(self) -> str:
-        """The reason as an English sentence, one of `REASONS`."""
-        return REASONS[self.reason]
-
-    def as_json(self) -> dict[str, str]:
-        """The observation as it is kept beside the artifact."""
-        return {"step": self.step, "says": self.says, "reason": self.reason, "because": self.because}
-
-
-@dataclass(frozen=True, slots=True)
-class Detection:
-    """What a file is: the type in effect, its kind, and the evidence; `encoding` for text only.
-
-    `detected_mime_type` is what the bytes say, None when they say nothing; `mismatch` is true when they overruled a
-    declared type or, without one, the extension.
-    """
-
-    mime_type: str
-    kind: Kind
-    is_binary: bool
-    encoding: str | None = None
-    declared_mime_type: str | None = None
-    detected_mime_type: str | None = None
-    mismatch: bool = False
-    evidence: tuple[Evidence, ...] = ()
-
-    def evidence_json(self) -> list[dict[str, str]]:
-        """The evidence as JSON values, in the order of the steps."""
-        return [item.as_json() for item in self.evidence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +101,8 @@ class BinaryDetector:
         if text := self._text(head, size, read_at, declared):
             own = signatures.text_type(head)
             by_words = (Evidence("markup", own, "markup"),) if own else ()
-            return _ByteFindings(match, text, evidence=(*notes, Evidence("text", text.encoding, "text"), *by_words))
+            how = Evidence("text", text.encoding, "text" if text.certain else "text_guessed")
+            return _ByteFindings(match, text, evidence=(*notes, how, *by_words))
         opinion = None if match else clean_mime(opinion_of(self.sniff, head[:HEAD]))
         said = (Evidence("libmagic", opinion, "libmagic"),) if opinion else ()
         return _ByteFindings(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *said))
@@ -174,6 +115,9 @@ class BinaryDetector:
         found = self._find(head[:HEAD], size <= HEAD, declared)
         if found is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), found.encoding):
             return found
+        for wider in encodings.widen(found):
+            if encodings.is_clean(blocks(read_at, size), wider.encoding):
+                return wider
         if found.trial == "utf-8" and encodings.is_cut_off(blocks(read_at, size)):
             return TextFound("utf-8", found.proof, "cut")
         if found.trial != "utf-8" or not head[:HEAD].isascii():
@@ -257,14 +201,14 @@ def _text(
     looked: _ByteFindings, claimed: str | None, declared: str | None, named: str | None, notes: tuple[Evidence, ...]
 ) -> Detection:
     """Clean text: the claimed type stands unless it is one that is never text."""
-    encoding = looked.text.encoding if looked.text else "utf-8"
+    encoding, certain = (looked.text.encoding, looked.text.certain) if looked.text else ("utf-8", True)
     wrong = claimed is not None and is_binary_mime(claimed)
     own = next((item.says for item in looked.evidence if item.step == "markup"), None)
     by_name = named if named and is_text_mime(named) else None
     mime = (by_name or own or PLAIN_TEXT) if wrong or claimed is None else claimed
     reason = "overruled" if wrong else "bytes" if claimed is None else "kept"
     final = Evidence("verdict", mime, reason)
-    return Detection(mime, Kind.TEXT, False, encoding, declared, own or PLAIN_TEXT, wrong, (*notes, final))
+    return Detection(mime, Kind.TEXT, False, encoding, declared, own or PLAIN_TEXT, wrong, (*notes, final), certain)
 
 
 def _trust_metadata(

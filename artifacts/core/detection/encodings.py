@@ -1,9 +1,9 @@
 """Is it text, and in which encoding? (REQUIREMENTS, decision 3; wire-protocols reference §5)
 
-Trials in this order: byte order mark, UTF-8, UTF-16 without a mark, the uploader's word, then what looks like the
-preferred language (GB18030 for zh), the injected guesser, and the legacy encodings by the share of common characters.
-A trial holds when every byte decodes (but for a last character cut in two), no NUL comes out and control characters
-are rare; on the whole stream, not only its beginning. Works block by block, so memory is flat.
+Trials in this order: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark, the uploader's word,
+what the text declares itself, the old encodings by how likely their readings are, Chinese in UTF-16, the injected
+guesser. A trial holds when every byte decodes (but for a last character cut in two), no NUL comes out and control
+characters are rare; on the whole stream, not only its beginning. Works block by block, so memory is flat.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from artifacts.core.detection.declared_encodings import declared_in
+from artifacts.core.detection.encoding_names import canonical as canonical
+from artifacts.core.detection.likelihood import FREQUENT_NATS, WIDER, LikelyText, is_clear, readings
 from artifacts.core.detection.opinions import Opinion
+from artifacts.core.detection.wide_encodings import all_chinese_utf16, by_escapes, utf16_by_nuls, utf32_by_nuls
 
 MARKS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -28,18 +32,16 @@ MARKS = (
 RARE = 200
 """One control character in so many is rare (security reference §2.5: 0.5 %)."""
 
-COMMON_SHARE = 0.75
-COMMON_WIDE = 0.8
-NAMES = {
-    "utf8": "utf-8", "utf-8-sig": "utf-8-sig", "ascii": "utf-8", "us-ascii": "utf-8", "gbk": "gb18030",
-    "gb2312": "gb18030",
-    "cp936": "gb18030", "hz": "hz", "big5-hkscs": "big5hkscs", "cp950": "big5", "sjis": "shift_jis", "cp932": "cp932",
-    "iso-8859-1": "cp1252", "latin-1": "cp1252", "latin1": "cp1252", "iso8859-1": "cp1252",
-}  # fmt: skip
-"""Names of an encoding → the wider one that decodes everything the narrow one does (WHATWG Encoding Standard)."""
+ENOUGH = 4
+"""Characters that make a likely East Asian reading proof."""
 
-NOTATIONS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7", "mbcs", "oem"})
-"""What Python calls text encodings and are ways to write other things, or differ from machine to machine."""
+GUESSES = frozenset(
+    {"big5hkscs", "cp932", "cp949", "euc_jis_2004", "iso2022_jp", "koi8-r", "koi8-u", "cp855", "cp866", "cp874"}
+    | {"gb18030", "hz", "big5", "shift_jis", "euc_jp", "johab", "mac-cyrillic"}
+    | {f"cp{page}" for page in range(1250, 1259)}
+    | {f"iso8859-{part}" for part in range(2, 17)}
+)
+"""What is believed of a guesser; the rest (EBCDIC, DOS box drawing …) is a misreading of something else."""
 
 _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
@@ -49,25 +51,10 @@ _WESTERN = re.compile(
     rb"[\xc0-\xff\x80\x82\x84\x8a-\x8c\x8e\x91-\x97\x99-\x9b\x9c\x9e\x9f\x85\xa0\xa3\xa7\xa9\xab\xae\xb0\xb4\xb7\xbb]+"
 )
 _LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
-_COMMON_WIDE = re.compile("[\t\n\r -~\u00c0-\u024f\u0400-\u045f\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff5e]")
-_PLAIN = re.compile("[\t\n\r -~]")
-_EAST_ASIAN = re.compile("[\u4e00-\u9fff\u3000-\u303f\uff00-\uffef]*")
-
-
-PREFERRED = {"zh": "gb18030", "zh-Hant": "big5", "ja": "shift_jis"}
-"""Preferred language → the encoding that wins where bytes look like several."""
-
-GUESSES = frozenset(
-    {"big5hkscs", "cp932", "cp949", "euc_kr", "iso2022_jp", "koi8-r", "koi8-u", "cp866", "tis-620", "cp874", "gb18030"}
-    | {"hz", "big5", "shift_jis", "euc_jp"}
-    | {f"cp{page}" for page in range(1250, 1259)}
-    | {f"iso8859-{part}" for part in range(2, 17)}
-)
-"""What is believed of a guesser; the rest (EBCDIC, DOS box drawing …) is a misreading of something else."""
 
 
 class Proof(StrEnum):
-    """How sure the encoding is: `strong` overrules a declared type of media, `weak` only fills a gap."""
+    """How sure it is text: `strong` overrules a declared type of media, `weak` only fills a gap."""
 
     STRONG = "strong"
     WEAK = "weak"
@@ -75,23 +62,15 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextFound:
-    """The bytes are text: the encoding's name as Python knows it, how sure, and by which trial."""
+    """The bytes are text: the encoding's name as Python knows it, how sure that is, and by which trial.
+
+    `certain` is about the encoding: false where other readings of the same bytes are nearly as likely.
+    """
 
     encoding: str
     proof: Proof
     trial: str
-
-
-def canonical(name: str | None) -> str | None:
-    """Our name of a text encoding that Python knows, else None; `GBK` is `gb18030`, `latin-1` is `cp1252`."""
-    if not name:
-        return None
-    key = name.strip().lower().replace("_", "-")
-    try:
-        info = codecs.lookup(NAMES.get(key, key))
-    except (LookupError, ValueError):
-        return None
-    return NAMES.get(info.name, info.name) if info._is_text_encoding and info.name not in NOTATIONS else None
+    certain: bool = True
 
 
 def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str]:
@@ -110,7 +89,7 @@ def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> b
     `whole` False means that the stream was cut off, so that an unfinished character at its end is no fault.
     """
     decoder = codecs.getincrementaldecoder(encoding)("strict")
-    single = not encoding.startswith("utf-16") and not encoding.startswith("utf-32")
+    single = not encoding.startswith(("utf-16", "utf-32", "iso2022"))
     length = controls = 0
     try:
         for block in blocks:
@@ -149,6 +128,12 @@ def find_text(
     return None
 
 
+def widen(text: TextFound) -> Iterator[TextFound]:
+    """The same text in encodings with more characters, for a file that has some of them far behind its head."""
+    for encoding in WIDER.get(text.encoding, ()):
+        yield replace(text, encoding=encoding)
+
+
 def is_cut_off(blocks: Iterable[bytes]) -> bool:
     """Whether a stream is UTF-8 whose last character was cut in two, as `head -c` does; that one becomes U+FFFD.
 
@@ -170,72 +155,51 @@ def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | Non
     for mark, encoding in MARKS:
         if head.startswith(mark):
             yield TextFound(encoding, Proof.STRONG, "mark")
+    if escaped := by_escapes(head):
+        yield TextFound(escaped, Proof.STRONG, "escapes")
     yield TextFound("utf-8", Proof.STRONG, "utf-8")
-    yield from _wide(head)
+    if four := utf32_by_nuls(head):
+        yield TextFound(four, Proof.STRONG, "utf-32")
+    if two := utf16_by_nuls(head):
+        yield _judge_utf16(head, two)
     if b"\0" in head:
         return
     if declared:
         yield TextFound(declared, Proof.STRONG, "uploader")
-    guessed = canonical(guess(head)) if guess else None
-    for name in _guess_by_looks(head, prefer, guessed):
-        yield _judge_looks(head, name)
-    if not _latin_word(head):
-        yield from _nothing_but_chinese(head)
+    if own := declared_in(head):
+        yield TextFound(own, Proof.STRONG, "itself")
+    yield from _old_encodings(head, prefer, canonical(guess(head)) if guess else None)
+
+
+def _old_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[TextFound]:
+    """What nothing in the bytes declares, by what they read like."""
+    found = readings(head, guessed, prefer)
+    certain = bool(found) and is_clear(found)
+    for place, reading in enumerate(found):
+        likely = TextFound(reading.encoding, _proof_of(reading), "looks", certain and not place)
+        yield from (likely, *widen(likely))
+    if not _latin_word(head) and (chinese := all_chinese_utf16(head)):
+        yield _judge_utf16(head, chinese)
     if _latin_letters(head):
-        yield TextFound("cp1252", Proof.WEAK, "latin")
+        yield TextFound("cp1252", Proof.WEAK, "latin", certain=False)
     if guessed in GUESSES:
-        yield TextFound(guessed, Proof.WEAK, "guess")
+        yield TextFound(guessed, Proof.WEAK, "guess", certain=False)
     if _mostly_ascii(head):
-        yield TextFound("cp1252", Proof.WEAK, "latin")
+        yield TextFound("cp1252", Proof.WEAK, "latin", certain=False)
 
 
-def _guess_by_looks(head: bytes, prefer: str, guessed: str | None) -> list[str]:
-    """The East Asian encodings the head looks like: the preferred language's, then the guessed, then the likeliest."""
-    shares = {name: common_share(head, name) for name in COMMON}
-    first = PREFERRED.get(prefer)
-    names = sorted((name for name in shares if shares[name] >= COMMON_SHARE), key=lambda name: -shares[name])
-    return sorted(names, key=lambda name: (name != first, name != guessed))
+def _judge_utf16(head: bytes, encoding: str) -> TextFound:
+    """A few bytes are no proof."""
+    enough = len(head) >= 16
+    return TextFound(encoding, Proof.STRONG if enough else Proof.WEAK, "utf-16", enough)
 
 
-def _judge_looks(head: bytes, encoding: str) -> TextFound:
-    """Four or more characters beyond ASCII that are all common ones are proof, fewer are not."""
-    wide = len(head) - len(head.translate(None, bytes(range(0x80, 0x100))))
-    return TextFound(encoding, Proof.STRONG if wide >= 8 else Proof.WEAK, "looks")
-
-
-def _wide(head: bytes) -> Iterator[TextFound]:
-    """UTF-16 without a mark (a few bytes are no proof): each ASCII character, blank and line end in it brings a NUL."""
-    if len(head) < 2:
-        return
-    if b"\0" not in head:
-        return
-    shares = {name: _common_wide(head, name) for name in ("utf-16-le", "utf-16-be")}
-    best = max(shares, key=lambda name: shares[name])
-    common, plain = shares[best]
-    if common >= COMMON_WIDE and (plain or _is_east_asian(head, best)):
-        yield TextFound(best, Proof.STRONG if len(head) >= 16 else Proof.WEAK, "utf-16")
-
-
-def _nothing_but_chinese(head: bytes) -> Iterator[TextFound]:
-    """UTF-16 without a mark and without a single ASCII character: four or more characters, all Chinese."""
-    if len(head) < 8 or len(head) % 2:
-        return
-    for encoding in ("utf-16-le", "utf-16-be"):
-        if _is_east_asian(head, encoding):
-            yield TextFound(encoding, Proof.STRONG if len(head) >= 16 else Proof.WEAK, "utf-16")
-
-
-def _is_east_asian(head: bytes, encoding: str) -> bool:
-    """Four or more characters, all Chinese; U+4E00, which is the number one, brings a NUL of its own."""
-    return len(head) >= 8 and bool(_EAST_ASIAN.fullmatch(head.decode(encoding, "replace")))
-
-
-def _common_wide(head: bytes, encoding: str) -> tuple[float, float]:
-    """The shares of characters that people write (letters, Chinese, punctuation) and of ASCII among them, 0 to 1."""
-    words = head[: len(head) & ~1].decode(encoding, "replace")[:8192]
-    if not words:
-        return 0.0, 0.0
-    return len(_COMMON_WIDE.findall(words)) / len(words), len(_PLAIN.findall(words)) / len(words)
+def _proof_of(reading: LikelyText) -> Proof:
+    """Four or more East Asian characters, frequent ones, are proof; one letter a byte can be chance."""
+    is_proof = (
+        reading.is_east_asian and reading.wide * 2 >= ENOUGH and reading.beyond_ascii >= FREQUENT_NATS * reading.wide
+    )
+    return Proof.STRONG if is_proof else Proof.WEAK
 
 
 def _latin_letters(head: bytes) -> bool:
@@ -251,31 +215,3 @@ def _latin_word(head: bytes) -> bool:
 def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:
     """Whether at most so many bytes in ten are beyond ASCII: Latin text has accents, not only accents."""
     return (len(head) - len(head.translate(None, bytes(range(0x80, 0x100))))) * 10 <= len(head) * tenths
-
-
-COMMON = {
-    "gb18030": re.compile(rb"[\xb0-\xd7\xa1-\xa3][\xa1-\xfe]"),
-    "big5": re.compile(rb"[\xa1-\xa3\xa4-\xc6][\x40-\x7e\xa1-\xfe]"),
-    "shift_jis": re.compile(rb"\x81[\x40-\x9f]|\x82[\x4f-\xf1]|\x83[\x40-\x96]|[\x88-\x97][\x40-\x7e\x80-\xfc]"),
-    "euc_jp": re.compile(rb"[\xa1\xa4\xa5][\xa1-\xfe]|[\xb0-\xcf][\xa1-\xfe]"),
-}
-"""Encoding → its common two-byte characters: first-level ideographs, kana, punctuation (GB 2312, Big5, JIS X 0208)."""
-
-ANY = {
-    "gb18030": re.compile(rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[\x30-\x39][\x81-\xfe][\x30-\x39])|[\x80-\xff]"),
-    "big5": re.compile(rb"[\x81-\xfe][\x40-\x7e\xa1-\xfe]|[\x80-\xff]"),
-    "shift_jis": re.compile(rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\x80-\xff]"),
-    "euc_jp": re.compile(rb"\x8e[\xa1-\xdf]|[\xa1-\xfe][\xa1-\xfe]|[\x80-\xff]"),
-}
-"""Encoding → every character beyond ASCII, or one stray byte."""
-
-
-def common_share(head: bytes, encoding: str) -> float:
-    """How many of the characters beyond ASCII are common ones in that encoding, 0 to 1; 0 when there are none.
-
-    GB18030, Big5 and Shift-JIS accept each other's bytes; read in the wrong one, most characters are rare.
-    """
-    sample = head[:16384]
-    found: list[bytes] = ANY[encoding].findall(sample)
-    common = sum(1 for char in found if COMMON[encoding].fullmatch(char))
-    return common / len(found) if found else 0.0

@@ -1,0 +1,53 @@
+"""What an encoding is called: by us, by Python, and by whoever declares it."""
+
+from __future__ import annotations
+
+import codecs
+
+NAMES = {
+    "utf8": "utf-8", "utf-8-sig": "utf-8-sig", "ascii": "utf-8", "us-ascii": "utf-8", "unicode-1-1-utf-8": "utf-8",
+    "utf-8-mac": "utf-8",
+    "unicode": "utf-16", "csunicode": "utf-16-le", "iso-10646-ucs-2": "utf-16-le", "ucs-2": "utf-16-le",
+    "unicodefeff": "utf-16-le", "unicodefffe": "utf-16-be", "ucs-4": "utf-32",
+    "gbk": "gb18030", "gb2312": "gb18030", "cp936": "gb18030", "gb-18030": "gb18030", "gb-2312": "gb18030",
+    "gb-2312-80": "gb18030", "x-gbk": "gb18030", "csgb2312": "gb18030", "hz": "hz",
+    "big5-hkscs": "big5hkscs", "cp950": "big5", "cn-big5": "big5", "x-x-big5": "big5",
+    "sjis": "shift_jis", "cp932": "cp932", "x-sjis": "cp932", "windows-31j": "cp932", "x-ms-cp932": "cp932",
+    "x-euc-jp": "euc_jp", "cseucpkdfmtjapanese": "euc_jp",
+    "euc-kr": "cp949", "windows-949": "cp949", "x-windows-949": "cp949", "cseuckr": "cp949",
+    "csksc56011987": "cp949", "ks-c-5601-1989": "cp949", "iso-ir-149": "cp949", "x-johab": "johab",
+    "iso-8859-1": "cp1252", "latin-1": "cp1252", "latin1": "cp1252", "iso8859-1": "cp1252", "ansi": "cp1252",
+    "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874", "windows-874": "cp874", "dos-874": "cp874",
+    "iso-8859-8-i": "iso8859-8", "iso-8859-8-e": "iso8859-8", "iso-8859-6-i": "iso8859-6",
+    "iso-8859-6-e": "iso8859-6", "logical": "iso8859-8", "visual": "iso8859-8",
+    "koi": "koi8-r", "koi8": "koi8-r", "koi8-ru": "koi8-u", "x-mac-roman": "mac-roman", "csmacintosh": "mac-roman",
+    "x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-mac-ce": "mac-latin2",
+    **{f"x-cp{page}": f"cp{page}" for page in range(1250, 1259)},
+}  # fmt: skip
+"""Names of an encoding → the wider one that decodes everything the narrow one does (WHATWG Encoding Standard)."""
+
+NOTATIONS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7", "mbcs", "oem"})
+"""What Python calls text encodings and are ways to write other things, or differ from machine to machine."""
+
+CHOICES = (
+    *("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "gb18030", "big5", "big5hkscs", "hz"),
+    *("shift_jis", "cp932", "euc_jp", "euc_jis_2004", "iso2022_jp", "cp949", "johab", "iso2022_kr"),
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp874"),
+    *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp855", "mac-cyrillic"),
+    *("cp437", "cp850", "cp852", "mac-roman"),
+)
+"""Encodings to choose from where ours was a guess, by Python's names."""
+
+
+def canonical(name: str | None) -> str | None:
+    """Our name of a text encoding that Python knows, else None; `GBK` is `gb18030`, `latin-1` is `cp1252`."""
+    if not name:
+        return None
+    key = name.strip().lower().replace("_", "-")
+    try:
+        info = codecs.lookup(NAMES.get(key, key))
+    except (LookupError, ValueError):
+        return None
+    if not info._is_text_encoding or info.name in NOTATIONS:
+        return None
+    return NAMES.get(info.name.replace("_", "-"), info.name)

@@ -1,0 +1,249 @@
+"""Encodings that nothing in the bytes declares: the language that the words read as decides, and doubt is kept."""
+
+from __future__ import annotations
+
+import pytest
+from samples import JA, KO, RU, TR, TW, ZH
+
+from artifacts.core.detection.correction import CorrectionError, correct
+from artifacts.core.detection.encoding_names import CHOICES, canonical
+from artifacts.core.detection.encodings import Proof, decode_blocks, find_text
+from artifacts.core.detection.evidence import Detection
+from artifacts.sniffer import detector, guess_encoding
+from capabilities.core.vocabulary import Kind
+
+DETECT = detector()
+LATIN_NAME = "Çağrı, İstanbul'da öğretmen olarak çalışıyor.\n"
+
+
+def read(data: bytes, **options: object) -> str | None:
+    found = find_text(data, whole=True, guess=guess_encoding, **options)
+    return "".join(decode_blocks([data], found.encoding)) if found else None
+
+
+def encoding_of(data: bytes, **options: object) -> str | None:
+    found = find_text(data, whole=True, **options)
+    return found.encoding if found else None
+
+
+@pytest.mark.parametrize("encoding", ["euc_kr", "cp949", "johab"])
+@pytest.mark.parametrize("prefer", ["zh", "en", "ja"])
+def test_korean_is_korean_whatever_the_reader_s_language(encoding: str, prefer: str) -> None:
+    """Hangul's rows B0 to C8 are Chinese characters in GB 2312, too, but rare ones."""
+    assert read(KO.encode(encoding), prefer=prefer) == KO
+    assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
+
+
+def test_the_guess_wins_where_two_readings_are_nearly_as_likely() -> None:
+    """The reader's language is only a preference: it wins where nobody has another opinion."""
+    both = "技情".encode("gbk")
+    assert encoding_of(both, prefer="zh") == "gb18030"
+    assert encoding_of(both, prefer="zh", guess=lambda _: "cp949") == "cp949"
+    assert encoding_of(both, prefer="en", guess=lambda _: "cp949") == "cp949"
+    assert encoding_of(both, prefer="ko") == "cp949"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (JA, "iso2022_jp"),
+        (JA, "iso2022_jp_2"),
+        ("半角ｶﾅ", "iso2022_jp_ext"),
+        (KO, "iso2022_kr"),
+        (ZH, "hz"),
+    ],
+)
+def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> None:
+    """ISO 2022 and HZ are ASCII throughout, so that they pass for UTF-8."""
+    data = text.encode(encoding)
+    assert data.isascii()
+    assert read(data) == text
+    assert find_text(data, whole=True).certain
+
+
+@pytest.mark.parametrize(
+    "words", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
+)
+def test_an_escape_that_brings_no_east_asian_word_leaves_ascii(words: bytes) -> None:
+    """Colours of a terminal and braces of a program."""
+    assert encoding_of(words) == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ('<?xml version="1.0" encoding="iso-8859-2"?><a>ż</a>', "iso8859-2"),
+        ("<?xml version='1.0' encoding='KOI8-R'?><a>да</a>", "koi8-r"),
+        ('<html><head><meta charset="windows-1256"></head><p>شكرا</p>', "cp1256"),
+        (
+            '<html><meta http-equiv="Content-Type" content="text/html; charset=windows-1257"><p>ė</p>',
+            "cp1257",
+        ),
+        ("#!/usr/bin/python\n# -*- coding: iso-8859-15 -*-\nprice = '5 €'\n", "iso8859-15"),
+        ("# vim: set fileencoding=cp1250 :\nname = 'ň'\n", "cp1250"),
+        ("# -*- coding: euc-jp-unix -*-\nx = '日'\n", "euc_jp"),
+        ('@charset "windows-1253";\na { content: "ώ" }\n', "cp1253"),
+        ('msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=CP1255\\n"\nmsgstr "ש"\n', "cp1255"),
+        ("Subject: x\r\nContent-Type: text/plain;\r\n charset=ks_c_5601-1987\r\n\r\n한\r\n", "cp949"),
+    ],
+)
+def test_what_a_text_declares_itself_is_tried_after_the_uploader_s_word(text: str, encoding: str) -> None:
+    """XML, HTML, CSS, programs, catalogues and mails name their encoding."""
+    data = text.encode(encoding)
+    found = find_text(data, whole=True, guess=guess_encoding)
+    assert found is not None
+    assert (found.encoding, found.trial, found.certain) == (encoding, "itself", True)
+    assert find_text(data, whole=True, declared="cp437").trial == "uploader"
+
+
+def test_a_declaration_that_the_bytes_refute_is_passed_over() -> None:
+    """UTF-8 is UTF-8 whatever a template says; what could be read is not UTF-16; an unknown name is none."""
+    assert encoding_of('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
+    assert encoding_of(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
+    assert encoding_of(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
+def test_russian_is_found_in_all_its_encodings(encoding: str) -> None:
+    """DOS's two, the Macintosh's and the three of networks."""
+    found = find_text(RU.encode(encoding), whole=True)
+    assert found is not None
+    assert (found.encoding, found.certain) == (encoding, True)
+    assert read(RU.encode(encoding)) == RU
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (TR, "cp1254"),
+        (LATIN_NAME, "cp1254"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy.\n", "cp1250"),
+        ("Zażółć gęślą jaźń.\n", "cp1250"),
+        ("Árvíztűrő tükörfúrógép.\n", "cp1250"),
+        ("Það er gott að sjá þig, óþægilegt veður í dag.\n", "cp1252"),
+        ("Ąžuolų šešėlyje žydėjo gėlės, o paukščiai čiulbėjo.\n", "cp1257"),
+        ("Ξεσκεπάζω την ψυχοφθόρα βδελυγμία.\n", "cp1253"),
+        ("דג סקרן שט בים מאוכזב ולפתע מצא חברה.\n", "cp1255"),
+        ("هذا نص لاختبار الترميز في الملفات.\n", "cp1256"),
+        ("ภาษาไทยเป็นภาษาที่ใช้ในการทดสอบ\n", "cp874"),
+        ("Ïà îò êè, õî÷ó äîìîé".encode("cp1252").decode("cp1251"), "cp1251"),
+    ],
+)
+def test_a_language_is_found_by_its_letters(text: str, encoding: str) -> None:
+    """Turkish before Western European, Czech before it, too: the letters that a language has decide."""
+    data = text.encode(encoding)
+    assert read(data) == text
+    assert "".join(decode_blocks([data], encoding_of(data))) == text
+
+
+@pytest.mark.parametrize("text", [ZH, KO, RU, "Plain words, Größe\n"])
+@pytest.mark.parametrize("encoding", ["utf-32-le", "utf-32-be"])
+def test_utf32_without_a_mark_is_text(text: str, encoding: str) -> None:
+    """Each character has a NUL at the same place."""
+    assert (encoding_of(text.encode(encoding)), read(text.encode(encoding))) == (encoding, text)
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, 5, 7])
+@pytest.mark.parametrize("first", [0, 1])
+def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
+    """Names with a NUL behind each, as `find -print0` writes them, are pairs of letters to UTF-16."""
+    data = b"\0" * first + b"\0".join(b"abcdefgh"[:step] for _ in range(40)) + b"\0"
+    assert encoding_of(data) is None
+    assert DETECT.detect(data).is_binary
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("x-sjis", "cp932"),
+        ("windows-31j", "cp932"),
+        ("euc_jis_2004", "euc_jis_2004"),
+        ("EUC-KR", "cp949"),
+        ("ks_c_5601-1987", "cp949"),
+        ("IBM855", "cp855"),
+        ("ibm866", "cp866"),
+        ("x-mac-cyrillic", "mac-cyrillic"),
+        ("MacCyrillic", "mac-cyrillic"),
+        ("Johab", "johab"),
+        ("iso-8859-9", "cp1254"),
+        ("windows-874", "cp874"),
+        ("gb_2312-80", "gb18030"),
+    ],
+)
+def test_the_names_that_the_web_has_for_an_encoding_are_known(name: str, ours: str) -> None:
+    """The labels of the WHATWG Encoding Standard that Python does not know, each as the wider encoding."""
+    assert canonical(name) == ours
+
+
+def test_japanese_beyond_the_narrow_sets_is_read_whole() -> None:
+    """Circled digits are Microsoft's, other characters those of JIS X 0213; also where they come late in a file."""
+    assert read(f"{JA}①②".encode("cp932")) == f"{JA}①②"
+    assert read(f"{JA}俱".encode("euc_jis_2004")) == f"{JA}俱"
+    late = (JA * 1500 + "①").encode("cp932")
+    found = DETECT.detect(late[:65536], len(late), read_at=lambda offset, length: late[offset : offset + length])
+    assert (found.encoding, found.is_binary) == ("cp932", False)
+
+
+@pytest.mark.parametrize(
+    ("data", "certain"),
+    [
+        (ZH.encode(), True),
+        (ZH.encode("gbk"), True),
+        (TW.encode("big5"), True),
+        (ZH.encode("utf-16-le"), True),
+        (RU.encode("koi8-r"), True),
+        ("中文".encode("gbk"), False),
+        ("Müller\n".encode("cp1252"), False),
+        ("да".encode("cp1251"), False),
+    ],
+)
+def test_an_encoding_that_was_guessed_with_little_certainty_says_so(data: bytes, certain: bool) -> None:
+    """Few characters, or another reading nearly as likely: no certainty, and the evidence says why."""
+    found = DETECT.detect(data)
+    assert found.encoding_certain is certain
+    assert next(each.reason for each in found.evidence if each.step == "text") == (
+        "text" if certain else "text_guessed"
+    )
+    assert DETECT.detect(data, encoding="gb18030").encoding_certain or not certain
+
+
+def test_an_east_asian_text_is_proof_and_one_letter_a_byte_is_not() -> None:
+    """Only the first overrules a declared type of media."""
+    assert find_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
+    assert find_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
+
+
+FOUND = DETECT.detect("Müller\n".encode("cp1252"), None, None, "a.csv")
+
+
+def test_a_corrected_encoding_is_certain_and_reads_the_same_bytes_anew() -> None:
+    """The type stays; the evidence says that somebody corrected it."""
+    now = correct(FOUND, encoding="latin2")
+    assert (now.encoding, now.encoding_certain, now.mime_type) == ("iso8859-2", True, "text/csv")
+    assert [each.reason for each in now.evidence[-2:]] == ["corrected", "corrected"]
+    assert now.evidence[: len(FOUND.evidence)] == FOUND.evidence
+
+
+def test_a_corrected_type_outranks_metadata_and_bytes() -> None:
+    """Binary has no encoding; text has one, a guess where nobody knew it; a contradiction is settled."""
+    image = correct(FOUND, mime_type="IMAGE/JPG; q=1")
+    assert (image.mime_type, image.kind, image.is_binary, image.encoding) == ("image/jpeg", Kind.IMAGE, True, None)
+    noise = Detection("image/png", Kind.IMAGE, True, None, "text/plain", "image/png", True)
+    text = correct(noise, mime_type="text/plain")
+    assert (text.kind, text.encoding, text.encoding_certain, text.mismatch) == (Kind.TEXT, "utf-8", False, False)
+    assert correct(noise, encoding="GBK").mime_type == "text/plain"
+    assert correct(noise, encoding="GBK").encoding == "gb18030"
+
+
+@pytest.mark.parametrize(("given", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
+def test_a_correction_to_what_does_not_exist_is_refused(given: dict[str, str], field: str) -> None:
+    """The field is named, so that a form can say where."""
+    with pytest.raises(CorrectionError) as refused:
+        correct(FOUND, **given)
+    assert refused.value.field == field
+
+
+def test_every_choice_of_an_encoding_is_one_that_is_known_by_that_name() -> None:
+    """What a page offers can be given back."""
+    assert [name for name in CHOICES if canonical(name) != name] == []
+    assert len(set(CHOICES)) == len(CHOICES)
