@@ -7,9 +7,9 @@ same service would get from get_artifact. Nothing is sent, and no file's data is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from artifacts.core.artifact import StoredArtifact
@@ -22,7 +22,18 @@ from capabilities.core.delivery.prefix import predict_break, tell_prediction
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
-from capabilities.core.message import Blob, ChatRequest, Content, Converted, ConvertTo, Message, Role, Text, blob_of
+from capabilities.core.message import (
+    Blob,
+    ChatRequest,
+    Content,
+    Converted,
+    ConvertTo,
+    Message,
+    Rendered,
+    Role,
+    Text,
+    blob_of,
+)
 from capabilities.ports import ports
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
@@ -100,17 +111,17 @@ class Preview:
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
     """The artifact before every enabled service. `agent` is who asks and is never named as another reader."""
-    artifact = open_artifact(row)
+    artifact = read_once(open_artifact(row))
     readers_but = partial(ports.installed.agents_for, but=agent)
     chat = ports.routes.lead_by_default(request_for(artifact), language)
     said = language or ports.routes.default_language()
     configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
     words = text_style_for(chat, said, configured)
-    mismatch = (TYPE_MISMATCH,) if row.mismatch else ()
+    mismatch, estimate_text = (TYPE_MISMATCH,) if row.mismatch else (), cache(text_tokens)
 
     def preview_at(receiver: Receiver) -> DeliveryPreview:
         prepared = prepare(chat, receiver, words)
-        delivery = _delivery(artifact, prepared, receiver, said, mismatch)
+        delivery = _delivery(artifact, prepared, receiver, said, mismatch, estimate_text)
         return replace(delivery, prefix=_tell_next_turn(chat, prepared, receiver, words))
 
     deliveries = tuple(preview_at(receiver) for receiver in ports.installed.default_receivers())
@@ -128,6 +139,7 @@ def _delivery(
     receiver: Receiver,
     language: str,
     warnings: tuple[str, ...],
+    estimate_text: Callable[[str], Estimate],
 ) -> DeliveryPreview:
     refused = isinstance(prepared, CannotRead)
     delivery = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
@@ -143,7 +155,7 @@ def _delivery(
         text=delivery.text,
         payload=None if isinstance(prepared, CannotRead) else prepared.request.elide(),
         bytes=0 if isinstance(prepared, CannotRead) else prepared.request.content_length,
-        estimate=None if refused else _estimate(receiver, delivery),
+        estimate=None if refused else _estimate(receiver, delivery, estimate_text),
         result=result,
         warnings=(*result.warnings, *warnings),
     )
@@ -155,10 +167,24 @@ def _tell_next_turn(chat: ChatRequest, prepared: Prepared | CannotRead, to: Rece
     return tell_prediction(predict_break(chat, Adapted(prepared.chat, prepared.deliveries), to.reader, words))
 
 
-def _estimate(receiver: Receiver, delivery: PartDelivery) -> Estimate | None:
+def _estimate(receiver: Receiver, delivery: PartDelivery, estimate_text: Callable[[str], Estimate]) -> Estimate | None:
     if delivery.text is not None:
-        return text_tokens(delivery.text)
+        return estimate_text(delivery.text)
     return file_tokens(receiver.target.model, delivery.file)
+
+
+class ContentReadOnce:
+    """Content whose words and other forms are taken out once, however many services are shown."""
+
+    def __init__(self, content: Content) -> None:
+        self.blob, self.text, self.convert = content.blob, cache(content.text), cache(content.convert)
+        if isinstance(content, Rendered):
+            self.render = cache(content.render)
+
+
+def read_once(artifact: StoredArtifact) -> StoredArtifact:
+    """The artifact with content that is decoded once while somebody holds it."""
+    return replace(artifact, content=ContentReadOnce(artifact.content) if artifact.content else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,15 @@ def artifacts() -> None:
     )
 
 
+def large_text() -> str:
+    """An 8 MB table, stored."""
+    from artifacts.actions import store_bytes
+    from capabilities.acts import SYSTEM
+
+    line = "1,名称,some words of a table,3.1415,2026-11-22\n".encode()
+    return str(store_bytes(SYSTEM, line * (8_000_000 // len(line)), filename="large.csv", declared="text/csv").pk)
+
+
 def moment(rows: int) -> str:
     """The time of row i, spread over the last thirty days, as Django writes it into SQLite."""
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
@@ -247,6 +256,7 @@ def pages() -> Iterator[tuple[str, str]]:
         ("service", ["provider0-model0"]),
         ("agent", ["text-agent"]),
         ("artifact", [artifact.pk if artifact else ""]),
+        ("artifact", [large_text()]),
         ("request", [request.pk if request else ""]),
     ]
     for name, of in behind:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -138,7 +139,8 @@ def family_of(model: str) -> Family | None:
 
 def text_tokens(text: str) -> Estimate:
     """A text's tokens: one for each Chinese, Japanese or Korean character, a quarter for every other."""
-    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    counts = {} if text.isascii() else Counter(text)
+    wide = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
     return Estimate(math.ceil(wide + (len(text) - wide) / 4), "1 a CJK character, 0.25 a character otherwise")
 
 
