@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.utils.translation import override
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Failure, Fault
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import REFUSE, CandidateSpec, RouteSpec
-from routing_admin.core.fallback.chain import Plan, RunResult, SkipReason
+from routing_admin.core.fallback.chain import Attempt, Plan, RunResult, SkipReason
 from routing_admin.core.fallback.errors import AggregateRouterError, NobodyTakesError
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import simulate
+from routing_admin.request_log.sentences import render_sentence
 from routing_admin.upstream import process_upstream, run_sync
 from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
 from tests.lab import Lab
@@ -68,7 +70,7 @@ def test_when_nobody_takes_it_all_the_request_is_refused_with_the_place(lab: Lab
     """400 with `param`, since no other time will be better."""
     with pytest.raises(NobodyTakesError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
-    assert (caught.value.status, caught.value.code, caught.value.param) == (400, "unsupported_parameter", "seed")
+    assert (caught.value.status, caught.value.code, caught.value.param) == (400, "would_drop", "seed")
     assert lab.requests == []
 
 
@@ -99,3 +101,11 @@ def test_an_outage_beside_it_is_still_an_outage():
     both = Stage().run(Plan(chain("a", "b"), refuses_drops=True), down)
     assert isinstance(both, AggregateRouterError)
     assert both.status == 502
+
+
+def test_a_refusal_of_all_candidates_is_told_in_the_readers_language_without_repeating_them() -> None:
+    """The page lists the attempts itself."""
+    refused = NobodyTakesError((Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed")
+    with override("zh-hans"):
+        told = render_sentence(refused.message)
+    assert (told.ours[:6], told.quoted) == ("没有候选模型", "")

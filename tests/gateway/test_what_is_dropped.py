@@ -142,7 +142,7 @@ def test_a_strict_request_is_refused_where_no_candidate_takes_it_all(key):
     """`x-routing-strict: true`: 400 with `param`, and the attempts say what stood in each one's way."""
     refused = post(key, said("hi", seed=7), **{"x-routing-strict": "true"})
     error = refused.json()["error"]
-    assert (refused.status_code, error["code"], error["param"]) == (400, "unsupported_parameter", "seed")
+    assert (refused.status_code, error["code"], error["param"]) == (400, "would_drop", "seed")
     assert error["attempts"][-1]["outcome"] == "skipped_would_drop"
     row = logged(refused.headers["x-request-id"])
     assert (row.status, row.attempts.last().outcome) == (400, "skipped_would_drop")

@@ -16,6 +16,7 @@ from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.table import RATE_LIMITED, TIMED_OUT
 
 ALL_FAILED = "all_providers_failed"
+WOULD_DROP = "would_drop"
 EXHAUSTED = worded("All %(count)s candidates failed (%(said)s).")
 OUT_OF_TIME = worded("The total time for this request is used up after %(count)s candidates (%(said)s).")
 REFUSED = worded("%(name)s refused the request: %(said)s")
@@ -82,7 +83,7 @@ class NobodyTakesError(RouterError):
 
     def __init__(self, attempts: Sequence[Attempt], param: str | None) -> None:
         message = worded(NOBODY_TAKES, said=_list_ends(attempts))
-        super().__init__(message, attempts, 400, Fault.UNSUPPORTED_PARAMETER.value)
+        super().__init__(message, attempts, 400, WOULD_DROP)
         self.param = param
 
 
