@@ -20,6 +20,8 @@ from capabilities.core.message import Converted, ConvertTo, Text, blob_of
 MAX_CHARS = 2_000_000
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 THUMBNAIL_SIDE = 256
+MAX_PAGES = 50
+"""Pages of a PDF that are drawn in one go."""
 
 answers = AnswerCache()
 """What was taken out of files whose hash is known."""
@@ -106,6 +108,36 @@ def convert_image(path: Path, target: ConvertTo, *, cache_key: str = "") -> Conv
     if not isinstance(width, int) or not isinstance(height, int) or not isinstance(mime, str):
         return None
     return Converted(blob_of(result.payload), mime, width, height)
+
+
+@dataclass(frozen=True, slots=True)
+class PageImages:
+    """Pages of a PDF as images: page number (from 1) → its image, and how many pages there are in all."""
+
+    images: Mapping[int, Converted]
+    total: int
+
+
+def draw_pages(
+    path: Path, target: ConvertTo, *, first: int = 1, count: int = MAX_PAGES, cache_key: str = ""
+) -> PageImages | None:
+    """Pages of a PDF as they look, each in one of the target's types and within its limits; None when none can be had.
+
+    All images together have at most `MAX_IMAGE_BYTES`, so fewer may come than were asked for; `cache_key` as in
+    `extract_text`.
+    """
+    limit = min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES)
+    options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
+    options |= {"first": max(first, 1), "count": min(count, MAX_PAGES), "max_total_bytes": MAX_IMAGE_BYTES}
+    result = _run_or_reuse(cache_key, path, "pages", options, MAX_IMAGE_BYTES + 64 * 1024)
+    listed, total = result.header.get("images"), result.header.get("pages")
+    if result.reason or not isinstance(listed, list) or not isinstance(total, int):
+        return None
+    images, at = dict[int, Converted](), 0
+    for each in listed:
+        data, at = result.payload[at : at + each["bytes"]], at + each["bytes"]
+        images[each["page"]] = Converted(blob_of(data), each["mime_type"], each["width"], each["height"])
+    return PageImages(images, total) if images else None
 
 
 def _run_or_reuse(cache_key: str, path: Path, operation: str, options: Mapping[str, object], max_output: int) -> Result:

@@ -14,11 +14,14 @@ from typing import BinaryIO
 if __name__ == "__main__" and not __package__:
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from artifacts.extract.confine import confine
+from artifacts.extract.confine import limit, refuse
 from artifacts.extract.words import RefusedError
 
-OPERATIONS = {"text": "documents", "image": "images", "facts": "measures"}
+OPERATIONS = {"text": "documents", "image": "images", "facts": "measures", "pages": "pages"}
 """Operation → the module whose `answer(file, options)` performs it; imported after the limits are on."""
+
+LOADED_FIRST = {"pages": "pypdfium2"}
+"""Operation → the package that loads a library by ctypes, which is refused once a byte is read."""
 
 
 def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
@@ -38,5 +41,8 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    confine()
+    limit()
+    if sys.argv[1] in LOADED_FIRST:
+        import_module(LOADED_FIRST[sys.argv[1]])
+    refuse(uses_ctypes=sys.argv[1] in LOADED_FIRST)
     main(sys.argv[1:], sys.stdin.buffer, sys.stdout.buffer)

@@ -25,16 +25,31 @@ FORBIDDEN = (
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
+BUFFERS = ("ctypes.cdata", "ctypes.addressof", "ctypes.string_at", "ctypes.create_", "ctypes.get_", "ctypes.set_")
+"""What a library that is loaded already needs of ctypes: memory, and no further library or function."""
+
+
 def confine() -> None:
     """Limits memory, processor seconds, files and output size, and refuses network, programs and writing."""
+    limit()
+    refuse()
+
+
+def limit() -> None:
+    """Limits memory, processor seconds, files and output size."""
     for name, value in LIMITS:
         with suppress(ValueError, OSError):  # macOS knows no limit on address space
             resource.setrlimit(getattr(resource, name), (value, value))
-    sys.addaudithook(_refuse)
 
 
-def _refuse(event: str, args: tuple[object, ...]) -> None:
-    """Raises `PermissionError` for what this process has no business doing."""
-    writing = event == "open" and isinstance(args[2], int) and args[2] & _WRITING
-    if writing or event.startswith(FORBIDDEN):
-        raise PermissionError(f"{event} is not allowed in the extraction process")
+def refuse(*, uses_ctypes: bool = False) -> None:
+    """Refuses network, programs and writing from now on; `uses_ctypes` lets a loaded library exchange memory."""
+    allowed = BUFFERS if uses_ctypes else ()
+
+    def check(event: str, args: tuple[object, ...]) -> None:
+        """Raises `PermissionError` for what this process has no business doing."""
+        writing = event == "open" and isinstance(args[2], int) and args[2] & _WRITING
+        if writing or (event.startswith(FORBIDDEN) and not (allowed and event.startswith(allowed))):
+            raise PermissionError(f"{event} is not allowed in the extraction process")
+
+    sys.addaudithook(check)

@@ -27,11 +27,20 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     """
     image, photo = _open(source, options.get("max_side"))
     wanted = [mime for mime in options["mime_types"] if mime in _ENCODERS]
-    limit = int(options["max_bytes"])
-    for mime, data, size in _tries(image, _order(wanted, photo, _has_alpha(image))):
-        if len(data) <= limit:
-            return {"mime_type": mime, "width": size[0], "height": size[1]}, data
-    raise RefusedError("too_large" if wanted else "unsupported")
+    encoded = encode_within(image, wanted, int(options["max_bytes"]), photo=photo)
+    if encoded is None:
+        raise RefusedError("too_large" if wanted else "unsupported")
+    mime, data, size = encoded
+    return {"mime_type": mime, "width": size[0], "height": size[1]}, data
+
+
+def encode_within(
+    image: Image.Image, mime_types: list[str], max_bytes: int, *, photo: bool = True
+) -> tuple[str, bytes, tuple[int, int]] | None:
+    """The image in one of the types and its size in pixels, smaller where it must be; None where it stays too large."""
+    wanted = _order([mime for mime in mime_types if mime in _ENCODERS], photo, _has_alpha(image))
+    tries = _tries(image, wanted)
+    return next((each for each in tries if len(each[1]) <= max_bytes), None)
 
 
 def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool]:

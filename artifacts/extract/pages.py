@@ -1,0 +1,63 @@
+"""Pages of a PDF as images, for models that see: a scan has no letters to take out. Only in the child process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import pypdfium2
+from PIL import Image
+
+from artifacts.extract.images import encode_within
+from artifacts.extract.words import BUDGET_SECONDS, RefusedError
+
+MAX_SIDE = 4096
+POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
+"""A page is drawn at so many dots an inch, or smaller where the target takes fewer pixels."""
+
+
+def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
+    """The pages from `first` on, at most `count`, one behind the other; the header says where each ends.
+
+    Pages that cannot be drawn are left out. Raises `RefusedError`: `encrypted`, `failed`, `too_large` where not even
+    one page fits into `max_bytes`.
+    """
+    document = _open(source)
+    until, room = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])
+    images, payload, first = list[dict[str, object]](), b"", int(options["first"])
+    for number in range(first, min(first + int(options["count"]), len(document) + 1)):
+        if time.monotonic() > until:
+            break
+        image = _draw(document, number, int(options["max_side"] or MAX_SIDE))
+        if image is None:
+            continue
+        encoded = encode_within(image, options["mime_types"], min(int(options["max_bytes"]), room - len(payload)))
+        if encoded is None:
+            break
+        mime_type, data, (width, height) = encoded
+        images.append({"page": number, "mime_type": mime_type, "width": width, "height": height, "bytes": len(data)})
+        payload += data
+    if not images and len(document):
+        raise RefusedError("too_large")
+    return {"pages": len(document), "images": images}, payload
+
+
+def _open(source: BinaryIO) -> pypdfium2.PdfDocument:
+    try:
+        return pypdfium2.PdfDocument(source)
+    except pypdfium2.PdfiumError as error:
+        raise RefusedError("encrypted" if "password" in str(error).lower() else "failed") from error
+
+
+def _draw(document: pypdfium2.PdfDocument, number: int, max_side: int) -> Image.Image | None:
+    """One page (from 1) on white, its longer side at most `max_side` pixels; None where it cannot be drawn."""
+    try:
+        page = document[number - 1]
+        longer = max(page.get_size())
+        scale = min(DOTS_PER_INCH / POINTS_PER_INCH, min(max_side, MAX_SIDE) / longer)
+        image: Image.Image = page.render(scale=scale).to_pil().convert("RGB")
+    except (pypdfium2.PdfiumError, ZeroDivisionError, ValueError, OverflowError):
+        return None
+    image.thumbnail((max_side, max_side))
+    return image

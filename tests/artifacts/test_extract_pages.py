@@ -1,0 +1,91 @@
+"""Pages of a PDF become images for models that see, in the process that can do nothing else."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from samples import pdf
+
+from artifacts.extract import PageImages, draw_pages
+from artifacts.extract.process import run
+from capabilities.core.message import Converted, ConvertTo
+
+JPEG = ConvertTo(("image/jpeg",))
+
+
+@pytest.fixture
+def draw(tmp_path: Path):
+    def draw(data: bytes, target: ConvertTo = JPEG, **options: int) -> PageImages | None:
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return draw_pages(path, target, **options)
+
+    return draw
+
+
+def opened(image: Converted) -> Image.Image:
+    return Image.open(io.BytesIO(b"".join(image.blob.blocks())))
+
+
+def scan(pages: int = 1) -> bytes:
+    """A PDF without a letter: grey photographs, each filling its page."""
+    buffer = io.BytesIO()
+    photographs = [Image.effect_noise((600, 800), 60).convert("RGB") for _ in range(pages)]
+    photographs[0].save(buffer, "PDF", save_all=True, append_images=photographs[1:], resolution=100)
+    return buffer.getvalue()
+
+
+def test_a_scan_becomes_images_of_its_pages(draw) -> None:
+    """One image a page, of the size that is said, and how many pages there are."""
+    found = draw(scan(3), ConvertTo(("image/png", "image/jpeg"), None, 500))
+    assert (list(found.images), found.total) == ([1, 2, 3], 3)
+    for image in found.images.values():
+        assert (image.mime_type, image.width, image.height) == ("image/jpeg", 375, 500)
+        assert opened(image).size == (375, 500)
+
+
+def test_letters_are_drawn_dark_on_white(draw) -> None:
+    """What a page says can be seen."""
+    image = opened(draw(pdf("Hello"), ConvertTo(("image/png",))).images[1]).convert("L")
+    assert (image.getextrema()[0] < 80, image.getpixel((0, 0))) == (True, 255)
+
+
+def test_some_pages_can_be_asked_for(draw) -> None:
+    """From the second on, two; past the end there is none."""
+    data = pdf("a", "b", "c", "d")
+    assert list(draw(data, first=2, count=2).images) == [2, 3]
+    assert draw(data, first=9) is None
+
+
+def test_a_page_keeps_within_the_bytes_asked_for(draw) -> None:
+    """Quality falls, then the size; what cannot be small enough is not given."""
+    found = draw(scan(), ConvertTo(("image/jpeg",), 20_000))
+    assert found.images[1].blob.size <= 20_000
+    assert draw(scan(), ConvertTo(("image/jpeg",), 20)) is None
+    assert draw(scan(), ConvertTo(("image/heic",))) is None
+
+
+HUGE = pdf("x").replace(b"[0 0 200 200]", b"[0 0 2e9 2e9]")
+ENDLESS = pdf("x").replace(b"/Kids[4 0 R]", b"/Kids[2 0 R]")
+
+
+@pytest.mark.parametrize("data", [b"", b"%PDF-1.4", pdf("x")[:80], b"\0" * 9999, HUGE, ENDLESS])
+def test_damage_and_traps_give_nothing_or_a_small_image(draw, data: bytes) -> None:
+    """Cut, empty, a page of 2,000,000,000 points, a tree that contains itself: never an exception, never a giant."""
+    found = draw(data, ConvertTo(("image/jpeg",), None, 1000))
+    assert found is None or max(found.images[1].width, found.images[1].height) <= 1000
+
+
+def test_a_locked_pdf_says_so(tmp_path: Path) -> None:
+    """The reason is the child's word."""
+    from pypdf import PdfReader, PdfWriter
+
+    writer = PdfWriter(PdfReader(io.BytesIO(pdf("secret"))))
+    writer.encrypt("password", algorithm="RC4-128")
+    writer.write(tmp_path / "file")
+    options = {"mime_types": ["image/png"], "max_bytes": 9999, "max_side": 99, "first": 1, "count": 1}
+    result = run(tmp_path / "file", "pages", {**options, "max_total_bytes": 9999}, max_output=9999)
+    assert result.reason == "encrypted"
