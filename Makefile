@@ -43,6 +43,7 @@ screenshots: $(VENV)/dev ## make the pictures of the README anew from the demo
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.txt
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
+	sed -n 's/^heic = \["\(.*\)"\].*/\1/p' pyproject.toml | uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o requirements-heic.txt
 	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements-dev.txt -o requirements-clients.txt
 
 clean: ## remove the virtual environment and caches; data in var/ stays
@@ -54,14 +55,19 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv is missing. Install it (Debian: apt-get install python3-venv)."; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run: requirements.txt | $(BIN)/python
+HEIC = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-heic.txt 2>/dev/null \
+	|| echo "There is no pi-heif for this machine; HEIC pictures are described instead of converted."
+
+$(VENV)/run: requirements.txt requirements-heic.txt | $(BIN)/python
 	@echo "Installing dependencies (once) …"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
+	@$(HEIC)
 	@touch $@
 
-$(VENV)/dev: requirements-dev.txt | $(BIN)/python
+$(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/python
 	@echo "Installing dependencies for development (once) …"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	@$(HEIC)
 	@touch $@ $(VENV)/run
 
 $(CLIENTS)/installed: requirements-clients.txt | $(BIN)/python

@@ -5,19 +5,28 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from PIL import Image, ImageFile, ImageOps
 
 from artifacts.extract.words import RefusedError
 
-FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "PPM", "TGA", "PCX", "JPEG2000", "QOI")
-"""Pillow's decoders that may see an upload; no EPS, no FITS, no PSD (security reference §1.5)."""
+FORMATS = (
+    *("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "ICNS", "PPM", "TGA", "PCX", "JPEG2000"),
+    *("QOI", "PSD", "HEIF"),
+)
+"""Pillow's decoders that may see an upload; no EPS, no FITS, nothing that starts a program. HEIF needs the extra."""
+
+with suppress(ImportError):  # the extra `heic`: not every machine has a wheel
+    from pi_heif import register_heif_opener
+
+    register_heif_opener()
 
 MAX_PIXELS = 64_000_000
 QUALITIES = (90, 80, 65, 50)
 SHRINKS = 5
-PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000"})
+PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000", "HEIF"})
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:

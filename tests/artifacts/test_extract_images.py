@@ -1,0 +1,77 @@
+"""Images that few programs read become what every model takes: HEIC, PSD, ICNS."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zlib
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from samples import be32, picture, psd
+
+from artifacts.extract import convert_image, facts, thumbnail
+from capabilities.core.message import ConvertTo
+
+PACKED = (
+    "c-"
+    "muNV30{GsVvAy%}izhg51nBLl8SRGck>Ufw3kxwIq=N0u(b+a*CjAhJwuG5(YG&l$nzcHpIn&fe{FSfN=qY1_DzcR?f`KO9S&jqM"
+    "|@fDif5KQI>27V)7MamgK^f{K+gRDge@VG7FOPfpjTQnKL6ZNN56Bk=zG{KYxGxU|`^9P5|nVaA4$N{Qn=MfElEM8HD6^F*zgxB{"
+    "iKG8PQ}GC^WK8d$n%Xvj>U`4m2<@@HBvgTatjP*<2V879Z>c+98~rpHq~VoKpc5<z-+4Dq#@GEG|feddvZeHIj1@K@L-"
+    "Zx?KQ7|NsC00gz?_(icE9NW37kA`_&MnS+A^NJ(TC<if%j7;LPKOw6n;K(=jeN+KwX4K*0oODYxwIlPZuy8nOvjQ`$8{|TqO|1ZI"
+    "}_Y(J?HK|^=wtiZ4KdoVPS^5`^WpDG=HUI!YY-z9"
+)
+HEIC = zlib.decompress(base64.b85decode(PACKED))
+"""Red beside blue, 32 x 16 pixels, drawn for this test and encoded once by libheif."""
+
+PNG = ConvertTo(("image/png",))
+
+
+@pytest.fixture
+def kept(tmp_path: Path):
+    def keep(data: bytes) -> Path:
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        return path
+
+    return keep
+
+
+def opened(path: Path) -> Image.Image:
+    converted = convert_image(path, PNG)
+    assert converted is not None
+    return Image.open(io.BytesIO(b"".join(converted.blob.blocks())))
+
+
+def test_a_telephone_s_picture_is_converted(kept) -> None:
+    """HEIC as PNG in its own colours, its size measured, its thumbnail made; where the extra is installed."""
+    pytest.importorskip("pi_heif")
+    path = kept(HEIC)
+    image = opened(path)
+    assert (image.size, image.getpixel((4, 8)), image.getpixel((28, 8))) == ((32, 16), (200, 40, 40), (40, 40, 200))
+    assert (facts(path, "image/heic").width, thumbnail(path) is not None) == (32, True)
+
+
+def test_a_layered_picture_and_an_icon_are_converted(kept) -> None:
+    """PSD by the picture of all layers, ICNS by its largest."""
+    layers = psd()[:26] + bytes(12) + bytes(2) + b"\x40" * 600 + b"\x80" * 600 + b"\xc0" * 600
+    assert opened(kept(layers)).getpixel((0, 0)) == (0x40, 0x80, 0xC0)
+    png = picture("PNG", (128, 128))
+    icon = b"ic07" + be32(8 + len(png)) + png
+    assert opened(kept(b"icns" + be32(8 + len(icon)) + icon)).size == (128, 128)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        HEIC[:200],
+        HEIC[: HEIC.index(b"ispe") + 8] + be32(65_536) * 2 + HEIC[HEIC.index(b"ispe") + 16 :],
+        b"8BPS\0\1" + bytes(6) + b"\0\3" + be32(30_000) * 2 + b"\0\x08\0\3" + bytes(14),
+        b"icns" + be32(24) + b"ic07" + be32(1 << 30) + bytes(8),
+    ],
+    ids=["cut heic", "heic of 4 gigapixels", "psd of 900 megapixels", "icon beyond its end"],
+)
+def test_a_damaged_or_giant_one_is_not_unpacked(kept, data: bytes) -> None:
+    """None, and never an exception."""
+    assert convert_image(kept(data), PNG) is None
