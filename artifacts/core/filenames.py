@@ -15,6 +15,26 @@ MAX_BYTES = 255
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Marks that reorder what is shown, so that `exe.png` can be read where `gnp.exe` stands."""
 
+DOTFILES = (
+    *(
+        "babelrc",
+        "bash_profile",
+        "bashrc",
+        "clang-format",
+        "clang-tidy",
+        "dockerignore",
+        "editorconfig",
+        "env",
+        "envrc",
+    ),
+    *("eslintignore", "eslintrc", "flake8", "gitattributes", "gitconfig", "gitignore", "gitkeep", "gitlab-ci"),
+    *("gitmodules", "htaccess", "inputrc", "mailmap", "node-version", "npmignore", "npmrc", "nvmrc", "prettierrc"),
+    *("pre-commit-config", "profile", "pylintrc", "pypirc", "python-version", "ruby-version", "rustfmt", "stylelintrc"),
+    *("tmux", "tool-versions", "travis", "vimrc", "yarnrc", "zprofile", "zshenv", "zshrc"),
+)
+"""Files of settings that people send by their whole name, dot first; so is `.env.local`."""
+
+_DOTFILE = re.compile(rf"(?ai)\.(?:{'|'.join(DOTFILES)})(?:\.[^.\s]|$)")
 _DROPPED = re.compile(f"[{BIDI}\u2028\u2029\ufeff]")
 _DEVICES = re.compile(r"(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?=$|[.\s])")
 _TOKEN = re.compile(r"[^A-Za-z0-9!#$&+.^_`|~ ()\[\]{}@,;=-]")
@@ -24,8 +44,8 @@ def clean_filename(raw: str | None, fallback: str = "") -> str:
     """The harmless label in a name from outside, or `fallback` when nothing is left; cleaning twice changes nothing.
 
     Path parts before the last slash of either kind, control and bidi characters, lone surrogates, leading dots and
-    blanks and trailing blanks and dots go; a Windows device name gets an underscore in front; NFC; at most 255 bytes
-    of UTF-8, the extension kept (security reference §2.5).
+    blanks (but the dot of `DOTFILES`) and trailing blanks and dots go; a Windows device name gets an underscore in
+    front; NFC; at most 255 bytes of UTF-8, the extension kept (security reference §2.5).
     """
     name = unicodedata.normalize("NFC", (raw or "").replace("\\", "/").rsplit("/", 1)[-1])
     name = "".join(char for char in name if unicodedata.category(char) not in ("Cc", "Cs"))
@@ -49,13 +69,17 @@ def content_disposition(filename: str | None, disposition: str = "attachment") -
 
 
 def _trim(name: str) -> str:
-    """The name without dots and blanks in front (hidden files, `..`) and at its end (lost on Windows)."""
+    """The name without blanks and several dots in front (`..`) and without either at its end (lost on Windows).
+
+    One dot stays before the names that mean nothing without it (`DOTFILES`).
+    """
     start, end = 0, len(name)
     while start < end and (name[start] == "." or name[start].isspace()):
         start += 1
     while end > start and (name[end - 1] == "." or name[end - 1].isspace()):
         end -= 1
-    return name[start:end]
+    kept = start > 0 and name[:start].strip() == "." and _DOTFILE.match(name[start - 1 : end])
+    return name[start - 1 if kept else start : end]
 
 
 def _cut(name: str) -> str:

@@ -1,5 +1,6 @@
 """Small real files of many formats, each made here: with the standard library, Pillow, or by hand from the format's
-published structure. Nothing was copied from anywhere, so there is no licence to name.
+published structure. A synthetic head is as much
+of a file as detection reads. Nothing was copied from anywhere, so there is no licence to name.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from PIL import Image
 from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.compound_files import doc, msg, ppt, xls, xlsb_parts
+from tests.artifacts.head_samples import HEADS, MORE_TEXTS, more_texts
 
 
 @dataclass(frozen=True)
@@ -317,6 +319,12 @@ JA = "これは文字コードを調べるためのファイルです。\n二行
 KO = "이것은 문자 인코딩을 확인하기 위한 파일입니다.\n두 번째 줄도 한국어로 쓰여 있습니다.\n"
 RU = "Это файл для проверки кодировки.\nВторая строка: яблоки, бананы и груши, цена десять рублей.\n"
 TR = "Bu dosya karakter kodlamasını denetlemek için yazıldı.\nİkinci satır: elma, üzüm ve şeftali, ağaç.\n"
+CS = "Příliš žluťoučký kůň úpěl ďábelské ódy.\n"
+EL = "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία.\n"
+HE = "דג סקרן שט בים מאוכזב ולפתע מצא חברה.\n"
+AR = "هذا نص لاختبار الترميز في الملفات.\n"
+LT = "Ąžuolų šešėlyje žydėjo gėlės, o paukščiai čiulbėjo.\n"
+TH = "ภาษาไทยเป็นภาษาที่ใช้ในการทดสอบ\n"
 FR = "Été à la plage : garçon, naïve, forêt.\n"
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><rect width="4" height="4"/></svg>\n'
 IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER
@@ -482,7 +490,13 @@ TEXTS: tuple[tuple[str, bytes, str, str], ...] = (
     ("words.bin", b"only words here\n", "text/plain", "utf-8"),
 )
 
+OLD_TEXTS = more_texts(
+    {"ko": KO, "ja": JA, "zh": ZH, "ru": RU, "tr": TR, "cs": CS, "el": EL, "he": HE, "ar": AR, "lt": LT, "th": TH}
+)
+
 SAMPLES: tuple[Sample, ...] = (
     *(Sample(name, make(), mime, kind, None, made) for name, make, mime, kind, made in MAKERS),
     *(Sample(name, data, mime, Kind.TEXT, encoding, "by hand") for name, data, mime, encoding in TEXTS),
+    *(Sample(name, make(), mime, kind, None, made) for name, make, mime, kind, made in HEADS),
+    *(Sample(name, data, mime, Kind.TEXT, encoding) for name, data, mime, encoding in (*MORE_TEXTS, *OLD_TEXTS)),
 )

@@ -10,19 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from artifacts.core.filenames import BIDI, MAX_BYTES, clean_filename, content_disposition
+from artifacts.core.filenames import BIDI, DOTFILES, MAX_BYTES, clean_filename, content_disposition
 
 NASTY = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"%;é' + BIDI)), max_size=300)
 
 
 @given(NASTY)
 def test_a_clean_name_is_a_harmless_label_and_cleaning_it_again_changes_nothing(raw: str) -> None:
-    """No path, no control or bidi characters, no dots or blanks at its ends, at most 255 bytes, NFC, idempotent."""
+    """No path, no control or bidi characters, at most 255 bytes, NFC, idempotent; one dot may stand in front."""
     name = clean_filename(raw)
     assert clean_filename(name) == name
     assert not set(name) & set("/\\" + BIDI)
     assert all(unicodedata.category(char) not in ("Cc", "Cs") for char in name)
-    assert name == name.strip() == name.strip(".")
+    assert name == name.strip() == name.rstrip(".")
+    assert not name.startswith(".") or name[1:].split(".")[0].lower() in DOTFILES
     assert len(name.encode()) <= MAX_BYTES
     assert unicodedata.is_normalized("NFC", name)
 
@@ -33,6 +34,12 @@ def test_a_clean_name_is_a_harmless_label_and_cleaning_it_again_changes_nothing(
         ("../../etc/passwd", "passwd"),
         ("C:\\Users\\me\\报告.pdf", "报告.pdf"),
         ("...hidden. ", "hidden"),
+        (".env", ".env"),
+        ("src/.gitignore", ".gitignore"),
+        ("..env", "env"),
+        (". env", "env"),
+        (".env.local", ".env.local"),
+        (".hidden", "hidden"),
         ("CON", "_CON"),
         ("nul.txt", "_nul.txt"),
         ("console.txt", "console.txt"),

@@ -137,6 +137,114 @@ page.mht        | text     | inlined    | inlined      | inlined          | mult
 types.ts        | text     | inlined    | inlined      | inlined          | text/plain
 study.ipynb     | text     | inlined    | inlined      | inlined          | application/x-ipynb+json
 words.bin       | text     | inlined    | inlined      | inlined          | text/plain
+texture.ktx          | image    | described | described | described | image/ktx
+texture.ktx2         | image    | described | described | described | image/ktx2
+raw.rw2              | image    | described | described | described | image/x-panasonic-rw2
+raw.cr2              | image    | described | described | described | image/x-canon-cr2
+raw.cr3              | image    | described | described | described | image/x-canon-cr3
+raw.raf              | image    | described | described | described | image/x-fuji-raf
+scan.pcx             | image    | described | described | described | image/x-pcx
+grey.pcx             | image    | described | described | described | image/x-pcx
+scan.ras             | image    | described | described | described | image/x-sun-raster
+app.icns             | image    | described | described | described | image/icns
+texture.dds          | image    | described | described | described | image/vnd.ms-dds
+photo.j2k            | image    | described | described | described | image/jp2
+photo.ppm            | image    | described | described | described | image/x-portable-pixmap
+photo.pgm            | image    | described | described | described | image/x-portable-graymap
+photo.pbm            | image    | described | described | described | image/x-portable-bitmap
+large.tif            | image    | described | described | described | image/tiff
+light.exr            | image    | described | described | described | image/x-exr
+layers.xcf           | image    | described | described | described | image/x-xcf
+sky.fits             | image    | described | described | described | image/fits
+drawing.emf          | image    | described | described | described | image/emf
+drawing.wmf          | image    | described | described | described | image/wmf
+tune.it              | audio    | described | described | described | audio/x-it
+tune.s3m             | audio    | described | described | described | audio/x-s3m
+tune.xm              | audio    | described | described | described | audio/x-xm
+tune.mod             | audio    | described | described | described | audio/x-mod
+song.ape             | audio    | described | described | described | audio/x-ape
+song.wv              | audio    | described | described | described | audio/x-wavpack
+song.caf             | audio    | described | described | described | audio/x-caf
+song.dsf             | audio    | described | described | described | audio/x-dsf
+tagged.aac           | audio    | described | described | described | audio/aac
+tagged.flac          | audio    | described | described | described | audio/flac
+voice.awb            | audio    | described | described | described | audio/amr
+clip.mj2             | video    | described | described | described | video/mj2
+phone.3g2            | video    | described | described | described | video/3gpp2
+kddi.3g2             | video    | described | described | described | video/3gpp2
+clip.m4v             | video    | described | described | described | video/mp4
+clip.mts             | video    | described | described | described | video/mp2t
+pictures.mpg         | video    | described | described | described | video/mpeg
+data.odb             | document | described | described | described | odf:base
+drawing.odg          | document | described | described | described | odf:graphics
+notes.one            | document | described | described | described | application/onenote
+notes.onetoc2        | document | described | described | described | application/onenote
+sums.wk1             | document | described | described | described | application/vnd.lotus-1-2-3
+sums.wk3             | document | described | described | described | application/vnd.lotus-1-2-3
+sums.wq1             | document | described | described | described | application/x-quattro-pro
+sums.wb1             | document | described | described | described | application/x-quattro-pro
+book.mobi            | document | described | described | described | application/x-mobipocket-ebook
+help.chm             | document | described | described | described | application/vnd.ms-htmlhelp
+page.xps             | document | described | described | described | application/oxps
+macro.docm           | document | described | described | described | application/vnd.ms-word.document.macroenabled.12
+macro.xlsm           | document | described | described | described | application/vnd.ms-excel.sheet.macroenabled.12
+macro.pptm | document | described | described | described | application/vnd.ms-powerpoint.presentation.macroenabled.12
+letter.pages         | document | described | described | described | application/vnd.apple.pages
+plan.vsd             | document | described | described | described | application/vnd.visio
+unknown.ole          | document | described | described | described | application/x-ole-storage
+letter attached.msg  | document | described | described | described | application/vnd.ms-outlook
+chart inside.ppt     | document | described | described | described | application/vnd.ms-powerpoint
+letter inside.xls    | document | described | described | described | application/vnd.ms-excel
+data.mdb             | other    | described | described | described | application/x-msaccess
+data.accdb           | other    | described | described | described | application/x-msaccess
+data.cbor            | other    | described | described | described | application/cbor
+words.ar             | other    | described | described | described | application/x-archive
+library.a            | other    | described | described | described | application/x-archive
+tool.deb             | other    | described | described | described | application/vnd.debian.binary-package
+files.cab            | other    | described | described | described | application/vnd.ms-cab-compressed
+disk.iso             | other    | described | described | described | application/x-iso9660-image
+log.lz4              | other    | described | described | described | application/x-lz4
+old.rar              | other    | described | described | described | application/x-rar-compressed
+scan.dcm             | other    | described | described | described | application/dicom
+table.parquet        | other    | described | described | described | application/vnd.apache.parquet
+data.h5              | other    | described | described | described | application/x-hdf5
+array.npy            | other    | described | described | described | application/x-npy
+net.pcap             | other    | described | described | described | application/vnd.tcpdump.pcap
+program.macho        | other    | described | described | described | application/x-mach-binary
+universal.macho      | other    | described | described | described | application/x-mach-binary
+game.swf             | other    | described | described | described | application/x-shockwave-flash
+letters.ttc          | other    | described | described | described | font/collection
+letters.woff         | other    | described | described | described | font/woff
+place.kmz            | other    | described | described | described | application/vnd.google-earth.kmz
+captions.ttml        | text     | inlined   | inlined   | inlined   | application/ttml+xml
+book.fb2             | text     | inlined   | inlined   | inlined   | application/x-fictionbook+xml
+news.rss             | text     | inlined   | inlined   | inlined   | application/rss+xml
+news.atom            | text     | inlined   | inlined   | inlined   | application/atom+xml
+page.ps              | text     | inlined   | inlined   | inlined   | application/postscript
+.env                 | text     | inlined   | inlined   | inlined   | text/plain
+.gitignore           | text     | inlined   | inlined   | inlined   | text/plain
+ko cp949.txt         | text     | inlined   | inlined   | inlined   | text/plain
+ko johab.txt         | text     | inlined   | inlined   | inlined   | text/plain
+ko iso2022_kr.txt    | text     | inlined   | inlined   | inlined   | text/plain
+ko utf-32-le.txt     | text     | inlined   | inlined   | inlined   | text/plain
+ja euc_jp.txt        | text     | inlined   | inlined   | inlined   | text/plain
+ja iso2022_jp.txt    | text     | inlined   | inlined   | inlined   | text/plain
+ja utf-16-be.txt     | text     | inlined   | inlined   | inlined   | text/plain
+zh hz.txt            | text     | inlined   | inlined   | inlined   | text/plain
+zh utf-32-be.txt     | text     | inlined   | inlined   | inlined   | text/plain
+ru cp1251.txt        | text     | inlined   | inlined   | inlined   | text/plain
+ru koi8-r.txt        | text     | inlined   | inlined   | inlined   | text/plain
+ru iso8859-5.txt     | text     | inlined   | inlined   | inlined   | text/plain
+ru cp866.txt         | text     | inlined   | inlined   | inlined   | text/plain
+ru cp855.txt         | text     | inlined   | inlined   | inlined   | text/plain
+ru mac-cyrillic.txt  | text     | inlined   | inlined   | inlined   | text/plain
+tr cp1254.txt        | text     | inlined   | inlined   | inlined   | text/plain
+cs cp1250.txt        | text     | inlined   | inlined   | inlined   | text/plain
+el cp1253.txt        | text     | inlined   | inlined   | inlined   | text/plain
+he cp1255.txt        | text     | inlined   | inlined   | inlined   | text/plain
+ar cp1256.txt        | text     | inlined   | inlined   | inlined   | text/plain
+lt cp1257.txt        | text     | inlined   | inlined   | inlined   | text/plain
+th cp874.txt         | text     | inlined   | inlined   | inlined   | text/plain
 """
 """One line a file. `ooxml:`, `odf:` and `vnd:` stand for the long beginnings of the office types."""
 

@@ -33,27 +33,18 @@ EMBEDDED = {"echo"}
 CALL_NAMES_THE_MODEL = {"gemini"}
 """Protocols whose call has no fixed path that an endpoint could end in."""
 
-WITHOUT_SAMPLE = {
-    *("application/dicom", "application/vnd.apache.parquet", "application/vnd.debian.binary-package"),
-    *("application/vnd.ms-cab-compressed", "application/vnd.ms-htmlhelp", "application/vnd.tcpdump.pcap"),
-    *("application/x-archive", "application/x-hdf5", "application/x-iso9660-image", "application/x-lz4"),
-    *("application/x-mach-binary", "application/x-mobipocket-ebook", "application/x-npy"),
-    *("application/x-ole-storage", "application/x-shockwave-flash", "audio/x-ape", "audio/x-caf", "audio/x-dsf"),
-    *("audio/x-wavpack", "font/collection", "font/woff", "image/emf", "image/fits", "image/icns"),
-    *("image/vnd.ms-dds", "image/wmf", "image/x-canon-cr2", "image/x-exr", "image/x-xcf", "video/x-ms-asf"),
-}
+WITHOUT_SAMPLE = {"video/x-ms-asf"}
 """Types that a signature knows and no sample shows yet; whoever makes the sample takes the line away."""
 
 WITHOUT_EXTENSION = {
-    *("application/vnd.tcpdump.pcap", "application/x-archive", "application/x-mach-binary", "application/x-npy"),
-    *("application/x-ole-storage", "audio/x-dsf", "image/fits", "image/icns", "image/vnd.ms-dds"),
+    *("application/x-mach-binary", "application/x-ole-storage"),
 }
 """Types that the bytes alone tell."""
 
 WITHOUT_NAME = {
     *("image/fits", "image/x-adobe-dng", "image/x-canon-cr2", "image/x-canon-cr3", "image/x-nikon-nef"),
     *("image/x-portable-bitmap", "image/x-portable-graymap", "image/x-portable-pixmap", "image/x-xcf"),
-    *("audio/x-dsf", "image/icns", "image/vnd.ms-dds"),
+    "audio/x-dsf",
 }
 """Media that are called by their type for want of a name people use."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from artifacts.core.detection.extensions import ODF, OOXML
-from artifacts.core.detection.media_containers import asf_type, ebml_type, iso_media_type, ogg_type
+from artifacts.core.detection.media_containers import asf_type, ebml_type, id3_type, iso_media_type, ogg_type
 from artifacts.core.detection.structures import le
 from artifacts.core.store import ReadAt
 
 Inspect = Callable[[ReadAt, int], str | None]
 MAX_NAMES = 2_000
 MAX_DIRECTORY = 1 << 20
+MAX_SECTORS = 128
 
 OFFICE_PARTS = (
     ("word/vbaProject.bin", "application/vnd.ms-word.document.macroenabled.12"),
@@ -43,9 +44,10 @@ MIMETYPE_ENTRIES = frozenset(
         "application/epub+zip",
         *(
             f"{ODF}{name}"
-            for name in ("text", "spreadsheet", "presentation", "graphics", "formula", "chart", "text-master")
+            for name in ("text", "spreadsheet", "presentation", "graphics", "formula", "chart", "text-master", "base")
         ),
         *(f"{ODF}{name}-template" for name in ("text", "spreadsheet", "presentation", "graphics")),
+        f"{ODF}database",
         "image/openraster",
     }
 )
@@ -131,25 +133,45 @@ def _local_names(head: bytes) -> Iterator[str]:
 
 
 def ole2_type(read_at: ReadAt, size: int) -> str | None:
-    """The type of an OLE2 file by the names in its directory; at most 64 sectors of it are read."""
+    """The type of an OLE2 file by the names in its directory; at most `MAX_SECTORS` of it are read."""
     header = read_at(0, 512)
     if le(header, 30, 2) not in (9, 12):
         return None
     sector = 1 << le(header, 30, 2)
-    position, found = le(header, 48, 4), set[str]()
-    for _ in range(64):
+    position, directory = le(header, 48, 4), b""
+    for _ in range(MAX_SECTORS):
         if (position + 2) * sector > size + sector:
             break
-        found.update(_ole2_names(read_at((position + 1) * sector, sector)))
+        directory += read_at((position + 1) * sector, sector)
         position = _next_sector(read_at, header, position, sector)
+    found = set(_names_at_the_top(directory)) or set(_ole2_names(directory))
     return next((mime for stream, mime in OLE2_STREAMS if stream in found), None)
 
 
 def _ole2_names(directory: bytes) -> Iterator[str]:
-    for offset in range(0, len(directory) - 127, 128):
-        length = min(le(directory, offset + 64, 2), 64)
-        if length >= 2 and directory[offset + 66] in (1, 2, 5):
-            yield directory[offset : offset + length - 2].decode("utf-16-le", "replace")
+    for index in range(len(directory) // 128):
+        if name := _ole2_name(directory, index):
+            yield name
+
+
+def _ole2_name(directory: bytes, index: int) -> str:
+    """The name of an entry; empty for an unused one and outside the directory."""
+    entry = directory[128 * index : 128 * index + 128]
+    length = min(le(entry, 64, 2), 64)
+    known = length >= 2 and entry[66:67] in (b"\1", b"\2", b"\5")
+    return entry[: length - 2].decode("utf-16-le", "replace") if known else ""
+
+
+def _names_at_the_top(directory: bytes) -> Iterator[str]:
+    """Names directly under the root, by the tree that the entries form (MS-CFB §2.6.4): what lies deeper is a file
+    inside the file, such as the workbook in a presentation or a letter attached to a mail."""
+    waiting, known = [le(directory, 76, 4)], {0}
+    while waiting:
+        index = waiting.pop()
+        if index not in known and index < len(directory) // 128:
+            known.add(index)
+            yield _ole2_name(directory, index)
+            waiting += (le(directory, 128 * index + 68, 4), le(directory, 128 * index + 72, 4))
 
 
 def _next_sector(read_at: ReadAt, header: bytes, position: int, sector: int) -> int:
@@ -169,6 +191,7 @@ INSPECT: dict[str, Inspect] = {
     "ebml": ebml_type,
     "ogg": ogg_type,
     "asf": asf_type,
+    "id3": id3_type,
 }
 """Family of a signature → who looks inside."""
 

@@ -15,6 +15,7 @@ from artifacts.core.detection import encodings, signatures
 from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT
 from artifacts.core.detection.encodings import Proof, TextFound
 from artifacts.core.detection.evidence import Detection, Evidence
+from artifacts.core.detection.extensions import OOXML
 from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
 from artifacts.core.detection.kinds import mime_of_filename as named_type
 from artifacts.core.detection.opinions import Opinion, opinion_of
@@ -150,11 +151,16 @@ def _look_inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) 
     notes = (Evidence("signature", match.mime, "signature" if match.proves else "signature_hint"),)
     inner = INSPECT[match.family](read_at, size) if match.family else None
     if inner:
-        also = (
-            (claimed,) if claimed and inner == "application/zip" and claimed.endswith(("+zip", "kmz")) else match.also
-        )
+        also = (claimed,) if claimed and _is_alike(claimed, inner) else ()
         return Match(inner, match.proves, "", also), (*notes, Evidence("container", inner, "container"))
     return match, notes
+
+
+def _is_alike(claimed: str, inner: str) -> bool:
+    """Whether the claimed type says more of the same inside: a template is a document, and many a package is a zip."""
+    if inner == "application/zip":
+        return claimed.endswith(("+zip", "kmz"))
+    return inner.startswith(OOXML) and claimed.startswith(f"{inner.rpartition('.')[0]}.")
 
 
 def _lives_in(mime: str, match: Match) -> bool:

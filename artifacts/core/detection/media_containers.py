@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from artifacts.core.detection.structures import be
+from artifacts.core.detection.structures import aac_frames, be, mp3_frames
 from artifacts.core.store import ReadAt
 
 MAX_BOXES = 200
@@ -17,6 +17,7 @@ BRANDS = {
     b"hevx": "image/heic", b"mif1": "image/heif", b"msf1": "image/heif", b"heif": "image/heif",
     b"avif": "image/avif", b"avis": "image/avif", b"crx ": "image/x-canon-cr3",
     b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"M4P ": "audio/mp4", b"F4A ": "audio/mp4",
+    b"mjp2": "video/mj2", b"mj2s": "video/mj2", b"KDDI": "video/3gpp2", b"kddi": "video/3gpp2",
     b"qt  ": "video/quicktime", b"3gp": "video/3gpp", b"3g2": "video/3gpp2", b"3gs": "video/3gpp",
     b"jp2 ": "image/jp2", b"jpx ": "image/jp2",
 }  # fmt: skip
@@ -66,6 +67,18 @@ def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
         kind = read_at(start, 12)[8:12]
         if kind in (b"soun", b"vide"):
             yield kind
+
+
+def id3_type(read_at: ReadAt, size: int) -> str | None:
+    """The sound behind an ID3v2 tag, which players put before any other format, too (id3.org, ID3v2.4 §3.1)."""
+    head = read_at(0, 10)
+    length = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=False))
+    start = 10 + length + (10 if head[5:6] and head[5] & 0x10 else 0)
+    behind = read_at(start, 16 * 1024).lstrip(b"\0")
+    for mark, mime in ((b"fLaC", "audio/flac"), (b"MAC ", "audio/x-ape"), (b"wvpk", "audio/x-wavpack")):
+        if behind.startswith(mark):
+            return mime
+    return "audio/aac" if aac_frames(behind) else "audio/mpeg" if mp3_frames(behind) else None
 
 
 def ebml_type(read_at: ReadAt, size: int) -> str | None:

@@ -1,9 +1,10 @@
 """What the first bytes say: our own table of signatures, read from the top; the first row that proves wins.
 
 A row proves its type when its fixed bytes stand there and the structure behind them is valid (decision 3);
-with the fixed bytes alone, or in a row without a structure, it only hints. `family` names the container whose inside
-decides (`containers.py`), `also` the types that begin with the very same bytes, `textual` the formats that
-may be clean text throughout: for all others clean text behind the fixed bytes means that the bytes are words.
+with the fixed bytes alone, or in a row without a structure, it only hints, and a short signature says nothing then.
+`family` names the container whose inside decides (`containers.py`), `also` the types that begin with the very same
+bytes, `textual` the formats that may be clean text throughout: for all others clean text behind the fixed bytes means
+that the bytes are words.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ SIGNATURES: tuple[Signature, ...] = (
     S("image/gif", b"GIF89a", is_.gif),
     S("image/webp", b"WEBP", is_.riff_chunk(b"VP8 ", b"VP8L", b"VP8X"), offset=8),
     S("image/x-canon-cr2", b"II*\0\x10\0\0\0CR", is_.tiff, also=("image/tiff",)),
+    S("image/x-panasonic-rw2", b"IIU\0", number(4, 4, 8, 64, little=True)),
+    S("image/x-fuji-raf", b"FUJIFILMCCD-RAW ", _any),
     S("image/tiff", b"II*\0", is_.tiff, also=("image/x-adobe-dng", "image/x-nikon-nef", "image/x-sony-arw")),
     S("image/tiff", b"MM\0*", is_.tiff, also=("image/x-adobe-dng", "image/x-nikon-nef")),
     S("image/tiff", b"II+\0\x08\0\0\0", _any),
@@ -66,6 +69,14 @@ SIGNATURES: tuple[Signature, ...] = (
     S("image/x-icon", b"\0\0\x01\0", is_.icon),
     S("image/x-icon", b"\0\0\x02\0", is_.icon, also=("image/x-win-bitmap",)),
     S("image/vnd.adobe.photoshop", b"8BPS", is_.psd),
+    S("image/ktx", b"\xabKTX 11\xbb\r\n\x1a\n", _any),
+    S("image/ktx2", b"\xabKTX 20\xbb\r\n\x1a\n", _any),
+    S("image/x-sun-raster", b"\x59\xa6\x6a\x95", is_.sun_raster),
+    S("image/x-portable-bitmap", b"P4", is_.netpbm),
+    S("image/x-portable-graymap", b"P5", is_.netpbm),
+    S("image/x-portable-pixmap", b"P6", is_.netpbm),
+    S("image/x-pcx", b"\x0a", is_.pcx),
+    S("video/mj2", b"\0\0\0\x0cjP  \r\n\x87\n", at(20, b"mjp2", b"mj2s")),
     S("image/jp2", b"\0\0\0\x0cjP  \r\n\x87\n", _any, also=("image/jpx", "image/jpm")),
     S("image/jp2", b"\xff\x4f\xff\x51\0", number(4, 2, 38, 16384)),
     S("image/jxl", b"\0\0\0\x0cJXL \r\n\x87\n", _any),
@@ -82,7 +93,7 @@ SIGNATURES: tuple[Signature, ...] = (
     # audio
     S("audio/wav", b"WAVE", is_.wav_float_or_pcm, offset=8),
     S("audio/midi", b"RMID", at(0, b"RIFF"), offset=8),
-    S("audio/mpeg", b"ID3", is_.id3, also=MPEG_AUDIO),
+    S("audio/mpeg", b"ID3", is_.id3, family="id3", also=MPEG_AUDIO),
     S("audio/flac", b"fLaC", lambda head: head[4] & 0x7F == 0 and is_.be(head, 5, 3) == 34 if len(head) > 7 else False),
     S("audio/ogg", b"OggS", is_.ogg, family="ogg"),
     S("audio/aiff", b"FORM", at(8, b"AIFF", b"AIFC")),
@@ -94,6 +105,10 @@ SIGNATURES: tuple[Signature, ...] = (
     S("audio/x-wavpack", b"wvpk", number(8, 2, 0x402, 0x410, little=True)),
     S("audio/x-caf", b"caff\0\x01\0\0", _any),
     S("audio/x-dsf", b"DSD \x1c\0\0\0", _any),
+    S("audio/x-it", b"IMPM", number(48, 1, 0, 128)),
+    S("audio/x-s3m", b"SCRM", at(28, b"\x1a\x10"), offset=44),
+    S("audio/x-xm", b"Extended Module: ", at(37, b"\x1a")),
+    S("audio/x-mod", b"M.K.", number(950, 1, 1, 128), offset=1080),
     S("audio/aac", b"\xff", is_.aac_frames),
     S("audio/mpeg", b"\xff", is_.mp3_frames),
     # video and containers of media
@@ -122,6 +137,11 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     S("application/rtf", b"{\\rtf", lambda head: head[5:6].isdigit() or head[5:6] in (b"\\", b"}"), textual=True),
     S("application/x-ole-storage", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", is_.ole2, family="ole2"),
+    S("application/onenote", b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3", _any),
+    S("application/onenote", b"\xa1\x2f\xff\x43\xd9\xef\x76\x4c\x9e\xe2\x10\xea\x57\x22\x76\x5f", _any),
+    S("application/vnd.lotus-1-2-3", b"\0\0\x02\0", at(4, b"\x04\x04\x06\0\x08\0", b"\x06\x04\x06\0\x08\0")),
+    S("application/vnd.lotus-1-2-3", b"\0\0\x1a\0", number(4, 2, 0x1000, 0x1005, little=True)),
+    S("application/x-quattro-pro", b"\0\0\x02\0", at(4, b"\x20\x51", b"\x01\x10", b"\x02\x10")),
     S("application/x-mobipocket-ebook", b"BOOKMOBI", _any, offset=60),
     S("application/vnd.ms-htmlhelp", b"ITSF\x03\0\0\0", _any),
     # archives, programs, data, fonts
@@ -141,8 +161,8 @@ SIGNATURES: tuple[Signature, ...] = (
     S("application/x-lz4", b"\x04\x22\x4d\x18", number(4, 1, 0x40, 0x7F)),
     S("application/x-tar", b"ustar", is_.tar, offset=257),
     S("application/vnd.ms-cab-compressed", b"MSCF\0\0\0\0", _any),
-    S("application/vnd.debian.binary-package", b"!<arch>\ndebian-binary", _any),
-    S("application/x-archive", b"!<arch>\n", _any),
+    S("application/vnd.debian.binary-package", b"!<arch>\ndebian-binary", _any, textual=True),
+    S("application/x-archive", b"!<arch>\n", is_.ar_member, textual=True),
     S("application/x-iso9660-image", b"CD001", number(32774, 1, 1, 1), offset=32769),
     S(
         "application/x-executable",
@@ -156,6 +176,9 @@ SIGNATURES: tuple[Signature, ...] = (
     S("application/x-mach-binary", b"\xca\xfe\xba\xbe", number(4, 4, 1, 30)),
     S("application/x-mach-binary", b"\xcf\xfa\xed\xfe", number(12, 4, 1, 12, little=True)),
     S("application/vnd.sqlite3", b"SQLite format 3\0", _any, also=("application/geopackage+sqlite3",)),
+    S("application/x-msaccess", b"\0\x01\0\0Standard Jet DB\0", _any),
+    S("application/x-msaccess", b"\0\x01\0\0Standard ACE DB\0", _any),
+    S("application/cbor", b"\xd9\xd9\xf7", is_.cbor_item),
     S("application/vnd.apache.parquet", b"PAR1", None),
     S("application/x-hdf5", b"\x89HDF\r\n\x1a\n", _any, also=("application/x-netcdf", "application/x-matlab-data")),
     S("application/x-npy", b"\x93NUMPY", number(6, 1, 1, 3)),
@@ -170,7 +193,18 @@ SIGNATURES: tuple[Signature, ...] = (
     S("font/woff2", b"wOF2", at(4, b"\0\x01\0\0", b"OTTO", b"true")),
 )
 
+ROOTS = {
+    b"html": (b"", "text/html"),
+    b"svg": (b"", "image/svg+xml"),
+    b"FictionBook": (b"", "application/x-fictionbook+xml"),
+    b"tt": (b"/ns/ttml", "application/ttml+xml"),
+    b"rss": (b"", "application/rss+xml"),
+    b"feed": (b"w3.org/2005/Atom", "application/atom+xml"),
+}
+"""Root element of an XML document, without its prefix → what its name space holds, and its type."""
+
 RIFF_BRANDS = frozenset({"image/webp", "audio/wav", "video/x-msvideo", "audio/midi"})
+ROOT = re.compile(rb"<(?:[\w.-]{1,40}:)?([\w.-]{1,80})[\s>/]")
 MARKUP = (
     (re.compile(rb"<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>]", re.I), "text/html"),
     (re.compile(rb"<svg[\s>]|<!doctype\s+svg", re.I), "image/svg+xml"),
@@ -178,6 +212,9 @@ MARKUP = (
 )
 """Words that name a text's own type at its beginning, the more telling first."""
 
+
+TELLING = 3
+"""Bytes beside NUL that a signature needs to name a type unproved: many a format begins with NUL, NUL, 2, NUL."""
 
 BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
 WORDS_BEFORE = 1024
@@ -194,24 +231,43 @@ def match(head: bytes) -> Match | None:
             continue
         if row.structure is not None and row.structure(start):
             return Match(row.mime, True, row.family, row.also, row.textual)
-        if hint is None and len(row.fixed) >= 2:
+        if hint is None and len(row.fixed.replace(b"\0", b"")) >= TELLING:
             hint = Match(row.mime, False, row.family, row.also, row.textual)
     return hint
 
 
 def text_type(head: bytes) -> str | None:
-    """The type that a text names at its beginning: HTML, SVG, XML, calendar, card, captions, JSON; None otherwise."""
-    start = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    """The type that a text names at its beginning: HTML, XML and what is written in it, calendar, card, captions,
+    PostScript; None otherwise."""
+    start = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\f\x04")
     for prefix, mime in (
         (b"BEGIN:VCALENDAR", "text/calendar"),
         (b"BEGIN:VCARD", "text/vcard"),
         (b"WEBVTT", "text/vtt"),
+        (b"%!PS", "application/postscript"),
     ):
         if start.startswith(prefix):
             return mime
     if not start.startswith(b"<"):
         return None
+    name_space, mime = ROOTS.get(_root_element(start), (b"\0", ""))
+    if name_space in start:
+        return mime
+    if start.startswith(b"<?xml") and _root_element(start) not in (b"", b"head", b"body"):
+        return "application/xml"
     return next((mime for pattern, mime in MARKUP if pattern.search(start[:2048])), None)
+
+
+def _root_element(start: bytes) -> bytes:
+    """The name of the first element, without its prefix, behind declarations and comments; empty when none is seen."""
+    for _ in range(50):
+        start = start.lstrip()
+        if not start.startswith((b"<?", b"<!")):
+            break
+        end = b"-->" if start.startswith(b"<!--") else b">"
+        start = start.partition(end)[2]
+    found = ROOT.match(start)
+    return found[1] if found else b""
 
 
 def _has_brand(row: Signature, head: bytes) -> bool:

@@ -6,6 +6,7 @@ outside the head reads as zero and fails its test.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from functools import reduce
@@ -72,6 +73,31 @@ def tiff(data: bytes) -> bool:
     """An offset of the first directory behind the header."""
     read = le if data[:2] == b"II" else be
     return read(data, 4, 4) >= 8
+
+
+def sun_raster(data: bytes) -> bool:
+    """A depth, a type and a kind of colour map that exist (rasterfile.h of SunOS)."""
+    return be(data, 12, 4) in (1, 8, 24, 32) and be(data, 20, 4) in range(6) and be(data, 24, 4) in range(3)
+
+
+def netpbm(data: bytes) -> bool:
+    """Width and height in decimal behind the letters, comments before them (netpbm's ppm(5))."""
+    return re.match(rb"P[4-6](?:\s+#[^\n]{0,200}\n)*\s+[1-9][0-9]{0,6}\s+[1-9][0-9]{0,6}\s", data[:1024]) is not None
+
+
+def pcx(data: bytes) -> bool:
+    """A version, run lengths, bits, planes and a window that exist, and the reserved byte 0 (ZSoft's PCX 5)."""
+    return (
+        len(data) >= 128
+        and data[1] in (0, 2, 3, 4, 5)
+        and data[2] == 1
+        and data[3] in (1, 2, 4, 8)
+        and data[64] == 0
+        and 1 <= data[65] <= 4
+        and le(data, 8, 2) >= le(data, 4, 2)
+        and le(data, 10, 2) >= le(data, 6, 2)
+        and le(data, 66, 2) * 8 >= (le(data, 8, 2) - le(data, 4, 2) + 1) * data[3]
+    )
 
 
 def psd(data: bytes) -> bool:
@@ -152,6 +178,16 @@ def tar(data: bytes) -> bool:
 def zip_entry(data: bytes) -> bool:
     """A local header with a version, a method and a name that exist."""
     return le(data, 4, 2) <= 63 and le(data, 8, 2) <= 99 and 0 < le(data, 26, 2) <= 4096
+
+
+def ar_member(data: bytes) -> bool:
+    """Nothing behind the mark, or the header of a member, which ends in a back quote and a line end."""
+    return len(data) == 8 or data[66:68] == b"`\n"
+
+
+def cbor_item(data: bytes) -> bool:
+    """Behind the tag that describes itself an item whose length is written in a way that exists (RFC 8949 §3)."""
+    return len(data) > 3 and data[3] & 0x1F not in (28, 29, 30)
 
 
 def ole2(data: bytes) -> bool:
