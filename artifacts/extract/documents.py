@@ -13,13 +13,15 @@ Reader = Callable[[BinaryIO, TextCollector, Progress], None]
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """The text of the file, and a note when there was more."""
+    """The text of the file, and a note when there was more. Raises `RefusedError` `no_text` for marks without words."""
     words = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()
     try:
         _reader(options["reader"])(source, words, progress)
     except EnoughError:
         return {"note": f"[truncated: {progress}]"}, words.text().encode("utf-8", "replace")
+    if not words.has_words:
+        raise RefusedError("no_text")
     return {"note": ""}, words.text().encode("utf-8", "replace")
 
 
@@ -48,24 +50,22 @@ class ReadingProgress:
 def pdf(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """Each page under its mark; a page that cannot be read says so.
 
-    Raises `RefusedError` `encrypted` when it wants a password, `no_text` when no page has a letter.
+    Raises `RefusedError` `encrypted` when it wants a password.
     """
     from pypdf import PdfReader
 
     reader = PdfReader(source)
     if reader.is_encrypted and not reader.decrypt(""):
         raise RefusedError("encrypted")
-    total, found = len(reader.pages), False
+    total = len(reader.pages)
     for number in range(total):
         progress.mark("pages", number + 1, total)
         try:
             text = reader.pages[number].extract_text()
         except Exception:  # one bad page must not cost the others
             text = "[this page could not be read]"
-        found = found or bool(text.strip())
-        words.add(f"[page {number + 1}]\n{text}\n\n")
-    if not found:
-        raise RefusedError("no_text")
+        words.mark(f"[page {number + 1}]\n")
+        words.add(f"{text}\n\n")
 
 
 READERS: Mapping[str, tuple[str, str]] = {

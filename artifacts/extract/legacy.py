@@ -124,7 +124,8 @@ def ppt(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
             inside = _texts(stream, objects[place]) if place in objects else []
             shown = [text for text in dict.fromkeys([*outline, *inside]) if text.strip()]
             if shown or which == SLIDES:
-                words.add(f"[{mark} {number}]\n" + "\n".join(shown) + "\n\n")
+                words.mark(f"[{mark} {number}]\n")
+                words.add("\n".join(shown) + "\n\n")
 
 
 def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:

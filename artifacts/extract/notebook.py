@@ -23,7 +23,8 @@ def notebook(source: BinaryIO, words: TextCollector, progress: Progress) -> None
     cells = _cells(json.loads(data))
     for number, cell in enumerate(cells, 1):
         progress.mark("cells", number, len(cells))
-        words.add(f"[{cell.get('cell_type', 'cell')} {number}]\n{_text_of(cell.get('source', cell.get('input')))}\n")
+        words.mark(f"[{cell.get('cell_type', 'cell')} {number}]\n")
+        words.add(f"{_text_of(cell.get('source', cell.get('input')))}\n")
         printed = "\n".join(filter(None, map(_output_text, _objects_in(cell.get("outputs")))))
         if printed:
             left = " …" if len(printed) > MAX_OUTPUT_CHARS else ""

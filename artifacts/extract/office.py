@@ -149,10 +149,10 @@ def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     slides = _slides(package)
     for number, name in enumerate(slides, 1):
         progress.mark("slides", number, len(slides))
-        words.add(f"[slide {number}]\n")
+        words.mark(f"[slide {number}]\n")
         _add_xml(package, name, words)
         for notes in _targets(package, name, "notesSlide").values():
-            words.add(f"[notes of slide {number}]\n")
+            words.mark(f"[notes of slide {number}]\n")
             _add_xml(package, notes, words)
         words.add("\n")
 
@@ -201,10 +201,10 @@ class OpenWriting:
         self._depth += name in ("p", "h")
         self._cell += name == "table-cell"
         if name == "table" and attributes.get("table:name"):
-            self._words.add(f"[sheet: {attributes['table:name']}]\n")
+            self._words.mark(f"[sheet: {attributes['table:name']}]\n")
         elif name == "page":
             self._slides += 1
-            self._words.add(f"[slide {self._slides}]\n")
+            self._words.mark(f"[slide {self._slides}]\n")
         elif name in ("tab", "s", "line-break"):
             self._words.add({"tab": "\t", "s": " ", "line-break": "\n"}[name])
 

@@ -29,7 +29,7 @@ def sheets(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
         workbook = CalamineWorkbook.from_filelike(source)
         for number, name in enumerate(workbook.sheet_names, 1):
             progress.mark("sheets", number, len(workbook.sheet_names))
-            words.add(f"[sheet: {name}]\n")
+            words.mark(f"[sheet: {name}]\n")
             _add_rows(workbook, name, words)
             words.add("\n")
     except CalamineError as error:

@@ -72,7 +72,7 @@ def epub(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     chapters = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
     for number, name in enumerate(chapters, 1):
         progress.mark("chapters", number, len(chapters))
-        words.add(f"[chapter {number}]\n")
+        words.mark(f"[chapter {number}]\n")
         page = VisibleTextParser(words)
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):
             page.feed(text)

@@ -38,10 +38,15 @@ class TextCollector:
         self._parts: list[str] = []
         self._remaining = max_chars
         self._until = time.monotonic() + BUDGET_SECONDS
-        self.full = False
+        self.full = self.has_words = False
 
     def add(self, words: str) -> None:
         """Takes more text; raises `EnoughError` when that was too much or too late."""
+        self.has_words = self.has_words or bool(words.strip())
+        self.mark(words)
+
+    def mark(self, words: str) -> None:
+        """Takes a mark, such as `[slide 2]`, which is no word of the document; raises as `add` does."""
         self._parts.append(words[: self._remaining])
         self._remaining -= len(words)
         if self._remaining < 0 or time.monotonic() > self._until:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from samples import TYPES, W, notebook, relations_of, zip_of
+from samples import TYPES, W, notebook, pptx, relations_of, zip_of
 
 from artifacts.core.detection.extensions import OOXML
 from artifacts.extract import extract_text
@@ -110,7 +110,11 @@ def test_a_notebook_is_read_by_its_cells(read) -> None:
     [b"[" * 100_000, b'{"a": 1}', json.dumps({"nbformat": 4, "cells": [1, {"outputs": {"a": 1}}, None]}).encode()],
     ids=["deep nesting", "other json", "cells of nothing"],
 )
-def test_a_notebook_that_is_none_gives_no_more_than_it_has(read, data: bytes) -> None:
-    """Deep nesting and other JSON: None; a cell without source keeps its mark."""
-    found = read(data, IPYNB)
-    assert found is None or found.text == "[cell 1]"
+def test_a_notebook_that_is_none_gives_nothing(read, data: bytes) -> None:
+    """Deep nesting, other JSON, cells without a word: None."""
+    assert read(data, IPYNB) is None
+
+
+def test_marks_without_words_are_no_text(read) -> None:
+    """A talk of pictures alone is described, not sent as a list of its slides."""
+    assert read(pptx("", ""), PPTX) is None
