@@ -46,7 +46,7 @@ class TextCollector:
         self.mark(words)
 
     def mark(self, words: str) -> None:
-        """Takes a mark, such as `[slide 2]`, which is no word of the document; raises as `add` does."""
+        """Takes a mark, such as `[slide 2]`, which is no word; raises `EnoughError` as `add` does."""
         self._parts.append(words[: self._remaining])
         self._remaining -= len(words)
         if self._remaining < 0 or time.monotonic() > self._until:
