@@ -17,7 +17,7 @@ from functools import cache
 
 from artifacts.core.detection.languages import ALPHABETS, FREQUENT, MARKS, PUNCTUATION, Alphabet
 
-SAMPLE = 8 * 1024
+SAMPLE = 4 * 1024
 """Bytes that are read in every encoding; more tell nothing new."""
 
 EAST_ASIAN = (
