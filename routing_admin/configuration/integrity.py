@@ -5,6 +5,7 @@ Each check returns its problems as sentences that say what and where; none tells
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -105,13 +106,25 @@ def administrators() -> list[str]:
 
 def secrecy() -> list[str]:
     """The data directory, its secrets and its databases, where others on this machine can read them."""
-    folder = settings.DATA_DIR
-    files = [folder / "secret_key", folder / "keys", *sorted(folder.glob("*.sqlite3*"))]
     return [
-        f"{path} can be read by others. Run: chmod {700 if path == folder else 600} {path}"
-        for path in (folder, *files)
+        f"{path} can be read by others. Run: chmod {700 if path.is_dir() else 600} {path}"
+        for path in private_paths()
         if readable_by_others(path)
     ]
+
+
+def private_paths() -> list[Path]:
+    """What is its owner's alone: the data directory, the secrets and the databases in it."""
+    folder = Path(settings.DATA_DIR)
+    return [folder, folder / "secret_key", folder / "keys", *sorted(folder.glob("*.sqlite3*"))]
+
+
+def take_back_rights() -> list[str]:
+    """Makes private what an earlier version, or a copy, left readable for others; the paths that were so."""
+    found = [path for path in private_paths() if readable_by_others(path) and path.stat().st_uid == os.geteuid()]
+    for path in found:
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    return [str(path) for path in found]
 
 
 def readable_by_others(path: Path) -> bool:

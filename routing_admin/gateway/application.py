@@ -16,11 +16,20 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
 
+from capabilities.access import Principal
 from capabilities.body_limits import received_limit
 from routing_admin.gateway.chat import completions
 from routing_admin.gateway.errors import GatewayError, reply_of
-from routing_admin.gateway.http import HttpCall, HttpReply, WaitingBody, call_of_scope, headers_of_scope
-from routing_admin.server.body_limit import announced_length, refuse
+from routing_admin.gateway.http import HttpCall, HttpReply, WaitingBody, call_of_scope
+from routing_admin.gateway.key_cache import cached_principal
+from routing_admin.server.body_limit import (
+    UnknownCallerError,
+    announced_length,
+    headers_of_scope,
+    refuse,
+    refuse_unknown,
+)
+from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.server.request_id import make_request_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
@@ -43,7 +52,10 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope["path"], limit, send)
-    body = await _read_body(scope, receive, limit)
+    try:
+        body = await _read_body(scope, receive, limit)
+    except UnknownCallerError:
+        return await refuse_unknown(scope["path"], send)
     if body is None:
         return None
     if len(body.data) > limit:
@@ -59,15 +71,28 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> WaitingBody | None:
-    """The body, held once; None when the caller left before its end. Of one that is too large no more is read."""
+    """The body, held once; None when the caller left before its end. Of one that is too large no more is read.
+
+    Raises `UnknownCallerError` for one that only a caller with a good key may send.
+    """
     message = await receive()
     body: bytes | bytearray = message.get("body", b"")
+    known = False
     if message.get("more_body"):
         body = bytearray(body)
         while message.get("more_body") and len(body) <= limit:
+            if len(body) > UNKNOWN_BYTES and not known:
+                known = await _check_known(scope)
             message = await receive()
             body += message.get("body", b"")
     return None if message["type"] == "http.disconnect" else WaitingBody(body)
+
+
+async def _check_known(scope: Mapping[str, Any]) -> bool:
+    headers = headers_of_scope(scope)
+    if isinstance(cached_principal(headers), Principal) or await is_known_caller(headers):
+        return True
+    raise UnknownCallerError
 
 
 async def _reply_to(scope: Mapping[str, Any], body: WaitingBody) -> HttpReply:

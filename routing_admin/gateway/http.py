@@ -90,15 +90,6 @@ def call_of_scope(scope: Mapping[str, Any], request_id: str, headers: Mapping[st
     )
 
 
-def headers_of_scope(scope: Mapping[str, Any]) -> dict[str, str]:
-    """The headers by their names in lower case; one that came twice is joined by a comma."""
-    headers: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        headers[key] = f"{headers[key]},{text}" if key in headers else text
-    return headers
-
-
 def response_of_reply(reply: HttpReply) -> HttpResponseBase:
     """The reply as Django sends it."""
     if reply.blocks is not None:

@@ -7,16 +7,18 @@ outside, in the ASGI application; inside, each address then applies its own and 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from capabilities.body_limits import received_limit
 from routing_admin.server.ids import new_id
+from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[..., Awaitable[None]]
+IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
 """The setting that the limits here grow with."""
@@ -26,21 +28,29 @@ class _BodyTooLargeError(Exception):
     """More was received than the address takes."""
 
 
-def limit_bodies(app: App) -> App:
-    """The application, with bodies that are too large answered by 413 as soon as that is known."""
+class UnknownCallerError(Exception):
+    """More was received than a caller may send of whom nothing is known."""
+
+
+def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
+    """The application, with bodies that are too large, or too large for a stranger, refused as soon as they are."""
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        limit, received, started = received_limit(scope["path"]), 0, False
+        limit, received, started, known = received_limit(scope["path"]), 0, False, False
 
         async def counted() -> Message:
-            nonlocal received
+            nonlocal received, known
             message = await receive()
             received += len(message.get("body", b""))
             if received > limit:
                 raise _BodyTooLargeError
+            if received > UNKNOWN_BYTES and not known:
+                known = await is_known(headers_of_scope(scope))
+                if not known:
+                    raise UnknownCallerError
             return message
 
         async def watched(message: Message) -> None:
@@ -55,6 +65,9 @@ def limit_bodies(app: App) -> App:
         except _BodyTooLargeError:
             if not started:
                 await refuse(scope["path"], limit, send)
+        except UnknownCallerError:
+            if not started:
+                await refuse_unknown(scope["path"], send)
 
     return application
 
@@ -67,22 +80,45 @@ def announced_length(scope: Any) -> int:
 
 async def refuse(path: str, limit: int, send: Send) -> None:
     """413 in the error shape of the address, and the end of the connection."""
+    message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise {SETTING}."
+    await _send_refusal(path, 413, "too_large", message, send, limit=limit)
+
+
+async def refuse_unknown(path: str, send: Send) -> None:
+    """The same for a body that only a known caller may send: 401 where a key is missing, 413 on a page."""
+    rule = f"Whoever is not known may send {UNKNOWN_BYTES} bytes."
+    if path.startswith(("/api/", "/v1/")):
+        message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
+        await _send_refusal(path, 401, "key_invalid", message, send)
+    else:
+        await _send_refusal(path, 413, "too_large", f"{rule} Sign in first.", send, limit=UNKNOWN_BYTES)
+
+
+async def _send_refusal(path: str, status: int, code: str, message: str, send: Send, **more: Any) -> None:
     request_id = new_id("req_")
-    body = json.dumps(refusal_json(path, limit, request_id)).encode()
+    body = json.dumps(refusal_json(path, code, message, request_id, **more)).encode()
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
         (b"x-request-id", request_id.encode()),
         (b"connection", b"close"),
     ]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def refusal_json(path: str, limit: int, request_id: str) -> dict[str, Any]:
-    """The error's object: OpenAI's under `/v1`, ours elsewhere."""
-    message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise {SETTING}."
+def refusal_json(path: str, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
+    """The error's object: OpenAI's under `/v1`, ours elsewhere, where `more` goes along."""
     if path.startswith("/v1/"):
-        inner = {"type": "invalid_request_error", "code": "too_large", "param": None, "request_id": request_id}
-        return {"error": {"message": message, **inner}}
-    return {"error": "too_large", "message": message, "limit": limit, "requestId": request_id}
+        kind = "authentication_error" if code == "key_invalid" else "invalid_request_error"
+        return {"error": {"message": message, "type": kind, "code": code, "param": None, "request_id": request_id}}
+    return {"error": code, "message": message, **more, "requestId": request_id}
+
+
+def headers_of_scope(scope: Any) -> dict[str, str]:
+    """The headers by their names in lower case; one that came twice is joined by a comma."""
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]},{text}" if key in headers else text
+    return headers

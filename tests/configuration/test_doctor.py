@@ -115,3 +115,15 @@ def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -
         os.chmod(tmp_path / name, 0o600)
     os.chmod(tmp_path, 0o755)
     assert integrity.secrecy() == [f"{tmp_path} can be read by others. Run: chmod 700 {tmp_path}"]
+
+
+def test_a_start_takes_back_what_others_could_read(settings: Any, tmp_path: Path) -> None:
+    """An earlier version made its databases readable; what is private already is left alone."""
+    settings.DATA_DIR = tmp_path
+    for name, mode in (("logs.sqlite3", 0o644), ("keys", 0o600)):
+        (tmp_path / name).write_text("k")
+        os.chmod(tmp_path / name, mode)
+    os.chmod(tmp_path, 0o755)
+    assert integrity.take_back_rights() == [str(tmp_path), str(tmp_path / "logs.sqlite3")]
+    assert integrity.secrecy() == []
+    assert integrity.take_back_rights() == []

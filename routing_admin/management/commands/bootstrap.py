@@ -21,6 +21,7 @@ from routing_admin.actions.installation import create_installation
 from routing_admin.actions.people import create_first_administrator
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.history import newest_number
+from routing_admin.configuration.integrity import take_back_rights
 from routing_admin.databases.router import LOGS
 from routing_admin.demo import load as demo
 from routing_admin.demo.requests import record_demo_request
@@ -43,6 +44,8 @@ class Command(command.Command):
         """Migrations, administrator, configuration; then what a person needs to get in."""
         call_command("migrate", verbosity=0, interactive=False)
         call_command("migrate", database=LOGS, verbosity=0, interactive=False)
+        for path in take_back_rights():
+            self.stdout.write(f"  {path} is its owner's alone now; others on this machine could read it")
         create_installation()
         password = self.administrator()
         key = self.configuration(demo_wanted=options["demo"])

@@ -1,0 +1,107 @@
+"""Before anybody has shown who he is, nobody takes more of him than a form or a refused call needs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test import Client
+
+from routing_admin.asgi import application
+from routing_admin.configuration import snapshot
+from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
+from tests.cast import browser_of
+from tests.gateway.plane import without
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+
+BLOCK = b" " * (UNKNOWN_BYTES // 4)
+CHAT = "/v1/chat/completions"
+
+
+async def send(path: str, headers: Mapping[str, str], blocks: int = 400) -> tuple[int, Any, int]:
+    """A POST of so many blocks: the status, the body, and how many blocks were taken."""
+    sent: list[Any] = []
+    taken = 0
+
+    async def receive() -> dict[str, Any]:
+        nonlocal taken
+        if taken == blocks:
+            await asyncio.Event().wait()
+        taken += 1
+        return {"type": "http.request", "body": BLOCK, "more_body": taken < blocks}
+
+    async def note(message: Any) -> None:
+        sent.append(message)
+
+    fields = [(name.encode(), value.encode()) for name, value in {"host": "127.0.0.1", **headers}.items()]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": fields, "client": None}
+    await application({**scope, "http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 80)}, receive, note)
+    return sent[0]["status"], b"".join(each.get("body", b"") for each in sent), taken
+
+
+STRANGERS = ({}, {"authorization": "Bearer ra_wrong"}, {"x-api-key": "sk-1"}, {"cookie": "sid=x"})
+
+
+async def test_a_stranger_is_cut_off_on_every_page(demo: None) -> None:
+    """413 after 64 KiB, and no further block is taken."""
+    for path, headers in product(("/login/", "/artifacts/", "/nowhere"), STRANGERS):
+        status, body, taken = await send(path, headers)
+        assert (path, status, taken) == (path, 413, 5)
+        assert json.loads(body)["limit"] == UNKNOWN_BYTES
+
+
+async def test_a_call_without_a_good_key_is_cut_off_too(demo: None) -> None:
+    """401, as for a small one: the key is what has to be put right."""
+    for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/api/v1/messages/route"), STRANGERS):
+        status, body, taken = await send(path, headers)
+        error = json.loads(body)["error"]
+        assert (path, status, taken) == (path, 401, 5)
+        assert (error if isinstance(error, str) else error["code"]) == "key_invalid"
+
+
+async def test_a_good_key_may_send_what_its_address_takes(key: str) -> None:
+    """Each call then says in its own words what it makes of it."""
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    for path in (CHAT, "/v1/files", "/api/v1/artifacts"):
+        status, _, taken = await send(path, headers, 20)
+        assert taken == 20
+        assert status not in (200, 401, 413)
+
+
+async def test_small_bodies_of_strangers_are_served(demo: None) -> None:
+    """A sign-in form, and a call that is refused for its key."""
+    assert (await send("/login/", {}, 4))[0] != 413
+    assert (await send(CHAT, {}, 4))[0] == 401
+
+
+def test_who_is_signed_in_is_known_and_who_signed_out_is_not(admin_account: Any, anonymous: Client) -> None:
+    """By the session of the cookie."""
+    client = browser_of(admin_account)
+    cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
+    headers = {"cookie": f"theme=dark; {settings.SESSION_COOKIE_NAME}={cookie}"}
+    assert run(headers)
+    client.logout()
+    assert not run(headers)
+
+
+def test_while_nobody_can_look_nobody_is_called_a_stranger(key: str) -> None:
+    """The call itself says then that the database does not answer."""
+    snapshot.current()
+    with waiting_at_most(0), without("capabilities_agentkey"):
+        assert run({"authorization": f"Bearer {key}"})
+    assert connection.vendor == "sqlite"
+
+
+def run(headers: Mapping[str, str]) -> bool:
+    """Whether the caller is known."""
+    from asgiref.sync import async_to_sync
+
+    return bool(async_to_sync(is_known_caller)(headers))
