@@ -303,6 +303,17 @@ def test_each_switch_of_provider_is_logged(caplog):
     ]
 
 
+def test_a_candidate_that_is_not_asked_is_no_warning(caplog):
+    """While a provider cools every call passes it by: each request's attempts say so, not the server's log."""
+    stage, plan = Stage(), Plan(chain("a", "b"))
+    slow_down = Failure(Fault.HTTP_429, "slow down", 429, retry_after=60)
+    stage.run(plan, FakeUpstream({"a": [slow_down], "b": ["ok"]}, seconds=0))
+    caplog.clear()
+    with caplog.at_level("INFO", logger="routing_admin.routing"):
+        assert outcomes(stage.run(plan, FakeUpstream({"b": ["ok"]}, seconds=0))) == ["skipped_cooling", "ok"]
+    assert caplog.records == []
+
+
 def test_a_walk_that_is_closed_records_who_was_being_asked():
     """The caller went away: the attempt says so, and a claimed probe is free for the next request."""
     stage = Stage()

@@ -227,10 +227,14 @@ class FallbackRun(Generic[T]):
         self._go_on_after(attempt)
 
     def _go_on_after(self, attempt: Attempt) -> None:
-        """Record an attempt that the chain goes on from, and log the switch (MMR-E4)."""
+        """Record an attempt that the chain goes on from, and log the switch (MMR-E4).
+
+        Whoever was not even asked, since he is cooling or has no key, is no news: through an outage every call says so.
+        """
         self.attempts.append(attempt)
         following = self.plan.candidates[len(self.attempts) :]
-        logger.warning(
+        logger.log(
+            logging.WARNING if attempt.tries else logging.DEBUG,
             "route %s: %s/%s %s after %d tries; %s",
             *(self.plan.task_type, attempt.provider, attempt.model, attempt.outcome, len(attempt.tries)),
             f"going on to {following[0].name}" if following else "no candidate is left",
