@@ -1,0 +1,100 @@
+"""The parts of a message that hold a file, each in OpenAI's form of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from artifacts.core.artifact import REF_PREFIX
+from artifacts.core.detection.kinds import OCTET_STREAM, kind_of, mime_of_filename
+from artifacts.core.filenames import clean_filename
+from capabilities.core.message import FilePart
+from routing_admin.gateway.fields import (
+    Object,
+    check_object,
+    read_text,
+    refusal_of_missing,
+    require_text,
+)
+from routing_admin.gateway.media import (
+    ANY_AUDIO,
+    ANY_IMAGE,
+    ANY_VIDEO,
+    AUDIO_TYPES,
+    References,
+    decode_base64,
+    file_of_url,
+    part_of_bytes,
+    part_of_data_url,
+)
+
+
+def _read_image(part: Object, at: str, references: References) -> FilePart:
+    return _read_url(part, at, references, "image_url", ANY_IMAGE)
+
+
+def _read_video(part: Object, at: str, references: References) -> FilePart:
+    return _read_url(part, at, references, "video_url", ANY_VIDEO)
+
+
+def _read_url(part: Object, at: str, references: References, key: str, what: FilePart) -> FilePart:
+    """The file at the URL of a part, which is a text or stands in an object beside how closely it is looked at."""
+    inner = part.get(key)
+    place = f"{at}.{key}"
+    if isinstance(inner, str):
+        return file_of_url(inner, place, references, what)
+    if inner is None:
+        raise refusal_of_missing(place)
+    file = file_of_url(require_text(check_object(inner, place), "url", place), f"{place}.url", references, what)
+    return replace(file, detail=read_text(inner, "detail", place))
+
+
+def _read_audio(part: Object, at: str, references: References) -> FilePart:
+    place = f"{at}.input_audio"
+    if part.get("input_audio") is None:
+        raise refusal_of_missing(place)
+    inner = check_object(part["input_audio"], place)
+    data = require_text(inner, "data", place)
+    if data.startswith(REF_PREFIX):
+        return references.part(data, f"{place}.data", ANY_AUDIO)
+    if data[:5].lower() == "data:":
+        return part_of_data_url(data, f"{place}.data")
+    word = require_text(inner, "format", place)
+    mime_type = AUDIO_TYPES.get(word.lower(), f"audio/{word.lower()}")
+    return part_of_bytes(decode_base64(data, f"{place}.data"), mime_type, None)
+
+
+def _read_file(part: Object, at: str, references: References) -> FilePart:
+    """A file, and how closely it is looked at."""
+    place = f"{at}.file"
+    if part.get("file") is None:
+        raise refusal_of_missing(place)
+    inner = check_object(part["file"], place)
+    return replace(_find_file(inner, place, references), detail=read_text(inner, "detail", place))
+
+
+def _find_file(inner: Object, place: str, references: References) -> FilePart:
+    """`file_id`, `file_data`, or `data` with `mimeType` as get_artifact returns it."""
+    ref = read_text(inner, "file_id", place)
+    if ref is not None:
+        return references.part(ref, f"{place}.file_id", _guess_file(read_text(inner, "filename", place)))
+    key = "file_data" if inner.get("file_data") is not None else "data"
+    data, filename = read_text(inner, key, place), read_text(inner, "filename", place)
+    if data is None:
+        raise refusal_of_missing(f"{place}.file_data")
+    if data[:5].lower() == "data:":
+        return part_of_data_url(data, f"{place}.{key}", filename)
+    return part_of_bytes(decode_base64(data, f"{place}.{key}"), read_text(inner, "mimeType", place), filename)
+
+
+def _guess_file(filename: str | None) -> FilePart:
+    """What is known of a file by its name alone."""
+    mime_type = mime_of_filename(filename) or OCTET_STREAM
+    return FilePart(kind_of(mime_type), mime_type, clean_filename(filename) or None)
+
+
+PARTS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
+    {"image_url": _read_image, "video_url": _read_video, "input_audio": _read_audio, "file": _read_file}
+)
+"""How each kind of part is read."""
