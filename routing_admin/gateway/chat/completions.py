@@ -175,7 +175,8 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     except RouterError as error:
         raise gateway_error_of(error) from None
     origin = admitted.origin_of(result)
-    turn_memory.keep(admitted.agent, turn_of(result.answer), origin)
+    if result.answer.tool_calls:
+        turn_memory.keep(admitted.agent, turn_of(result.answer), origin)
     completion = completion_json(result.answer, admitted.name_in(result), origin, old_calls=admitted.parsed.old_calls)
     reply = json_reply(completion)
     _add_route_headers(reply.headers, call, result)
