@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from artifacts.core.detection.encoding_names import canonical
@@ -25,7 +26,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
     is no text has no encoding; a text whose encoding nobody knew is UTF-8, and that is a guess. Raises
     `CorrectionError` for a type that is malformed or says nothing, and for an encoding that Python does not know.
     """
-    mime, name = _known_type(mime_type), _known_encoding(encoding)
+    mime, name = _read_word("type", mime_type, clean_mime), _read_word("encoding", encoding, canonical)
     if name and mime is None and detection.kind is not Kind.TEXT:
         mime = "text/plain"
     type_now = mime or detection.mime_type
@@ -46,19 +47,8 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
     )
 
 
-def _known_type(word: str | None) -> str | None:
-    if word is None:
-        return None
-    mime = clean_mime(word)
-    if mime is None:
-        raise CorrectionError("type", word)
-    return mime
-
-
-def _known_encoding(word: str | None) -> str | None:
-    if word is None:
-        return None
-    name = canonical(word)
-    if name is None:
-        raise CorrectionError("encoding", word)
+def _read_word(field: str, word: str | None, read: Callable[[str], str | None]) -> str | None:
+    name = None if word is None else read(word)
+    if word is not None and name is None:
+        raise CorrectionError(field, word)
     return name
