@@ -44,7 +44,7 @@ lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.txt
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
 	sed -n 's/^heic = \["\(.*\)"\].*/\1/p' pyproject.toml | uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o requirements-heic.txt
-	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements-dev.txt -o requirements-clients.txt
+	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements-dev.txt -o tests/clients/requirements.txt
 
 clean: ## remove the virtual environment and caches; data in var/ stays
 	rm -rf $(VENV) $(CLIENTS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -70,7 +70,7 @@ $(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/python
 	@$(HEIC)
 	@touch $@ $(VENV)/run
 
-$(CLIENTS)/installed: requirements-clients.txt | $(BIN)/python
+$(CLIENTS)/installed: tests/clients/requirements.txt | $(BIN)/python
 	@echo "Installing other people's clients (once) …"
 	@rm -rf $(CLIENTS)
 	@$(BIN)/python -m venv $(CLIENTS)

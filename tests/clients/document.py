@@ -10,7 +10,7 @@ from typing import Any
 
 BEGIN = "<!-- written by make test-clients -->\n"
 END = "<!-- end of what is written -->\n"
-REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements-clients.txt"
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Suite:
 
     @property
     def version(self) -> str:
-        """The version that `requirements-clients.txt` pins."""
+        """The version that `requirements.txt` pins."""
         found = re.search(rf"^{re.escape(self.package)}==(\S+)", REQUIREMENTS.read_text("utf-8"), re.M)
         return found[1] if found else ""
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients.document import SUITES, Outcome, Suite, table, with_table
-from tests.gateway.serving import Server, environment_of, listening, manage
+from tests.gateway.serving import Server, serving
 from tests.lab import Lab
 
 HERE = Path(__file__).resolve().parent
@@ -95,19 +95,11 @@ def services(lab: Lab) -> dict[str, Any]:
 @contextmanager
 def served(directory: Path) -> Iterator[Server]:
     """A server that listens, with the lab behind it."""
-    with Lab(dict.fromkeys(MODELS.values(), PLAYED)) as lab:
-        environment = environment_of(directory, lab)
-        manage(environment, "bootstrap")
-        for name, content in (("llm-routing", providers(lab)), ("llmservices", services(lab))):
-            file = directory / f"{name}.json"
-            file.write_text(json.dumps(content))
-            manage(environment, "import_config", str(file))
-        server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory)
-        try:
-            yield server
-        finally:
-            server.process.terminate()
-            server.process.wait(timeout=40)
+    with (
+        Lab(dict.fromkeys(MODELS.values(), PLAYED)) as lab,
+        serving(directory, lab, [providers(lab), services(lab)]) as server,
+    ):
+        yield server
 
 
 def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -> Outcome:

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,18 +100,25 @@ def served(
     directory: Path, script: Script = MappingProxyType({}), configured: Callable[[Lab], dict[str, Any]] = routing
 ) -> Iterator[Server]:
     """The demo, the lab's providers beside it, and a server that listens; `configured` gives the file imported."""
-    with Lab(script) as lab:
-        environment = environment_of(directory, lab)
-        manage(environment, "bootstrap")
-        file = directory / "lab.json"
-        file.write_text(json.dumps(configured(lab)))
+    with Lab(script) as lab, serving(directory, lab, [configured(lab)]) as server:
+        yield server
+
+
+@contextmanager
+def serving(directory: Path, lab: Lab, files: Iterable[Any]) -> Iterator[Server]:
+    """A server that listens, with the demo and then these files imported, in order."""
+    environment = environment_of(directory, lab)
+    manage(environment, "bootstrap")
+    for number, content in enumerate(files):
+        file = directory / f"import-{number}.json"
+        file.write_text(json.dumps(content))
         manage(environment, "import_config", str(file))
-        server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory)
-        try:
-            yield server
-        finally:
-            server.process.terminate()
-            server.process.wait(timeout=40)
+    server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory)
+    try:
+        yield server
+    finally:
+        server.process.terminate()
+        server.process.wait(timeout=40)
 
 
 def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
