@@ -27,16 +27,6 @@ CELL = '<table:table-cell office:value-type="string"><text:p>a</text:p></table:t
 CELLS = f"<table:table-row>{CELL}</table:table-row>"
 
 
-@pytest.fixture
-def kept(tmp_path: Path):
-    def keep(data: bytes) -> Path:
-        path = tmp_path / "file"
-        path.write_bytes(data)
-        return path
-
-    return keep
-
-
 def image_of(converted: Converted | None) -> Image.Image:
     assert converted is not None
     return Image.open(io.BytesIO(b"".join(converted.blob.blocks())))

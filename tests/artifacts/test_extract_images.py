@@ -28,16 +28,6 @@ HEIC = zlib.decompress(base64.b85decode(PACKED))
 PNG = ConvertTo(("image/png",))
 
 
-@pytest.fixture
-def kept(tmp_path: Path):
-    def keep(data: bytes) -> Path:
-        path = tmp_path / "file"
-        path.write_bytes(data)
-        return path
-
-    return keep
-
-
 def opened(path: Path) -> Image.Image:
     converted = convert_image(path, PNG)
     assert converted is not None

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import struct
 from email.message import EmailMessage
-from pathlib import Path
 
 import pytest
 from compound_files import compound, msg, msg_properties
 from samples import MHT
 
-from artifacts.extract import extract_text
 from capabilities.core.message import Text
 
 EML, MHTML, MSG = "message/rfc822", "multipart/related", "application/vnd.ms-outlook"
-
-
-@pytest.fixture
-def read(tmp_path: Path):
-    def read(data: bytes, mime: str) -> Text | None:
-        path = tmp_path / "file"
-        path.write_bytes(data)
-        return extract_text(path, mime)
-
-    return read
 
 
 def mail(body: str = "Hello\n") -> EmailMessage:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from samples import TYPES, W, notebook, pptx, relations_of, zip_of
 
 from artifacts.core.detection.extensions import OOXML
-from artifacts.extract import extract_text
 from capabilities.core.message import Text
 
 DOCX, PPTX = f"{OOXML}wordprocessingml.document", f"{OOXML}presentationml.presentation"
 IPYNB = "application/x-ipynb+json"
-
-
-@pytest.fixture
-def read(tmp_path: Path):
-    def read(data: bytes, mime: str) -> Text | None:
-        path = tmp_path / "file"
-        path.write_bytes(data)
-        return extract_text(path, mime)
-
-    return read
 
 
 def paragraph(text: str, properties: str = "") -> str:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import pytest
 from compound_files import compound, doc, ppt
 
-from artifacts.extract import extract_text
 from capabilities.core.message import Text
 
 RTF, DOC, PPT = "application/rtf", "application/msword", "application/vnd.ms-powerpoint"
-
-
-@pytest.fixture
-def read(tmp_path: Path):
-    def read(data: bytes, mime: str) -> Text | None:
-        path = tmp_path / "file"
-        path.write_bytes(data)
-        return extract_text(path, mime)
-
-    return read
 
 
 RICH = (

@@ -6,8 +6,6 @@ import http.client
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,23 +28,12 @@ from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import open_endpoint
 from routing_admin.server.upkeep import Upkeep
 from tests.cast import browser_of
+from tests.databases.locks import locked
 from tests.gateway.plane import PNG_URL, image, post, said, without
 from tests.gateway.serving import Server, environment_of, listening, served
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
-
-
-@contextmanager
-def locked(file: object, how: str = "EXCLUSIVE") -> Iterator[None]:
-    """The database file, while another process is in the middle of a write."""
-    other = sqlite3.connect(str(file), isolation_level=None)
-    other.execute(f"BEGIN {how}")
-    try:
-        yield
-    finally:
-        other.rollback()
-        other.close()
 
 
 def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tuple[int, Any, Any]:

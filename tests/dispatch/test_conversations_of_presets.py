@@ -16,21 +16,13 @@ import pytest
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.receiver import Receiver, prepare, receiver
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.providers.hosts.worldwide import GEMINI_THROUGH_OPENAI
-from capabilities.core.providers.presets import PRESETS
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Answer, Delta, Finish, Target, split_payload
 from routing_admin.dispatch.turns import TurnMemory, turn_of
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
-from tests.lab.strict_hosts import ROUNDS, RefusedError, StrictHost, strict_host
+from tests.lab.strict_hosts import OFFERED, PLACES, ROUNDS, RefusedError, StrictHost, strict_host
 
-PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    **{preset.name: (preset.protocol, preset.quirks) for preset in PRESETS},
-    "gemini-openai": ("openai", GEMINI_THROUGH_OPENAI),
-}
-"""Protocol and options of every preset, and of Google's other address."""
-TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 OWN_FIELDS = ("role", "content", "tool_calls")
 
 
@@ -58,7 +50,7 @@ class Talk:
     def ask(self, name: str) -> dict[str, Any]:
         """The next message of that preset's model; results of its calls are there at once."""
         to, host = RECEIVERS[name], self.hosts[name]
-        body = {"model": "m", "messages": self.messages, "tools": [TOOL], "max_tokens": 50}
+        body = {"model": "m", "messages": self.messages, "tools": [OFFERED], "max_tokens": 50}
         chat = self.memory.complete("ada", parse(json.loads(json.dumps(body)), lambda ref: None).chat)
         prepared = prepare(chat, to, text_style_for(chat, "en", lambda each: ()), stream=self.stream)
         assert not isinstance(prepared, CannotRead)

@@ -9,14 +9,9 @@ from typing import Any
 import openai
 import pytest
 
-from capabilities.core.providers.hosts.worldwide import GEMINI_THROUGH_OPENAI
-from capabilities.core.providers.presets import PRESETS
 from tests.gateway.serving import Server, routing, served
 from tests.lab import Lab
-
-PLACES = {preset.name: (preset.protocol, dict(preset.quirks)) for preset in PRESETS}
-PLACES["gemini-openai"] = ("openai", dict(GEMINI_THROUGH_OPENAI))
-TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+from tests.lab.strict_hosts import OFFERED, PLACES
 
 
 def configured(lab: Lab) -> dict[str, Any]:
@@ -25,7 +20,7 @@ def configured(lab: Lab) -> dict[str, Any]:
     for name, (protocol, quirks) in PLACES.items():
         at = lab.url(protocol, f"strict-{name}")
         fields = {"providerName": f"strict-{name}", "apiKey": "NOT_NEEDED", "endpoint": at, "defaultModel": "m"}
-        file["providers"].append({**fields, "protocol": protocol, "quirks": quirks})
+        file["providers"].append({**fields, "protocol": protocol, "quirks": dict(quirks)})
     return file
 
 
@@ -43,7 +38,7 @@ def client(server: Server) -> openai.OpenAI:
 
 def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) -> dict[str, Any]:
     """The next message of that host's model, put together as the SDK does it."""
-    asked: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [TOOL], "max_tokens": 50}
+    asked: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [OFFERED], "max_tokens": 50}
     asked["temperature"] = 0.5  # which a reasoning model refuses
     if not stream:
         return client.chat.completions.create(**asked).choices[0].message.model_dump(exclude_none=True)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from capabilities.core.providers.hosts.worldwide import GEMINI_THROUGH_OPENAI
+from capabilities.core.providers.presets import PRESETS
 from tests.lab.shapes import sse
 
 ROUNDS = 3
@@ -303,6 +305,15 @@ STRICT: Mapping[str, tuple[tuple[Callable[[StrictHost, Body], None], ...], str]]
     "gemini-openai": ((wants_google_proofs,), ""),
 }
 """The rules of single hosts beyond their protocol's, and the field in which they think aloud."""
+
+
+PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    **{preset.name: (preset.protocol, preset.quirks) for preset in PRESETS},
+    "gemini-openai": ("openai", GEMINI_THROUGH_OPENAI),
+}
+"""Protocol and options of every preset, and of Google's other address."""
+OFFERED = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
+"""The tool that every host calls, as a client offers it."""
 
 
 def strict_host(name: str, protocol: str) -> StrictHost:

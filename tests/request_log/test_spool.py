@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import BATCH, Journal
 from routing_admin.request_log.spool import Spool
+from tests.databases import locks
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 
@@ -33,16 +33,9 @@ def entry(name: str, **facts: Any) -> Entry:
     return entry_of(RequestFacts(name, timezone.now(), "v1", **facts), (attempt,))
 
 
-@contextmanager
-def locked() -> Iterator[None]:
-    """The log's database, while another process is in the middle of a write."""
-    other = sqlite3.connect(connections["logs"].settings_dict["NAME"], isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        other.rollback()
-        other.close()
+def locked() -> AbstractContextManager[None]:
+    """The log's database, locked by somebody else who writes."""
+    return locks.locked(connections["logs"].settings_dict["NAME"], "IMMEDIATE")
 
 
 @pytest.fixture
