@@ -61,6 +61,7 @@ class Fault(StrEnum):
     HTTP_425 = "http_425"
     HTTP_429 = "http_429"
     HTTP_429_WAIT = "http_429_wait"
+    HTTP_429_BAD_HEADER = "http_429_bad_header"
     HTTP_429_QUOTA = "http_429_quota"
     HTTP_4XX = "http_4xx"
     HTTP_500 = "http_500"

@@ -72,7 +72,8 @@ def _send(planned: PlannedRequest) -> str:
     recorder = RequestRecorder(request_id, "demo")
     recorder.add_facts(agent=AGENT, asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
-    run_context = RunContext(time.monotonic, lambda: 0.0, LocalCooldowns(time.monotonic), Memory(time.monotonic))
+    clock, chance = time.monotonic, lambda: 0.0
+    run_context = RunContext(clock, chance, LocalCooldowns(clock, chance), Memory(clock))
     dispatch = Dispatch(planned, OneDown(DOWN), run_context)
     with suppress(RouterError):  # the log says that nobody answered
         record_answer_sync(dispatch, recorder)

@@ -141,7 +141,8 @@ def simulate(
     clock = _Clock()
     known = (process_run_context().memory if memory is None else memory).copy(clock)
     play = _Play(planned, _check_script(script or {}), known, clock)
-    run_context = RunContext(clock, lambda: 0.5, LocalCooldowns(clock), known)
+    cooldowns = LocalCooldowns(clock, lambda: 0.0)
+    run_context = RunContext(clock, lambda: 0.5, cooldowns, known)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
         done = drive(run, play.call, play.clock.sleep)

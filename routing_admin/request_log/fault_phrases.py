@@ -48,6 +48,7 @@ MEANINGS: Mapping[Fault, str | Promise] = {
     Fault.HTTP_425: gettext_lazy("The provider says: too early"),
     Fault.HTTP_429: gettext_lazy("The provider limits our rate"),
     Fault.HTTP_429_WAIT: gettext_lazy("The provider limits our rate and names a long wait"),
+    Fault.HTTP_429_BAD_HEADER: gettext_lazy("The provider limits our rate and names a wait that makes no sense"),
     Fault.HTTP_429_QUOTA: gettext_lazy("The account's quota is used up"),
     Fault.HTTP_4XX: gettext_lazy("The provider refuses the request"),
     Fault.HTTP_500: gettext_lazy("The provider failed inside"),

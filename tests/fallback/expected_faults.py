@@ -49,6 +49,7 @@ http_422              raise next      raise  1     -     -     -        422    u
 http_425              retry retry     retry  3     -     30    model    502    upstream_error            502       -
 http_429              retry retry     retry  3     -     30    model    429    upstream_429              429       -
 http_429_wait         next  next      retry  1     named named model    429    upstream_429              429       -
+http_429_bad_header   retry retry     retry  3     60    60    model    429    upstream_429              429       -
 http_429_quota        next  next      retry  1     600   600   provider 429    upstream_429              429       alert
 http_4xx              raise raise     raise  1     -     -     -        own    upstream_<status>         502       -
 http_500              retry retry     retry  3     -     30    model    502    upstream_error            502       -
@@ -107,6 +108,7 @@ http_422              The provider cannot process the request
 http_425              The provider says: too early
 http_429              The provider limits our rate
 http_429_wait         The provider limits our rate and names a long wait
+http_429_bad_header   The provider limits our rate and names a wait that makes no sense
 http_429_quota        The account's quota is used up
 http_4xx              The provider refuses the request
 http_500              The provider failed inside

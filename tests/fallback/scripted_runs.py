@@ -98,7 +98,7 @@ class Stage:
     run_context: RunContext = field(init=False)
 
     def __post_init__(self) -> None:
-        known = (LocalCooldowns(self.clock), Memory(self.clock))
+        known = (LocalCooldowns(self.clock, lambda: 0.0), Memory(self.clock))
         self.run_context = RunContext(self.clock, lambda: self.random, *known)
 
     def sleep(self, seconds: float) -> None:

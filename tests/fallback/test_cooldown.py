@@ -24,7 +24,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def cooldowns(clock: Clock) -> LocalCooldowns:
-    return LocalCooldowns(clock)
+    return LocalCooldowns(clock, lambda: 0.0)
 
 
 def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
@@ -104,9 +104,41 @@ def test_a_fault_of_the_whole_provider_leaves_all_its_models_alone(cooldowns):
 @given(st.floats(0.001, 10_000))
 def test_a_named_wait_is_kept_exactly_up_to_an_hour(seconds):
     """As long as the provider said, no longer; nobody can ask for more than an hour."""
-    cooldowns = LocalCooldowns(Clock())
+    cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     failing(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
     assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)
+
+
+@given(
+    st.sampled_from([Fault.HTTP_500, Fault.TOO_LARGE, Fault.HTTP_429_BAD_HEADER, Fault.HTTP_402]),
+    st.integers(3, 15),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_chance_stretches_a_cooldown_of_ours_by_a_tenth_at_most_and_never_shortens_it(fault, failures, chance):
+    """Floors by round: 30 s, 60 s … 300 s; a minute after a wait that makes no sense; ten minutes without money."""
+    cooldowns = LocalCooldowns(lambda: 0.0, lambda: chance)
+    for _ in range(failures):
+        failing(cooldowns, fault)
+    rounds = {Fault.HTTP_500: failures - 2, Fault.TOO_LARGE: failures}
+    floor = {Fault.HTTP_429_BAD_HEADER: 60, Fault.HTTP_402: 600}.get(fault) or min(30 * rounds[fault], 300)
+    assert floor <= cooldowns.look("a", "m").seconds <= floor * 1.1
+
+
+def test_two_processes_that_lost_a_provider_together_come_back_to_it_apart():
+    """Each draws its own chance, so that the provider does not wake to all of them at once."""
+    lengths = []
+    for chance in (0.0, 0.5):
+        cooldowns = LocalCooldowns(Clock(), lambda chance=chance: chance)
+        failing(cooldowns, Fault.CONNECT_REFUSED)
+        lengths.append(cooldowns.look("a", "m").seconds)
+    assert lengths == pytest.approx([30.0, 31.5])
+
+
+def test_a_rate_limit_with_a_wait_that_makes_no_sense_rests_a_minute(cooldowns):
+    """Tried again as if none were named, then left alone at once and not only after the third in a row."""
+    failing(cooldowns, Fault.HTTP_429_BAD_HEADER)
+    assert cooldowns.look("a", "m").seconds == 60
+    assert cooldowns.look("a", "other") is None
 
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_402, Fault.HTTP_429_QUOTA])

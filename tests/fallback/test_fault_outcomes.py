@@ -96,7 +96,7 @@ def test_a_chain_that_ended_so_everywhere_answers_one_status(line: ExpectedFault
 @LINES
 def test_the_candidate_is_left_alone_that_long(line: ExpectedFault) -> None:
     """Seconds after the first and the third failure in a row; its provider's other models with it, or not."""
-    cooldowns, failure = LocalCooldowns(Clock()), failure_of(line)
+    cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), failure_of(line)
     seconds: list[float | None] = []
     for _ in range(3):
         cooldowns.record_failure("a", "m", failure, Policy().verdict(failure))
@@ -119,6 +119,7 @@ COOLDOWN_WORDS = {
     (None, None): "–",
     (None, 30.0): "after 3 in a row",
     (30.0, 90.0): "at once",
+    (60.0, 60.0): "1 minute",
     (600.0, 600.0): "10 minutes",
     (NAMED_WAIT, NAMED_WAIT): "as long as named",
 }

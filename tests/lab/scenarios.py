@@ -470,6 +470,12 @@ async def wait(scene: ScriptedExchange) -> None:
     await scene.fail(429, body, retry_after=scene.params.get("seconds", "30"))
 
 
+@scenario("nonsense_wait", "429 with a Retry-After that is none, `value` (-1)", Fault.HTTP_429_BAD_HEADER, row="30")
+async def nonsense_wait(scene: ScriptedExchange) -> None:
+    body = scene.vendor.error(429, "rate_limit_error", "Too many requests")
+    await scene.fail(429, body, retry_after=scene.params.get("value", "-1"))
+
+
 def _error(
     name: str,
     meaning: str,

@@ -139,13 +139,18 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
         ({}, None, Fault.HTTP_429),
         ({"retry_after": "2"}, 2.0, Fault.HTTP_429),
         ({"retry_after": "30"}, 30.0, Fault.HTTP_429_WAIT),
-        ({"retry_after": "-3"}, None, Fault.HTTP_429),
+        ({"retry_after": ""}, None, Fault.HTTP_429),
+        ({"retry_after": "-3"}, None, Fault.HTTP_429_BAD_HEADER),
+        ({"retry_after": "NaN"}, None, Fault.HTTP_429_BAD_HEADER),
+        ({"retry_after": "999999999"}, None, Fault.HTTP_429_BAD_HEADER),
+        ({"retry_after": "Mon, 01 Jan 2024 00:00:00 GMT"}, None, Fault.HTTP_429_BAD_HEADER),
+        ({"retry_after": "soon"}, None, Fault.HTTP_429_BAD_HEADER),
     ],
 )
 def test_a_rate_limit_is_told_apart_by_how_long_it_lasts(
     headers: dict[str, str], waits: float | None, fault: Fault
 ) -> None:
-    """Up to five seconds are worth waiting for."""
+    """Up to five seconds are worth waiting for; a wait that makes no sense is told apart from none."""
     failure = fail(429, openai("slow down"), **headers)
     assert (failure.fault, failure.retry_after) == (fault, waits)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.json_codec import read_json
 from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, parse_error
-from capabilities.core.protocols.retry_after import retry_after
+from capabilities.core.protocols.retry_after import names_nonsense, retry_after
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import Worded, worded
@@ -151,7 +152,10 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float 
         return Failure(Fault.REDIRECT, sentence, status)
     error = parse_error(body)
     waits = retry_after(headers, now)
-    return classify(error, status, waits if waits is not None else error.retry_after)
+    failure = classify(error, status, waits if waits is not None else error.retry_after)
+    if failure.fault is Fault.HTTP_429 and failure.retry_after is None and names_nonsense(headers, now):
+        return replace(failure, fault=Fault.HTTP_429_BAD_HEADER)
+    return failure
 
 
 def failure_inside(value: Any, status: int = 200) -> Failure:

@@ -31,6 +31,12 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
     return None if until is None or since is None or until <= since else check_wait(until - since)
 
 
+def names_nonsense(headers: Mapping[str, str], now: float | None = None) -> bool:
+    """Whether a wait is named that `retry_after` cannot read: negative, endless, absurd, past, or no time at all."""
+    named = any(name.lower() in ("retry-after", "retry-after-ms") and value.strip() for name, value in headers.items())
+    return named and retry_after(headers, now) is None
+
+
 def seconds(value: str | None) -> float | None:
     """A plain number of seconds; None for anything else, signs and exponents included."""
     return float(value) if value is not None and _NUMBER.fullmatch(value) else None

@@ -1,8 +1,9 @@
 """Who is left alone, for how long: the port, and its implementation inside one process.
 
 A cooldown begins at once for faults that will not pass by themselves, after three failures in a row for the others,
-and lasts exactly as long as the provider said where it said so. Afterwards one request probes; its outcome ends the
-cooldown or begins a longer one. Time is seconds of the clock handed in (monotonic), never the wall's.
+and lasts exactly as long as the provider said where it said so. A length of ours is stretched by chance, so that
+processes that lost a provider together do not come back to it together. Afterwards one request probes; its outcome ends
+the cooldown or begins a longer one. Time is seconds of the clock handed in (monotonic), never the wall's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from routing_admin.core.fallback.waits import LONGEST_NAMED_SECONDS
 FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
 LONGEST_COOLDOWN_SECONDS = 300.0
+NONSENSE_SECONDS = 60.0
+"""The rest of a provider that limits our rate and names a wait that makes no sense."""
 PAYMENT_SECONDS = 600.0
+STRETCH = 0.1
+"""By which part of itself a cooldown of ours may be longer, never shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +70,13 @@ Key = tuple[str, str | None]
 
 @dataclass(slots=True)
 class LocalCooldowns:
-    """Cooldowns of this process, safe between threads; states live only for candidates that failed."""
+    """Cooldowns of this process, safe between threads; states live only for candidates that failed.
+
+    `random()` is in [0, 1).
+    """
 
     clock: Callable[[], float]
+    random: Callable[[], float]
     _states: dict[Key, _State] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -106,7 +115,7 @@ class LocalCooldowns:
             state = self._states.setdefault(key, _State())
             state.failures += 1
             state.failure = failure
-            seconds = _seconds(state, failure, verdict.effect)
+            seconds = _seconds(state, failure, verdict.effect, self.random)
             if seconds > 0:
                 state.until = max(state.until, self.clock() + seconds)
 
@@ -148,13 +157,21 @@ def _keys(provider: str, model: str) -> tuple[Key, Key]:
     return (provider, None), (provider, model)
 
 
-def _seconds(state: _State, failure: Failure, effect: Effect) -> float:
+def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[], float]) -> float:
     """How long this failure's cooldown is; 0 when it begins none."""
     named = min(failure.retry_after or 0.0, LONGEST_NAMED_SECONDS)
-    if effect is Effect.LONG:
-        return max(PAYMENT_SECONDS, named)  # a named wait is the rate limit's: it does not fill an empty account
-    if named > 0:
+    if named > 0 and effect is not Effect.LONG:
         return named
+    # beside an empty account a named wait is the rate limit's, which does not fill it: the longer of the two
+    return max(_own_seconds(state, effect) * (1 + STRETCH * random()), named)
+
+
+def _own_seconds(state: _State, effect: Effect) -> float:
+    """The cooldown where the provider named none: the floor, which chance only stretches."""
+    if effect is Effect.LONG:
+        return PAYMENT_SECONDS
+    if effect is Effect.MINUTE:
+        return NONSENSE_SECONDS
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1

@@ -41,6 +41,7 @@ COOLDOWNS = {
     Effect.NONE: "–",
     Effect.COUNT: "after 3 in a row",
     Effect.NOW: "at once",
+    Effect.MINUTE: "1 minute",
     Effect.LONG: "10 minutes",
     Effect.EXACT: "as long as named",
 }
@@ -51,7 +52,8 @@ named parameter, `capability_mismatch` with that kind of content described in te
 refused as `max_completion_tokens` it is asked again as `max_tokens`, and the other way round; where the protocol has no
 other name, or that is refused too, the table applies. What a model refused is remembered for an hour and stands on the
 page of its model service.
-A cooldown begun at once or by counting lasts 30 s, 60 s … at most 300 s; one request probes afterwards. When every
+A cooldown begun at once or by counting lasts 30 s, 60 s … at most 300 s; one request probes afterwards. A length that
+the provider did not name itself is drawn anew each time, up to a tenth longer, never shorter. When every
 candidate is cooling after an outage, the one that wakes first gets one last-resort try; when they are cooling for
 want of quota or money, nobody is called.
 """

@@ -65,7 +65,8 @@ class RunContext:
 
 def process_context() -> RunContext:
     """The context of a real process: its clock, its randomness, nothing remembered yet."""
-    return RunContext(time.monotonic, random.random, LocalCooldowns(time.monotonic), Memory(time.monotonic))
+    cooldowns = LocalCooldowns(time.monotonic, random.random)
+    return RunContext(time.monotonic, random.random, cooldowns, Memory(time.monotonic))
 
 
 class FallbackRun(Generic[T]):

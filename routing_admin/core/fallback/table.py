@@ -26,13 +26,14 @@ class Action(StrEnum):
 class Effect(StrEnum):
     """What a failure does to its candidate's cooldown.
 
-    `count`: the third in a row begins one. `now`: this one begins one. `long`: ten minutes. `exact`: as long as the
-    provider said.
+    `count`: the third in a row begins one. `now`: this one begins one. `minute`: one of a minute. `long`: ten minutes.
+    `exact`: as long as the provider said.
     """
 
     NONE = "none"
     COUNT = "count"
     NOW = "now"
+    MINUTE = "minute"
     LONG = "long"
     EXACT = "exact"
 
@@ -59,7 +60,7 @@ class FaultRow:
 
 
 RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
-NONE, COUNT, NOW, LONG, EXACT = Effect.NONE, Effect.COUNT, Effect.NOW, Effect.LONG, Effect.EXACT
+NONE, COUNT, NOW, MINUTE, LONG, EXACT = tuple(Effect)
 PROVIDER = Scope.PROVIDER
 OWN_STATUS = 0
 """As the caller's status: the one the provider answered with."""
@@ -148,6 +149,10 @@ TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
         Fault.HTTP_429_WAIT: FaultRow(
             "The provider limits our rate and names a long wait", NEXT, RETRY, EXACT, 429, "upstream_429"
         ),
+        Fault.HTTP_429_BAD_HEADER: FaultRow(
+            "The provider limits our rate and names a wait that makes no sense",
+            *(RETRY, RETRY, MINUTE, 429, "upstream_429"),
+        ),
         Fault.HTTP_429_QUOTA: FaultRow(
             "The account's quota is used up", NEXT, RETRY, LONG, 429, "upstream_429", PROVIDER, True
         ),
@@ -183,7 +188,7 @@ RESILIENT_NEXT = frozenset({Fault.HTTP_401, Fault.HTTP_403, Fault.HTTP_404, Faul
 COOLS_WHEN_PASSED_ON = frozenset({Fault.HTTP_401, Fault.HTTP_404})
 """Our own misconfiguration, which the next request would meet again: a cooldown where a route goes on after it."""
 
-RATE_LIMITED = frozenset({Fault.HTTP_429, Fault.HTTP_429_WAIT, Fault.HTTP_429_QUOTA})
+RATE_LIMITED = frozenset({Fault.HTTP_429, Fault.HTTP_429_WAIT, Fault.HTTP_429_BAD_HEADER, Fault.HTTP_429_QUOTA})
 TIMED_OUT = frozenset(
     {
         *(Fault.CONNECT_TIMEOUT, Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY, Fault.STREAM_STALL),

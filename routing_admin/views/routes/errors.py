@@ -121,7 +121,7 @@ def _pick_failure(word: str) -> tuple[Failure, ...]:
 
 def verdict_line(verdict: Verdict, policy: Policy) -> str:
     """What happens after a failure, in one line."""
-    cools = verdict.effect in (Effect.NOW, Effect.LONG, Effect.EXACT)
+    cools = verdict.effect in (Effect.NOW, Effect.MINUTE, Effect.LONG, Effect.EXACT)
     if verdict.action is Action.RAISE:
         return _("raise at once, no fallback")
     if verdict.action is Action.NEXT or policy.retries == 0:
