@@ -70,6 +70,20 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("ROUTING_ADMIN_OUTGOING_PROXY", "", _("Proxy for calls to providers (http or https URL).")),
     Setting("ROUTING_ADMIN_MAX_UPLOAD_BYTES", "26214400", _("Largest artifact in bytes (25 MiB).")),
+    Setting("ROUTING_ADMIN_HEAD_SECONDS", "10", _("Seconds that a caller may take for the head of a request.")),
+    Setting(
+        "ROUTING_ADMIN_BODY_SECONDS",
+        "30",
+        _("Seconds that a caller may take for a body; longer only at 4 KiB a second or more."),
+    ),
+    Setting(
+        "ROUTING_ADMIN_CONNECTIONS_PER_ADDRESS",
+        "256",
+        _("Open connections that one address may have in a process; behind proxies, its requests under way."),
+    ),
+    Setting(
+        "ROUTING_ADMIN_DRAIN_SECONDS", "30", _("Seconds that requests in flight may take to finish after SIGTERM.")
+    ),
     Setting(
         "ROUTING_ADMIN_PUBLISH_DIR", "", _("Both JSON files are written here after every change of the configuration.")
     ),

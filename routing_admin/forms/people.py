@@ -16,6 +16,7 @@ from django.utils.translation import ngettext
 
 from capabilities.core.permissions import UserRole
 from routing_admin.server import throttle
+from routing_admin.server.addresses import address_in
 
 if TYPE_CHECKING:
     _SetPasswordForm = SetPasswordForm[User]
@@ -45,7 +46,7 @@ class SignInForm(AuthenticationForm):
     @property
     def address(self) -> str:
         """Where the person signs in from."""
-        return throttle.address_in(self.request.META if self.request else {}, settings.TRUSTED_PROXIES)
+        return address_in(self.request.META if self.request else {}, settings.TRUSTED_PROXIES)
 
 
 def explain_wait(seconds: int) -> str:

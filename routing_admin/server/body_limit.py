@@ -6,13 +6,12 @@ outside, in the ASGI application; inside, each address then applies its own and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from capabilities.body_limits import received_limit
-from routing_admin.server.ids import new_id
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.server.refusals import send_refusal
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -81,7 +80,7 @@ def announced_length(scope: Any) -> int:
 async def refuse(path: str, limit: int, send: Send) -> None:
     """413 in the error shape of the address, and the end of the connection."""
     message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise {SETTING}."
-    await _send_refusal(path, 413, "too_large", message, send, limit=limit)
+    await send_refusal(path, 413, "too_large", message, send, limit=limit)
 
 
 async def refuse_unknown(path: str, send: Send) -> None:
@@ -89,30 +88,9 @@ async def refuse_unknown(path: str, send: Send) -> None:
     rule = f"Whoever is not known may send {UNKNOWN_BYTES} bytes."
     if path.startswith(("/api/", "/v1/")):
         message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
-        await _send_refusal(path, 401, "key_invalid", message, send)
+        await send_refusal(path, 401, "key_invalid", message, send)
     else:
-        await _send_refusal(path, 413, "too_large", f"{rule} Sign in first.", send, limit=UNKNOWN_BYTES)
-
-
-async def _send_refusal(path: str, status: int, code: str, message: str, send: Send, **more: Any) -> None:
-    request_id = new_id("req_")
-    body = json.dumps(refusal_json(path, code, message, request_id, **more)).encode()
-    headers = [
-        (b"content-type", b"application/json; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        (b"x-request-id", request_id.encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def refusal_json(path: str, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
-    """The error's object: OpenAI's under `/v1`, ours elsewhere, where `more` goes along."""
-    if path.startswith("/v1/"):
-        kind = "authentication_error" if code == "key_invalid" else "invalid_request_error"
-        return {"error": {"message": message, "type": kind, "code": code, "param": None, "request_id": request_id}}
-    return {"error": code, "message": message, **more, "requestId": request_id}
+        await send_refusal(path, 413, "too_large", f"{rule} Sign in first.", send, limit=UNKNOWN_BYTES)
 
 
 def headers_of_scope(scope: Any) -> dict[str, str]:

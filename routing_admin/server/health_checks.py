@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
-from routing_admin.server.throttle import address_in
+from routing_admin.server.addresses import address_in
 
 log = logging.getLogger(__name__)
 app_name = "probes"

@@ -1,24 +1,240 @@
-"""How answers of unknown length go over the connection: in chunks, but to HTTP/1.0, which knows none, up to its end."""
+"""A connection of the server: what uvicorn's does, and no caller holds it for longer than a request needs.
+
+A call whose head and body come at once starts no timer here. Whoever leaves a request in the middle has one, and when
+it fires is told 408 and closed, unless it is we who let it wait.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import MutableMapping
+from enum import Enum
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from routing_admin.server.addresses import address_in
+from routing_admin.server.connections import Connections, process_connections
+from routing_admin.server.refusals import refusal_parts, send_refusal
 
 Message = MutableMapping[str, Any]
 
+TOO_MANY = "too_many_connections"
+TOO_MANY_MESSAGE = "There are too many open connections from this address. Close some, or send this again in a second."
+
+
+class Part(Enum):
+    """What of a request is being received."""
+
+    HEAD = "head"
+    BODY = "body"
+    NOTHING = "nothing"
+
+
+HEAD, BODY, NOTHING = Part
+
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's, which sends chunks to every client; to HTTP/1.0 it closes the connection at the end anyhow."""
+    """uvicorn's, with limits on how long and how often a caller may hold a connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        connections: Connections | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._counted = process_connections() if connections is None else connections
+        self._limits = self._counted.limits
+        self._whole, self._timed = False, NOTHING
+        self._received = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A caller has come: a head is due, if its address may have one more connection."""
+        super().connection_made(transport)
+        if not self._limits.proxies and not self._counted.enter(self, self._peer):
+            self._refuse(503, TOO_MANY, TOO_MANY_MESSAGE)
+        else:
+            self._time(HEAD)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone, and counts for nobody."""
+        super().connection_lost(exc)
+        self._stop_timer()
+        if not self._limits.proxies:
+            self._counted.leave(self, self._peer)
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._whole = False
+
+    def on_message_complete(self) -> None:
+        """Its last."""
+        super().on_message_complete()
+        self._whole = True
+
+    def data_received(self, data: bytes) -> None:
+        """The next bytes; a timer runs as long as they leave a request in the middle."""
+        super().data_received(data)
+        if not self._whole or self.cycle.response_complete:
+            self._watch(len(data))
+        elif self._timer is not None:
+            self._stop_timer()
+
+    def on_response_complete(self) -> None:
+        """An answer was handed over; where the connection ends with it the caller has to take it."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._drop_unread()
+
+    def pause_writing(self) -> None:
+        """More is to be sent than the caller takes at once."""
+        super().pause_writing()
+        self._drop_unread()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No next request has come."""
+        self._close()
+
+    @property
+    def waits_for_head(self) -> bool:
+        """See `Connection`."""
+        return self._timed is HEAD and (self.cycle is None or self.cycle.response_complete)
+
+    @property
+    def is_idle(self) -> bool:
+        """See `Connection`."""
+        return self._whole and self.cycle is not None and self.cycle.response_complete
+
+    def make_room(self) -> None:
+        """See `Connection`; whoever waits to be answered is told."""
+        if self.waits_for_head:
+            self._refuse(503, TOO_MANY, TOO_MANY_MESSAGE)
+        else:
+            self._close()
+
+    @property
+    def _peer(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _watch(self, size: int) -> None:
+        """Goes on timing what is not whole; what comes between two requests counts as the beginning of the next."""
+        head_is_whole = self.cycle is not None and self.cycle.scope is self.scope
+        part = BODY if head_is_whole and not self._whole else HEAD
+        if self.transport.is_closing():
+            self._drop_unread()
+            return
+        if self._timed is not part:
+            self._time(part)
+            return
+        self._received += size
+        if part is HEAD and self._received > self._limits.head_bytes:
+            message = f"The head of the request is larger than {self._limits.head_bytes} bytes. Send fewer headers."
+            self._refuse(431, "head_too_large", message)
+
+    def _time(self, part: Part) -> None:
+        self._stop_timer()
+        self._timed, self._received = part, 0
+        seconds = self._limits.head_seconds if part is HEAD else self._limits.body_seconds
+        self._timer = self.loop.call_later(seconds, self._look)
+
+    def _stop_timer(self) -> None:
+        self._timed = NOTHING
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        """The time of a part is over: it goes on where we let it wait, or enough of it came."""
+        part, limits = self._timed, self._limits
+        if self.transport.is_closing():
+            return
+        if self._lets_wait(part) or self._comes_fast_enough(part):
+            self._time(part)
+        elif part is HEAD:
+            rule = f"The head of the request did not come whole within {limits.head_seconds:g} seconds."
+            self._refuse(408, "request_timeout", f"{rule} Send it again.")
+        else:
+            rule = (
+                f"The body did not come within {limits.body_seconds:g} seconds, nor {limits.body_rate} bytes a second."
+            )
+            self._refuse(408, "request_timeout", f"{rule} Send it again over a faster connection.")
+
+    def _lets_wait(self, part: Part) -> bool:
+        """Whether the caller may have sent more than we have taken so far."""
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            return False
+        return part is HEAD or bool(self.pipeline) or self.flow.read_paused or bool(cycle.body)
+
+    def _comes_fast_enough(self, part: Part) -> bool:
+        """Whether so much of a body came that the rest may, too; of one that is answered already none is wanted."""
+        if part is HEAD or self.cycle.response_complete:
+            return False
+        return self._received >= self._limits.body_seconds * self._limits.body_rate
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        """Says why, where an answer can still be given, and closes."""
+        cycle = self.cycle
+        begun = cycle is None or self.scope is not cycle.scope or not cycle.response_started
+        if begun and not self.transport.is_closing():
+            path = cycle.scope["path"] if cycle is not None and not cycle.response_complete else ""
+            headers, body = refusal_parts(path, status, code, message)
+            lines = b"".join(b"%s: %s\r\n" % pair for pair in [*self.server_state.default_headers, *headers])
+            self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self._close()
+
+    def _close(self) -> None:
+        self._stop_timer()
+        if not self.transport.is_closing():
+            self.transport.close()
+            self._drop_unread()
+
+    def _drop_unread(self, before: int | None = None) -> None:
+        """What a closed connection still has to send waits only as long as the caller takes some of it."""
+        left, closing = self.transport.get_write_buffer_size(), self.transport.is_closing()
+        if left and closing and before is not None and left >= before:
+            self.transport.abort()
+        elif left:
+            self.loop.call_later(self._limits.unread_seconds, self._drop_unread, left if closing else None)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if self._limits.proxies:
+            app = self._count_request(app)
         super()._start_asgi_task(cycle, _without_chunks(cycle, app) if cycle.scope["http_version"] == "1.0" else app)
+
+    def _count_request(self, app: Any) -> Any:
+        """The application, for so many requests at a time of the address that is behind the proxies."""
+
+        async def counting(scope: Any, receive: Any, send: Any) -> None:
+            forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
+            meta = {"HTTP_X_FORWARDED_FOR": forwarded.decode("latin-1"), "REMOTE_ADDR": self._peer}
+            address = address_in(meta, self._limits.proxies)
+            if not self._counted.enter(self, address):
+                await send_refusal(scope["path"], 503, TOO_MANY, TOO_MANY_MESSAGE, send)
+                return
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._counted.leave(self, address)
+
+        return counting
 
 
 def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
-    """The application, whose answers of unknown length are sent as they are: each piece is all that is expected."""
+    """The application, whose answers of unknown length are sent as they are: each piece is all that is expected.
+
+    HTTP/1.0 knows no chunks, and closes the connection at the end anyhow.
+    """
 
     async def answering(scope: Any, receive: Any, send: Any) -> None:
         is_open = False

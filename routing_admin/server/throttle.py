@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import IPv6Address, IPv6Network, ip_address
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from routing_admin.models import Installation, SignInAttempt
+from routing_admin.server.addresses import place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +61,6 @@ def leave(name: str, address: str) -> None:
     SignInAttempt.objects.filter(name=digest_of(name), address=place_of(address)).delete()
 
 
-def address_in(meta: Mapping[str, Any], proxies: int) -> str:
-    """Where a request comes from: its peer, or with so many trusted proxies in front what the outermost of them saw."""
-    seen = [part.strip() for part in str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",") if part.strip()]
-    if 0 < proxies <= len(seen):
-        return seen[-proxies]
-    return str(meta.get("REMOTE_ADDR", ""))
-
-
 def digest_of(name: str) -> str:
     """A user name as it is kept: the same for every way of writing it, and nothing that can be read back."""
     return salted_hmac(__name__, unicodedata.normalize("NFKC", name).casefold(), algorithm="sha256").hexdigest()
-
-
-def place_of(address: str) -> str:
-    """Whom an address stands for: itself, and of IPv6 its /64, since one subscriber has all of that."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address[:64]
-    if not isinstance(parsed, IPv6Address):
-        return str(parsed)
-    return str(parsed.ipv4_mapped or IPv6Network((parsed, 64), strict=False))

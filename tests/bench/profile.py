@@ -178,9 +178,11 @@ def measure(what: str, port: int, key: str) -> Profile:
     import uvicorn  # after the environment says which installation
 
     from routing_admin.asgi import application
+    from routing_admin.server.http_protocol import Protocol
 
     sampler, found = Sampler(), list[Profile | BaseException]()
-    config = uvicorn.Config(application, port=port, log_config=None, access_log=False, server_header=False)
+    manner: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
+    config = uvicorn.Config(application, port=port, http=Protocol, **manner)
     server = uvicorn.Server(config)
 
     def drive() -> None:

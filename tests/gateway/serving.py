@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,23 +97,36 @@ def manage(environment: dict[str, str], *words: str) -> str:
 
 @contextmanager
 def served(
-    directory: Path, script: Script = MappingProxyType({}), configured: Callable[[Lab], dict[str, Any]] = routing
+    directory: Path,
+    script: Script = MappingProxyType({}),
+    configured: Callable[[Lab], dict[str, Any]] = routing,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    options: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """The demo, the lab's providers beside it, and a server that listens; `configured` gives the file imported."""
-    with Lab(script) as lab, serving(directory, lab, [configured(lab)]) as server:
+    """The demo, the lab's providers beside it, and a server that listens; `configured` gives the file imported.
+
+    `settings` are variables of its environment without their prefix, `options` those of `serve`.
+    """
+    with Lab(script) as lab, serving(directory, lab, [configured(lab)], settings, options) as server:
         yield server
 
 
 @contextmanager
-def serving(directory: Path, lab: Lab, files: Iterable[Any]) -> Iterator[Server]:
+def serving(
+    directory: Path,
+    lab: Lab,
+    files: Iterable[Any],
+    settings: Mapping[str, str] = MappingProxyType({}),
+    options: Sequence[str] = (),
+) -> Iterator[Server]:
     """A server that listens, with the demo and then these files imported, in order."""
-    environment = environment_of(directory, lab)
+    environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": value for name, value in settings.items()}
     manage(environment, "bootstrap")
     for number, content in enumerate(files):
         file = directory / f"import-{number}.json"
         file.write_text(json.dumps(content))
         manage(environment, "import_config", str(file))
-    server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory)
+    server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory, options)
     try:
         yield server
     finally:
@@ -129,11 +142,13 @@ def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
     return inherited | {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
 
 
-def listening(environment: dict[str, str], key: str, lab: Lab, directory: Path, tries: int = 5) -> Server:
+def listening(
+    environment: dict[str, str], key: str, lab: Lab, directory: Path, options: Sequence[str] = (), tries: int = 5
+) -> Server:
     """The server once it answers to its own key; another port when somebody else took the one that was free."""
     for _ in range(tries):
         port = free_port()
-        words = [sys.executable, "manage.py", "serve", "--port", str(port)]
+        words = [sys.executable, "manage.py", "serve", "--port", str(port), *options]
         with (directory / LOG).open("ab") as log:
             process = subprocess.Popen(words, cwd=ROOT, env=environment, stderr=log)
         server = Server(port, key, lab, directory, process)

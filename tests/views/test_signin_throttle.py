@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 from routing_admin.models import AuditEvent, SignInAttempt
 from routing_admin.server import throttle
+from routing_admin.server.addresses import address_in, place_of
 from routing_admin.server.throttle import (
     ADDRESS,
     NAME_AND_ADDRESS,
     Limit,
-    address_in,
     digest_of,
-    place_of,
     seconds_to_wait,
 )
 from tests.views.page import Page

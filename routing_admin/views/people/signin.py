@@ -13,6 +13,7 @@ from routing_admin.actions import people
 from routing_admin.forms.people import SignInForm
 from routing_admin.queries.people import find_language
 from routing_admin.server import throttle
+from routing_admin.server.addresses import address_in
 from routing_admin.server.request_id import request_id_of
 from routing_admin.views.people.language import remember_language
 
@@ -51,4 +52,4 @@ def build_visitor(request: HttpRequest) -> Actor:
 
 def address_of(request: HttpRequest) -> str:
     """Where a request comes from, as the throttle counts it."""
-    return throttle.address_in(request.META, settings.TRUSTED_PROXIES)
+    return address_in(request.META, settings.TRUSTED_PROXIES)

@@ -1,0 +1,54 @@
+"""Refusals of the server itself, before anybody is asked who answers: in the error shape of the address."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from routing_admin.server.ids import new_id
+
+TYPES: Mapping[str, str] = {
+    "key_invalid": "authentication_error",
+    "request_timeout": "timeout_error",
+    "overloaded": "server_error",
+    "too_many_connections": "server_error",
+}
+"""OpenAI's word for the kind of error; every other code is the request's fault."""
+
+
+async def send_refusal(
+    path: str,
+    status: int,
+    code: str,
+    message: str,
+    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    **more: Any,
+) -> None:
+    """The refusal as an ASGI answer, and the end of the connection."""
+    headers, body = refusal_parts(path, status, code, message, **more)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def refusal_parts(
+    path: str, status: int, code: str, message: str, **more: Any
+) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Headers and body of a refusal after which the connection is closed; a 503 may be tried again a second later."""
+    request_id = new_id("req_")
+    body = json.dumps(refusal_json(path, code, message, request_id, **more)).encode()
+    headers = [
+        (b"content-type", b"application/json; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"x-request-id", request_id.encode()),
+        (b"connection", b"close"),
+    ]
+    return [*headers, (b"retry-after", b"1")] if status == 503 else headers, body
+
+
+def refusal_json(path: str, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
+    """The error's object: OpenAI's under `/v1`, ours elsewhere, where `more` goes along."""
+    if path.startswith("/v1/"):
+        kind = TYPES.get(code, "invalid_request_error")
+        return {"error": {"message": message, "type": kind, "code": code, "param": None, "request_id": request_id}}
+    return {"error": code, "message": message, **more, "requestId": request_id}

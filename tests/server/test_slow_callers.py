@@ -1,0 +1,227 @@
+"""Callers that take their time, and those that open many connections: refused in words, whoever else is served."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from routing_admin.server.connections import ConnectionLimits, Connections
+from routing_admin.server.http_protocol import Protocol
+
+SHORT, LONG = 0.02, 30.0
+GET = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
+POST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ncontent-length: 6\r\n\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@dataclass
+class Site:
+    """An application that answers a body with itself once it may; and the address of its server."""
+
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    answer: bytes = b""
+    reads: bool = True
+    port: int = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.asked.set()
+        await self.may_answer.wait()
+        body, more = b"", self.reads
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body, more = body + message["body"], message["more_body"]
+        body = self.answer or body
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+        await send({"type": "http.response.body", "body": body})
+
+    async def open(self, sent: bytes = b"") -> Caller:
+        """A connection over which that was sent."""
+        caller = Caller(*await asyncio.open_connection("127.0.0.1", self.port))
+        caller.writer.write(sent)
+        return caller
+
+
+@dataclass
+class Caller:
+    """One connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """The next answer: status, headers, body."""
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in head[1:] if line)
+        return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers["content-length"]))
+
+    async def refusal(self) -> tuple[int, Any]:
+        """The next answer, after which the connection is closed: status and JSON."""
+        status, headers, body = await self.answer()
+        assert headers["connection"] == "close"
+        assert await self.is_closed()
+        return status, json.loads(body)
+
+    async def is_closed(self) -> bool:
+        """Waits for the end; True when nothing more came before it."""
+        try:
+            return await self.reader.read() == b""
+        except ConnectionResetError:
+            return True
+
+
+@asynccontextmanager
+async def serve(site: Site, limits: ConnectionLimits, answers: bool = True) -> AsyncIterator[Connections]:
+    """The site behind real sockets, with those limits."""
+    if answers:
+        site.may_answer.set()
+    config = uvicorn.Config(site, log_config=None, lifespan="off")  # type: ignore[arg-type]
+    config.load()
+    connections = Connections(limits)
+    made = partial(Protocol, config, ServerState(), {}, connections=connections)
+    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+    site.port = server.sockets[0].getsockname()[1]
+    try:
+        yield connections
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: here\r\n", GET + b"GET"])
+async def test_a_head_that_does_not_come_whole_is_408_and_the_end(sent):
+    """From the opening on, or from the first byte of the next request; what came whole before is answered."""
+    async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT)):
+        caller = await site.open(sent)
+        if sent.startswith(GET):
+            assert (await caller.answer())[0] == 200
+        status, told = await caller.refusal()
+    assert (status, told["error"]) == (408, "request_timeout")
+    assert told["message"].startswith("The head of the request did not come whole within 0.02 seconds.")
+
+
+async def test_a_body_that_does_not_come_whole_is_408_in_the_shape_of_the_address():
+    """OpenAI's under /v1."""
+    async with serve(site := Site(), ConnectionLimits(body_seconds=SHORT)):
+        status, told = await (await site.open(POST + b"abc")).refusal()
+    assert (status, told["error"]["code"], told["error"]["type"]) == (408, "request_timeout", "timeout_error")
+
+
+async def test_a_body_that_comes_above_the_floor_may_take_its_time():
+    """Large honest uploads pass: several stretches of time go by, measured by others' refusals."""
+    limits = ConnectionLimits(head_seconds=2 * SHORT, body_seconds=SHORT, body_rate=0)
+    async with serve(site := Site(), limits):
+        caller = await site.open(POST)
+        for piece in (b"ab", b"cd", b"ef"):
+            await (await site.open(b"GET /")).refusal()
+            caller.writer.write(piece)
+        assert (await caller.answer())[2] == b"abcdef"
+
+
+async def test_a_body_that_we_let_wait_is_not_the_callers_fault():
+    """The application reads nothing for a while; whatever it does not take waits with the caller."""
+    async with serve(site := Site(), ConnectionLimits(head_seconds=2 * SHORT, body_seconds=SHORT), answers=False):
+        large = b"x" * 1_000_000
+        caller = await site.open(b"POST / HTTP/1.1\r\nhost: here\r\ncontent-length: 1000000\r\n\r\n" + large)
+        await (await site.open(b"GET /")).refusal()
+        site.may_answer.set()
+        assert (await caller.answer())[2] == large
+
+
+async def test_a_body_after_its_answer_is_waited_for_no_longer():
+    """The connection closes without another answer."""
+    async with serve(site := Site(reads=False), ConnectionLimits(body_seconds=SHORT)):
+        caller = await site.open(CHUNKED)
+        assert (await caller.answer())[0] == 200
+        caller.writer.write(b"3\r\nabc\r\n")
+        assert await caller.is_closed()
+
+
+async def test_a_next_head_may_wait_for_the_answer_before_it():
+    """Two requests in a row over one connection, the second cut in its head: the first is answered whole."""
+    async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT), answers=False):
+        caller = await site.open(GET + b"GET / HTTP/1.1\r\n")
+        await (await site.open(b"GET /")).refusal()
+        site.may_answer.set()
+        assert (await caller.answer())[0] == 200
+
+
+async def test_an_endless_head_is_431():
+    """Whatever its pace; what comes in one go is counted by the parser."""
+    async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
+        caller = await site.open(b"GET / HTTP/1.1\r\n")
+        for _ in range(200):
+            caller.writer.write(b"x-more: " + b"x" * 100 + b"\r\n")
+            await caller.writer.drain()
+        status, told = await caller.refusal()
+    assert (status, told["error"]) == (431, "head_too_large")
+
+
+async def test_what_a_caller_does_not_read_is_dropped_with_its_connection():
+    """The answer is larger than what systems hold for a socket; the caller takes none of it."""
+    site = Site(answer=b"x" * 50_000_000)
+    async with serve(site, ConnectionLimits(unread_seconds=SHORT)) as connections:
+        caller = await site.open(b"GET / HTTP/1.0\r\n\r\n")
+        await site.asked.wait()
+        while len(connections):
+            await asyncio.sleep(0)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError)):
+            await caller.reader.readexactly(len(site.answer))
+
+
+async def test_an_address_has_so_many_connections_and_the_next_is_refused_in_words():
+    """503 with Retry-After; once one of them is over there is room again."""
+    async with serve(site := Site(), ConnectionLimits(per_address=2), answers=False) as connections:
+        busy = [await site.open(GET), await site.open(GET)]
+        while connections.busy() < 2:
+            await asyncio.sleep(0)
+        refused = await site.open(GET)
+        status, headers, body = await refused.answer()
+        assert (status, headers["retry-after"], json.loads(body)["error"]) == (503, "1", "too_many_connections")
+        assert await refused.is_closed()
+        site.may_answer.set()
+        assert [(await each.answer())[0] for each in busy] == [200, 200]
+        assert (await (await site.open(GET)).answer())[0] == 200
+
+
+async def test_connections_that_send_nothing_make_room_for_those_that_do():
+    """The oldest that waits for a head is told and closed; so nobody is shut out by half-open ones."""
+    async with serve(site := Site(), ConnectionLimits(per_address=2)):
+        silent = [await site.open(), await site.open(b"GET / HT")]
+        for each in silent:
+            assert (await (await site.open(GET)).answer())[0] == 200
+            assert (await each.refusal())[0] == 503
+
+
+async def test_an_idle_connection_makes_room_without_a_word():
+    """Its caller opens another one, as after any other end of a kept connection."""
+    async with serve(site := Site(), ConnectionLimits(per_address=1)):
+        idle = await site.open(GET)
+        assert (await idle.answer())[0] == 200
+        assert (await (await site.open(GET)).answer())[0] == 200
+        assert await idle.is_closed()
+
+
+async def test_behind_proxies_requests_are_counted_by_the_address_that_is_forwarded():
+    """All connections come from the proxy: one caller has its share, the others have theirs."""
+    async with serve(site := Site(), ConnectionLimits(per_address=1, proxies=1), answers=False):
+        opened = [await site.open(via("203.0.113.1")), await site.open(via("203.0.113.2"))]
+        refused = await site.open(via("198.51.100.9, 203.0.113.1"))
+        assert (await refused.refusal())[0] == 503
+        site.may_answer.set()
+        assert [(await each.answer())[0] for each in opened] == [200, 200]
+
+
+def via(forwarded: str) -> bytes:
+    """A request that a proxy passes on."""
+    return b"GET / HTTP/1.1\r\nhost: here\r\nx-forwarded-for: " + forwarded.encode() + b"\r\n\r\n"

@@ -1,0 +1,24 @@
+"""Half-open connections to the real server: each is told and closed in time, and whoever calls is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.gateway.serving import served
+
+SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRESS": "100"}
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
+UNFINISHED = (b"", b"POST /v1/ch", HEAD, HEAD + b"\r\n{")
+
+
+async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_meanwhile(tmp_path: Path):
+    """160 of them, by the settings' limits: those that are too many make room, the others are told 408."""
+    with served(tmp_path, settings=SETTINGS) as server:
+        opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(160)]
+        for at, (_, writer) in enumerate(opened):
+            writer.write(UNFINISHED[at % len(UNFINISHED)])
+        assert await asyncio.to_thread(server.get, "/v1/models")
+        ends = [(await reader.read()).split(b" ", 2)[1] for reader, _ in opened]
+    assert set(ends) == {b"408", b"503"}
+    assert 40 <= ends.count(b"408") <= 100
