@@ -1,7 +1,8 @@
 """The end of a process: what is in flight may finish, and what outlasts that is told so instead of being cut.
 
-The server cancels whatever is left `DRAIN_SECONDS` after SIGTERM. A little earlier everything that still waits for a
-provider is given up in order: a stream ends with an error event, a whole answer becomes 503 (faults.md, row 53).
+The server cancels whatever is left `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. A little earlier everything that still
+waits for a provider is given up in order: a stream ends with an error event, a whole answer becomes 503 (faults.md,
+row 53).
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import threading
 from types import FrameType
 from typing import Any
 
+from django.conf import settings
+
 from capabilities.core.worded import worded
 
-DRAIN_SECONDS = 30
-"""How long requests in flight may take to finish after SIGTERM."""
-EARLY_SECONDS = 2
+EARLY_SECONDS = 2.0
 """How long before the server's own end they are given up, so that the last words still go out."""
 
 
@@ -75,7 +76,13 @@ class Draining:
 
     def schedule_end(self) -> None:
         """SIGTERM has come: what waits may go on until shortly before the server's end."""
-        asyncio.get_running_loop().call_later(DRAIN_SECONDS - EARLY_SECONDS, self.end)
+        seconds = settings.DRAIN_SECONDS
+        asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
+
+    def check(self) -> None:
+        """Raises `DrainingError` once the time is over: for a stream that never has to wait."""
+        if self._over:
+            raise DrainingError
 
     def end(self) -> None:
         """The time is over for everything that waits, and for whatever would begin to."""

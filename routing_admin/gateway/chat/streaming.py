@@ -47,6 +47,7 @@ class ChatStream:
             batches = aiter(self.result.answer)
             delta = self._record_delta if self.dispatch.planned.state.record_bodies else self.chunks.write_delta
             while True:
+                draining.check()
                 with draining.limit():
                     batch = await anext(batches, None)
                 if batch is None:

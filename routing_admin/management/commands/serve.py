@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
 from django.conf import settings
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from routing_admin.management import command
-from routing_admin.server.draining import DRAIN_SECONDS
+from routing_admin.server.workers import Workers
 
 
 class Command(command.Command):
@@ -28,16 +29,28 @@ class Command(command.Command):
         """Runs until it is told to stop."""
         # WhiteNoise gives small static files as a plain iterator, which costs nothing worth a line in the log.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
-        uvicorn.run(
+        config = uvicorn.Config(
             "routing_admin.asgi:application",
             host=options["host"],
             port=options["port"],
             workers=options["workers"],
             http="routing_admin.server.http_protocol:Protocol",
+            ws="none",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=settings.TRUSTED_PROXIES > 0,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
+            timeout_graceful_shutdown=settings.DRAIN_SECONDS,
             lifespan="auto",
         )
+        if config.workers > 1:
+            Workers(config, [config.bind_socket()]).run()
+        else:
+            self.serve(uvicorn.Server(config))
+
+    def serve(self, server: uvicorn.Server) -> None:
+        """Serves in this process. Raises `CommandError` when it cannot begin to."""
+        with suppress(KeyboardInterrupt):  # it has ended in order by then
+            server.run()
+        if not server.started:
+            raise CommandError("The server could not start; the log says why.", returncode=3)

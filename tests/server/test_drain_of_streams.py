@@ -1,0 +1,79 @@
+"""SIGTERM with fifty streams running, through the real server: whole or told, never cut, and all of it in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.serving import Server, served
+
+STREAMS = 50
+TOLD = "server_draining"
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_fifty_streams_at_the_end_of_a_server_are_whole_or_told_and_logged(tmp_path: Path, workers: str):
+    """A stalled one ends with `server_draining`, and nothing behind it; one that goes on may end as it would have.
+
+    Kept connections without a request are closed, and nobody new is let in.
+    """
+    with served(tmp_path, settings={"DRAIN_SECONDS": "2"}, options=["--workers", workers]) as server:
+        idle, idle_writer = await asyncio.open_connection("127.0.0.1", server.port)
+        idle_writer.write(request(server, "idle", "ok", stream=False))
+        assert b'"finish_reason":"stop"' in await idle.readuntil(b'"finish_reason":"stop"')
+        steps = ["stall" if at % 2 else "slow_stream:seconds=0.3" for at in range(STREAMS)]
+        opened = await asyncio.gather(*(begin(server, f"stream-{at}", step) for at, step in enumerate(steps)))
+        server.process.terminate()
+        assert (await idle.read()).endswith(b"}")
+        with pytest.raises(ConnectionError):
+            await knock(server.port)
+        ends = [last_event(await reader.read()) for reader, _ in opened]
+        server.process.wait(timeout=60)
+    assert ends[1::2] == [TOLD] * (STREAMS // 2)
+    assert set(ends[::2]) <= {TOLD, "[DONE]"}
+    wanted = {f"stream-{at}": {"[DONE]": "ok"}.get(end, end) for at, end in enumerate(ends)}
+    assert outcomes(tmp_path) == wanted | {"idle": "ok"}
+
+
+def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
+    """A call under that id, of which the lab plays that."""
+    body = {"model": f"one/fault:{step}", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
+    data = json.dumps(body).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {server.key}\r\n"
+    return f"{head}x-request-id: {name}\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
+
+
+async def begin(server: Server, name: str, step: str) -> Connection:
+    """A stream whose first content has come."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request(server, name, step, stream=True))
+    await reader.readuntil(b'"content"')
+    return reader, writer
+
+
+async def knock(port: int) -> None:
+    """Connections, each closed again, until one is not let in. Raises `ConnectionError` then."""
+    while True:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+        await writer.wait_closed()
+
+
+def last_event(rest: bytes) -> str:
+    """How a stream ends, after which its chunks end in order: `[DONE]`, or the code of its error."""
+    assert rest.endswith(b"\r\n0\r\n\r\n")
+    data = rest.rsplit(b"data: ", 1)[1].split(b"\n", 1)[0].decode()
+    return data if data == "[DONE]" else str(json.loads(data)["error"]["code"])
+
+
+def outcomes(directory: Path) -> dict[str, str]:
+    """What the log says of each request."""
+    with closing(sqlite3.connect(directory / "logs.sqlite3")) as rows:
+        query = "select id, outcome from routing_admin_requestlog where id = 'idle' or id like 'stream-%'"
+        return dict(rows.execute(query).fetchall())
