@@ -61,6 +61,9 @@ READERS = {
 }
 """Type → the reader that takes its text; every other type has no text to extract."""
 
+READERS_OF_TEXT = frozenset({"html"})
+"""Readers of files that are text themselves, whose encoding may be known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -79,8 +82,12 @@ def can_extract(mime_type: str) -> bool:
     return mime_type in READERS
 
 
-def extract_text(path: Path, mime_type: str, max_chars: int = MAX_CHARS, *, cache_key: str = "") -> Text | None:
+def extract_text(
+    path: Path, mime_type: str, max_chars: int = MAX_CHARS, *, cache_key: str = "", encoding: str | None = None
+) -> Text | None:
     """The text of a document with `[page n]`, `[sheet: name]` or `[slide n]` marks; None when there is none to have.
+
+    `encoding` is what is known of a file that is text itself; without it, and for every other, the reader finds out.
 
     `source` is the reader's name; `note` is a `[truncated: …]` line when the document holds more than was taken. With
     `cache_key`, the hash of the bytes, the answer is kept and the same question is not put to the process again.
@@ -88,7 +95,9 @@ def extract_text(path: Path, mime_type: str, max_chars: int = MAX_CHARS, *, cach
     reader = READERS.get(mime_type)
     if reader is None:
         return None
-    options = {"reader": reader, "max_chars": max_chars}
+    options: dict[str, object] = {"reader": reader, "max_chars": max_chars}
+    if reader in READERS_OF_TEXT and encoding:
+        options["encoding"] = encoding
     result = _run_or_reuse(cache_key, path, "text", options, 4 * max_chars + 4096)
     words = result.payload.decode("utf-8", "replace")
     return None if result.reason or not words.strip() else Text(words, reader, str(result.header.get("note", "")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -17,7 +18,7 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     words = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()
     try:
-        _reader(options["reader"])(source, words, progress)
+        _reader(options["reader"], options.get("encoding"))(source, words, progress)
     except EnoughError:
         return {"note": f"[truncated: {progress}]"}, words.text().encode("utf-8", "replace")
     if not words.has_words:
@@ -25,10 +26,11 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     return {"note": ""}, words.text().encode("utf-8", "replace")
 
 
-def _reader(name: str) -> Reader:
+def _reader(name: str, encoding: str | None = None) -> Reader:
     module, function = READERS[name]
-    found: Reader = getattr(import_module(f"artifacts.extract.{module}"), function)
-    return found
+    reader = getattr(import_module(f"artifacts.extract.{module}"), function)
+    whole: Reader = partial(reader, encoding=encoding) if encoding else reader
+    return whole
 
 
 class ReadingProgress:

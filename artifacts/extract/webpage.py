@@ -55,13 +55,15 @@ class VisibleTextParser(HTMLParser):
             self._line = True
 
 
-def html(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
-    """One page, in whatever encoding it is."""
-    head = source.read(STEP)
-    found = find_text(head, whole=len(head) < STEP)
-    source.seek(0)
+def html(source: BinaryIO, words: TextCollector, progress: Progress, encoding: str | None = None) -> None:
+    """One page, in the encoding it is known to have, else in whatever it is."""
+    if encoding is None:
+        head = source.read(STEP)
+        found = find_text(head, whole=len(head) < STEP)
+        encoding = found.encoding if found else None
+        source.seek(0)
     page = VisibleTextParser(words)
-    for text in decode_blocks(iter(lambda: source.read(STEP), b""), found.encoding if found else None):
+    for text in decode_blocks(iter(lambda: source.read(STEP), b""), encoding):
         page.feed(text)
     page.close()
 

@@ -65,7 +65,7 @@ class StoredContent:
         if not extract.can_extract(self.mime_type):
             return None
         with self.store.local_path(self.sha256) as path:
-            return extract.extract_text(path, self.mime_type, cache_key=self.sha256)
+            return extract.extract_text(path, self.mime_type, cache_key=self.sha256, encoding=self.encoding)
 
 
 def health(sha256: str, store: ByteStore | None = None) -> str | None:

@@ -104,7 +104,7 @@ class InlineContent:
     def render(self) -> Text | None:
         """A marked-up text's words as a reader sees them; None where there are none."""
         with self._path() as path:
-            return extract.extract_text(path, self.mime_type)
+            return extract.extract_text(path, self.mime_type, encoding=self.encoding)
 
     def convert(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies the target; None when it cannot be had."""
