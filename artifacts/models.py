@@ -40,7 +40,10 @@ class ArtifactQuerySet(models.QuerySet["Artifact"]):
 
 
 class Artifact(models.Model):
-    """A stored file. `owner` is the id of the agent that stored it, empty when a person did."""
+    """A stored file. `owner` is the id of the agent that stored it, empty when a person did.
+
+    `correction` is null until somebody says what the file is: the words, and what was detected before them.
+    """
 
     class Visibility(models.TextChoices):
         SHARED = "shared", _("every agent with the reference")
@@ -59,6 +62,7 @@ class Artifact(models.Model):
     encoding_certain = models.BooleanField(default=True)
     evidence = models.JSONField(default=list)
     mismatch = models.BooleanField(default=False)
+    correction = models.JSONField(null=True, blank=True)
     type = models.CharField(max_length=100, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     width = models.PositiveIntegerField(null=True, blank=True)

@@ -9,7 +9,12 @@ if TYPE_CHECKING:
 
 
 def artifact_json(row: Artifact) -> dict[str, Any]:
-    """What is known of an artifact, as the API shows it; the encoding of text only, measures where known."""
+    """What is known of an artifact, as the API shows it; the encoding of text only, measures where known.
+
+    `corrected` are the words that outrank what was detected, where somebody said any.
+    """
+    words = row.correction or {}
+    corrected = {"mimeType": words.get("mime_type"), "encoding": words.get("encoding")}
     measured = {name: getattr(row, name) for name in ("width", "height", "pages", "seconds")}
     return {
         "id": row.id,
@@ -31,5 +36,6 @@ def artifact_json(row: Artifact) -> dict[str, Any]:
         "owner": row.owner or None,
         "mismatch": row.mismatch,
         "evidence": row.evidence,
+        **({"corrected": {name: word for name, word in corrected.items() if word}} if row.correction else {}),
         **{name: value for name, value in measured.items() if value is not None},
     }

@@ -13,7 +13,15 @@ from pydantic import BeforeValidator
 
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
-from artifacts.api.schemas import ArtifactOut, ArtifactsOut, ContentRouteOut, PreviewOut, TextArtifactIn, UploadIn
+from artifacts.api.schemas import (
+    ArtifactOut,
+    ArtifactsOut,
+    ContentRouteOut,
+    CorrectionIn,
+    PreviewOut,
+    TextArtifactIn,
+    UploadIn,
+)
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
 from artifacts.core.delivery.tools import tool_definitions
@@ -209,12 +217,27 @@ def _suggest_agents(result: ContentRouteResult, ref: str, agent: str) -> dict[st
     return {"suggestedAgents": ports.installed.agents_for(part, agent)} if part else {}
 
 
+@router.patch("/artifacts/{path:ref}", response=ArtifactOut, tags=["artifacts"], openapi_extra=takes(CorrectionIn))
+def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
+    """Corrects the type, encoding or visibility of an artifact of the calling agent's own; 403 for another's.
+
+    A corrected type or encoding outranks what was declared and detected, at once and everywhere; the bytes stay.
+    """
+    body, row = read_as(request, CorrectionIn), find_own(request, ref)
+    fields = actions.CorrectionFields()
+    if "mimeType" in body.model_fields_set:
+        fields["mime_type"] = body.mimeType
+    if "encoding" in body.model_fields_set:
+        fields["encoding"] = body.encoding
+    if "visibility" in body.model_fields_set:
+        fields["visibility"] = body.visibility
+    return answer(artifact_json(actions.correct_artifact(agent_actor(request), row, **fields)))
+
+
 @router.delete("/artifacts/{path:ref}", response={204: None}, tags=["artifacts"])
 def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
     """Deletes an artifact of the calling agent's own; 403 for another's."""
-    row = find_readable(request, ref)
-    if row.owner != principal_of(request).agent:
-        raise CallError(403, "forbidden", "Only the agent that stored an artifact deletes it.", ref=ref)
+    row = find_own(request, ref)
     actions.delete_artifacts(agent_actor(request), [row.pk])
     return HttpResponse(status=204)
 
@@ -224,6 +247,14 @@ def find_readable(request: HttpRequest, ref: str) -> Artifact:
     row = RowStore(principal_of(request).agent).row(ref)
     if row is None:
         raise not_found(ref, "The artifact does not exist or has been deleted.")
+    return row
+
+
+def find_own(request: HttpRequest, ref: str) -> Artifact:
+    """The artifact the calling agent stored itself. Raises `CallError` 404 as `find_readable`, 403 for another's."""
+    row = find_readable(request, ref)
+    if row.owner != principal_of(request).agent:
+        raise CallError(403, "forbidden", "Only the agent that stored an artifact changes or deletes it.", ref=ref)
     return row
 
 

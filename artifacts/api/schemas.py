@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from artifacts.actions import MAX_LIFETIME
 from capabilities.api.bodies import Body
@@ -36,8 +37,28 @@ class UploadIn(Body):
     expiresInSeconds: float | None = Field(None, gt=0, le=MAX_LIFETIME)
 
 
+class CorrectionIn(Body):
+    """What a file is in the words of whoever knows it; a field that is left out stays as it is.
+
+    null goes back to what was detected. An encoding alone makes a file text. Several names of an encoding are known.
+    """
+
+    mimeType: str | None = Field(None, max_length=1000, description="For example text/csv; null for what was detected.")
+    encoding: str | None = Field(None, max_length=40, description="For example gb18030; null for what was detected.")
+    visibility: Literal["shared", "private"] = Field("shared", description="Who may read it beside its owner.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set:
+            raise PydanticCustomError("missing", "Say at least one of mimeType, encoding, visibility")
+        return self
+
+
 class ArtifactOut(Schema):
-    """What is known of an artifact; `size` in bytes, for text its encoding, and whether that is certain or a guess."""
+    """What is known of an artifact; `size` in bytes, for text its encoding, and whether that is certain or a guess.
+
+    `corrected` are the words of somebody who corrected it; they outrank what was detected.
+    """
 
     id: str
     ref: str
@@ -51,6 +72,7 @@ class ArtifactOut(Schema):
     encoding: str | None = None
     encodingCertain: bool | None = None
     createdAt: str
+    corrected: dict[str, str] | None = None
 
 
 class ArtifactsOut(Schema):

@@ -57,6 +57,9 @@ EVIDENCE: Mapping[str, Text] = {
     "bytes": gettext_lazy("the metadata says nothing, so the bytes decide"),
     "unknown": gettext_lazy("neither the metadata nor the bytes say what this is"),
     "corrected": gettext_lazy("as somebody who knows the file corrected it"),
+    "corrected_lossy": gettext_lazy(
+        "as somebody who knows the file corrected it, though some bytes are no character in it"
+    ),
     "failed": gettext_lazy("looking at the bytes failed, so the metadata alone decides"),
 }
 """The reasons of `evidence.REASONS`, translated; a test holds the two together."""

@@ -32,6 +32,7 @@ SCOPE_OF = {
     "GET /api/v1/artifacts/{ref}/info": "artifacts:read",
     "GET /api/v1/artifacts/{ref}/preview": "artifacts:read",
     "GET /api/v1/artifacts/{ref}": "artifacts:read",
+    "PATCH /api/v1/artifacts/{ref}": "artifacts:write",
     "DELETE /api/v1/artifacts/{ref}": "artifacts:write",
     "GET /api/v1/routes": "registry:read",
     "GET /api/v1/providers": "registry:read",

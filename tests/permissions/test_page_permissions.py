@@ -52,7 +52,7 @@ ADMINISTRATORS = {
         *("user_invite", "user_role", "user_active", "user_link", "user_withdraw"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
         *("settings_retention", "demo_remove", "config_import", "restore", "undo"),
-        *("artifact_upload", "artifact_send", "artifacts_delete", "artifacts_restore"),
+        *("artifact_upload", "artifact_correct", "artifact_send", "artifacts_delete", "artifacts_restore"),
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
         *("matrix_cell", "matrix_fill", "alias", "route_new", "route_enabled", "route_delete"),

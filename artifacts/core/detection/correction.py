@@ -4,29 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from difflib import get_close_matches
 
-from artifacts.core.detection.encoding_names import canonical
+from artifacts.core.detection.encoding_names import CHOICES, NAMES, canonical
 from artifacts.core.detection.evidence import Detection, Evidence
-from artifacts.core.detection.kinds import clean_mime, kind_of
+from artifacts.core.detection.extensions import MIME_OF_EXTENSION
+from artifacts.core.detection.kinds import UNDECLARED, clean_mime, kind_of
 from capabilities.core.vocabulary import Kind
+from capabilities.core.worded import Worded, worded
+
+LONGEST_TYPE = 150
+LONGEST_WORD = 60
+"""Characters of a wrong word that its refusal repeats."""
 
 
 class CorrectionError(ValueError):
-    """A correction names a type or an encoding that there is none of; `field` is `type` or `encoding`."""
+    """A correction that makes no sense; `field` is `type` or `encoding`, `sentence` says why and what would."""
 
-    def __init__(self, field: str, word: str) -> None:
-        super().__init__(f"no such {field}: {word}")
-        self.field, self.word = field, word
+    def __init__(self, field: str, sentence: Worded) -> None:
+        super().__init__(sentence)
+        self.field, self.sentence = field, sentence
 
 
 def correct(detection: Detection, mime_type: str | None = None, encoding: str | None = None) -> Detection:
     """The detection with the given type, encoding or both instead of its own; None leaves what was found.
 
-    An encoding alone makes a file the text it was said to be: a type that is none becomes `text/plain`. A type that
-    is no text has no encoding; a text whose encoding nobody knew is UTF-8, and that is a guess. Raises
-    `CorrectionError` for a type that is malformed or says nothing, and for an encoding that Python does not know.
+    An encoding alone makes a file the text it was said to be: a type that is none becomes `text/plain`. A text whose
+    encoding nobody knew is UTF-8, and that is a guess. Raises `CorrectionError` for a type that is malformed or says
+    nothing, for an encoding that Python does not know, and for one of what is no text.
     """
-    mime, name = _read_word("type", mime_type, clean_mime), _read_word("encoding", encoding, canonical)
+    mime = _read_word("type", mime_type, _type_of, _refuse_type)
+    name = _read_word("encoding", encoding, canonical, _refuse_encoding)
+    if name and mime is not None and kind_of(mime) is not Kind.TEXT:
+        raise CorrectionError("encoding", _refuse_both(mime))
     if name and mime is None and detection.kind is not Kind.TEXT:
         mime = "text/plain"
     type_now = mime or detection.mime_type
@@ -47,8 +57,49 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
     )
 
 
-def _read_word(field: str, word: str | None, read: Callable[[str], str | None]) -> str | None:
+def is_text_type(mime_type: str) -> bool:
+    """Whether a type, however it is written, is one of text; False for what is no type."""
+    mime = clean_mime(mime_type)
+    return mime is not None and kind_of(mime) is Kind.TEXT
+
+
+def _read_word(
+    field: str, word: str | None, read: Callable[[str], str | None], refuse: Callable[[str], Worded]
+) -> str | None:
     name = None if word is None else read(word)
     if word is not None and name is None:
-        raise CorrectionError(field, word)
+        raise CorrectionError(field, refuse(word.strip()))
     return name
+
+
+def _type_of(word: str) -> str | None:
+    mime = clean_mime(word)
+    return mime if mime and len(mime) <= LONGEST_TYPE else None
+
+
+def _refuse_type(word: str) -> Worded:
+    if word.lower() in UNDECLARED:
+        return worded("%(word)s says nothing about a file. Name the type it has.", word=word)
+    if near := _near_type(word):
+        return worded("%(word)s is no type. Did you mean %(near)s?", word=word[:LONGEST_WORD], near=near)
+    return worded("%(word)s is no type. Write one as %(example)s is.", word=word[:LONGEST_WORD], example="image/png")
+
+
+def _refuse_encoding(word: str) -> Worded:
+    close = get_close_matches(word.lower(), {*CHOICES, *NAMES}, 1)
+    if near := canonical(close[0]) if close else None:
+        return worded("There is no encoding %(word)s. Did you mean %(near)s?", word=word[:LONGEST_WORD], near=near)
+    known = "utf-8, gb18030"
+    return worded(
+        "There is no encoding %(word)s. There are, for example: %(known)s.", word=word[:LONGEST_WORD], known=known
+    )
+
+
+def _refuse_both(mime: str) -> Worded:
+    return worded("%(mime)s is no text, so it has no encoding. Correct one of the two.", mime=mime)
+
+
+def _near_type(word: str) -> str | None:
+    """The type that a word means: an extension, or a type with a slip in it."""
+    by_extension = MIME_OF_EXTENSION.get(word.lower().lstrip("."))
+    return by_extension or next(iter(get_close_matches(word.lower(), set(MIME_OF_EXTENSION.values()), 1)), None)

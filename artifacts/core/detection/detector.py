@@ -80,6 +80,10 @@ class BinaryDetector:
         by_name = (Evidence("extension", named, "extension"),) if named else ()
         return _verdict(looked, declared, named, (said, *by_name, *looked.evidence))
 
+    def find_encoding(self, size: int, read_at: ReadAt) -> TextFound | None:
+        """The encoding of a file that is known to be text, whatever it begins with; None where none holds for all."""
+        return self._text(read_at(0, HEAD), size, read_at, None) if size else None
+
     def detect_binary_type(self, data: bytes, mime_type: str | None = None, filename: str | None = None) -> Kind:
         """The seed's question: image, audio, video, document or other; text counts as other here."""
         kind = self.detect(data, None, mime_type, filename).kind

@@ -25,6 +25,7 @@ REASONS = {
     "bytes": "the metadata says nothing, so the bytes decide",
     "unknown": "neither the metadata nor the bytes say what this is",
     "corrected": "as somebody who knows the file corrected it",
+    "corrected_lossy": "as somebody who knows the file corrected it, though some bytes are no character in it",
     "failed": "looking at the bytes failed, so the metadata alone decides",
 }
 """Every reason that evidence can give, in English; pages translate these sentences."""

@@ -49,6 +49,7 @@ ACTS: Mapping[str, Text] = {
     "agent.put": gettext_lazy("Agent made at run time"),
     "alias.change": gettext_lazy("Alias set"),
     "alias.delete": gettext_lazy("Alias removed"),
+    "artifact.correct": gettext_lazy("Artifact corrected"),
     "artifact.delete": gettext_lazy("Artifact deleted"),
     "artifact.restore": gettext_lazy("Artifact brought back"),
     "artifact.store": gettext_lazy("Artifact stored"),

@@ -1,4 +1,4 @@
-"""Every way to store, delete and bring back artifacts; pages, API, data plane and commands all come through here.
+"""Every way to store, delete and bring back artifacts.
 
 Bytes are in the store before their row is written, so there is never a row without bytes.
 """
@@ -16,9 +16,8 @@ from django.db.models import Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from artifacts import extract
+from artifacts.actions.measuring import measure
 from artifacts.core.detection.evidence import Detection, Evidence
-from artifacts.core.detection.image_size import image_size
 from artifacts.core.detection.kinds import PLAIN_TEXT, is_text_mime, mime_of_filename
 from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import StorageFullError
@@ -225,18 +224,11 @@ def _end(expires_in: float | None) -> Any:
 
 
 def _look(stored: Stored, filename: str, label: Label) -> tuple[Detection, dict[str, Any]]:
-    """What the bytes are, and what can be measured of them; pages and seconds in the extraction process."""
-    store = byte_store()
-    with store.reader(stored.sha256) as read_at:
+    """What the bytes are, and what can be measured of them."""
+    with byte_store().reader(stored.sha256) as read_at:
         head = read_at(0, HEAD)
         found = detector().detect(head, stored.size, label.declared, filename, read_at=read_at, encoding=label.encoding)
-        size = image_size(head, found.mime_type, read_at) if found.kind is Kind.IMAGE else None
-    facts: dict[str, Any] = {"width": size[0], "height": size[1]} if size else {}
-    if found.mime_type == "application/pdf" or found.kind in (Kind.AUDIO, Kind.VIDEO):
-        with store.local_path(stored.sha256) as path:
-            measured = extract.facts(path, found.mime_type)
-        facts = {"pages": measured.pages, "seconds": measured.seconds}
-    return found, facts
+    return found, measure(stored.sha256, found.mime_type, found.kind)
 
 
 def _as_words(detection: Detection, filename: str) -> Detection:

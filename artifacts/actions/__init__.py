@@ -1,0 +1,36 @@
+"""How are artifacts stored, corrected, deleted, brought back? Pages, API, data plane and commands come through here."""
+
+from artifacts.actions.correcting import CorrectionFields, correct_artifact
+from artifacts.actions.storing import (
+    MAX_LIFETIME,
+    MAX_METADATA,
+    Label,
+    LabelFields,
+    check_label,
+    check_room,
+    count_used_bytes,
+    delete_artifacts,
+    restore_artifacts,
+    store_blocks,
+    store_bytes,
+    store_text,
+    store_upload,
+)
+
+__all__ = [
+    "MAX_LIFETIME",
+    "MAX_METADATA",
+    "CorrectionFields",
+    "Label",
+    "LabelFields",
+    "check_label",
+    "check_room",
+    "correct_artifact",
+    "count_used_bytes",
+    "delete_artifacts",
+    "restore_artifacts",
+    "store_blocks",
+    "store_bytes",
+    "store_text",
+    "store_upload",
+]

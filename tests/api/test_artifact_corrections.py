@@ -1,0 +1,223 @@
+"""Correcting what an artifact is said to be: its owner's word outranks metadata and bytes, in every answer at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from api_samples import BINARY, CHINESE, GB18030, pdf, png
+
+from artifacts import actions
+from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
+from capabilities.acts import SYSTEM
+from capabilities.errors import ConflictError
+from routing_admin.models import AuditEvent, Revision
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+KOREAN = "안녕하세요. 오늘 회의는 세 시에 있습니다.\n" * 4
+PAGE = "<html><body><p>Привет, это отчёт за третий квартал.</p></body></html>"
+
+
+def patch(agent: Any, ref: str, **said: Any) -> Any:
+    return agent.call("PATCH", f"/artifacts/{ref}", said)
+
+
+def corrected(agent: Any, ref: str, **said: Any) -> dict[str, Any]:
+    answer = patch(agent, ref, **said)
+    assert answer.status_code == 200, answer.content
+    return dict(answer.json())
+
+
+def unchanging(made: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(made[name] for name in ("id", "sha256", "size", "filename", "createdAt", "owner", "detectedMimeType"))
+
+
+def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> None:
+    """get_artifact, the preview's payload and a routed message hold the words anew; bytes and hash are as before."""
+    made = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")
+    wrong = corrected(text_agent, made["ref"], encoding="gb18030")
+    assert (wrong["encoding"], wrong["corrected"]) == ("gb18030", {"encoding": "gb18030"})
+    assert unchanging(wrong) == unchanging(made)
+    assert text_agent.artifact(made["ref"])["content"] != KOREAN
+    assert corrected(text_agent, made["ref"], encoding="EUC-KR") == made
+    assert text_agent.artifact(made["ref"])["content"] == KOREAN
+    shown = text_agent.get(f"/artifacts/{made['ref']}/preview").json()
+    assert shown["artifact"]["encoding"] == "cp949"
+    assert all(KOREAN.strip() in str(each["text"]) for each in shown["deliveries"])
+    assert text_agent.get(f"/artifacts/{made['ref']}/raw").getvalue() == KOREAN.encode("cp949")
+
+
+@pytest.mark.parametrize("name", ["text/csv", "image/jpg"])
+def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) -> None:
+    """Bytes that prove nothing become the text, or the image, that they are said to be; /v1/files says the same."""
+    made = text_agent.stored("data.bin", BINARY)
+    assert (made["kind"], made["isBinary"]) == ("other", True)
+    now = corrected(text_agent, made["ref"], mimeType=name)
+    assert (now["mimeType"], now["kind"]) == (("text/csv", "text") if "csv" in name else ("image/jpeg", "image"))
+    service = {"serviceId": "vision-model"}
+    assert text_agent.artifact(made["ref"], **service)["routing"] == ("text" if "csv" in name else "image_url")
+    file = text_agent.client.get(f"/v1/files/{made['ref']}", headers=text_agent.headers).json()
+    assert (file["kind"], file["mime_type"]) == (now["kind"], now["mimeType"])
+    listed = text_agent.get("/artifacts", kind=now["kind"]).json()["artifacts"]
+    assert [each["id"] for each in listed] == [made["id"]]
+
+
+def test_a_routed_message_goes_by_the_corrected_type(text_agent: Any) -> None:
+    """What the message says of no type comes from the artifact as it is now."""
+    ref = text_agent.stored("data.bin", BINARY)["ref"]
+    corrected(text_agent, ref, mimeType="application/pdf")
+    body = {"message": {"text": "look", "attachments": [{"type": "file", "artifactRef": ref}]}}
+    assert "application/pdf" in text_agent.post("/messages/route", body).json()["textDescription"]
+
+
+def test_a_type_of_text_finds_the_encoding_by_the_bytes(text_agent: Any) -> None:
+    """Chinese that was stored as a picture is read as the Chinese it is; where nothing fits, UTF-8 is a guess."""
+    row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
+    Artifact.objects.filter(pk=row.pk).update(mime_type="image/x-pcx", kind="image", is_binary=True, encoding="")
+    now = corrected(text_agent, row.ref, mimeType="text/plain")
+    assert (now["encoding"], now["encodingCertain"]) == ("gb18030", True)
+    assert text_agent.artifact(row.ref)["content"] == CHINESE
+    noise = text_agent.stored("data.bin", BINARY)
+    now = corrected(text_agent, noise["ref"], mimeType="text/plain")
+    assert (now["encoding"], now["encodingCertain"]) == ("utf-8", False)
+
+
+def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
+    """And a type that is no text, said later, takes it back: the later word wins where two contradict."""
+    made = text_agent.stored("data.bin", BINARY)
+    assert corrected(text_agent, made["ref"], encoding="latin-1")["mimeType"] == "text/plain"
+    image = corrected(text_agent, made["ref"], mimeType="image/png")
+    assert (image["kind"], image["corrected"], "encoding" in image) == ("image", {"mimeType": "image/png"}, False)
+    assert corrected(text_agent, made["ref"], encoding="cp1252")["corrected"] == {"encoding": "cp1252"}
+
+
+def test_a_guess_can_be_made_certain_by_saying_it_again(text_agent: Any) -> None:
+    """The encoding that was guessed, said by somebody who knows, is no guess any more."""
+    row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
+    Artifact.objects.filter(pk=row.pk).update(encoding_certain=False)
+    assert corrected(text_agent, row.ref, encoding="GBK")["encodingCertain"] is True
+    assert AuditEvent.objects.latest("pk").details["encodingCertain"] == {"from": False, "to": True}
+
+
+def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
+    """Also when the bytes are gone by then; nothing of the correction is left, and what was said again is no act."""
+    made = text_agent.stored("report.pdf", pdf(), "application/pdf")
+    corrected(text_agent, made["ref"], mimeType="text/plain", encoding="cp1251")
+    both = corrected(text_agent, made["ref"], mimeType="text/markdown")
+    assert both["corrected"] == {"mimeType": "text/markdown", "encoding": "cp1251"}
+    with byte_store().local_path(made["sha256"]) as path:
+        path.unlink()
+    assert corrected(text_agent, made["ref"], mimeType=None, encoding=None) == made
+    before = AuditEvent.objects.count()
+    assert corrected(text_agent, made["ref"], mimeType="application/pdf", visibility="shared") == made
+    assert AuditEvent.objects.count() == before
+
+
+def test_measures_follow_the_type(text_agent: Any) -> None:
+    """A picture has pixels as long as it counts as one."""
+    made = text_agent.stored("photo.png", png(), "image/png")
+    assert (made["width"], made["height"]) == (3, 2)
+    assert "width" not in corrected(text_agent, made["ref"], mimeType="application/x-thing")
+    assert corrected(text_agent, made["ref"], mimeType=None)["width"] == 3
+
+
+def test_a_web_page_is_shown_in_its_corrected_encoding(text_agent: Any) -> None:
+    """Its words without markup, which are taken out in the extraction process and kept, are not those of before."""
+    made = text_agent.stored("page.html", PAGE.encode("koi8-r"), "text/html")
+    before = text_agent.get(f"/artifacts/{made['ref']}/preview").json()
+    corrected(text_agent, made["ref"], encoding="koi8-u" if made["encoding"] == "koi8-r" else "koi8-r")
+    corrected(text_agent, made["ref"], encoding="cp1251")
+    after = text_agent.get(f"/artifacts/{made['ref']}/preview").json()
+    assert "Привет" in str(before["deliveries"])
+    assert "Привет" not in str(after["deliveries"])
+    corrected(text_agent, made["ref"], encoding="koi8-r")
+    assert "Привет" in str(text_agent.get(f"/artifacts/{made['ref']}/preview").json()["deliveries"])
+
+
+def test_an_encoding_that_loses_characters_is_taken_and_said(text_agent: Any) -> None:
+    """A cut-off file is still best read in its encoding; the evidence says that some bytes are no character."""
+    made = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
+    now = corrected(text_agent, made["ref"], encoding="big5")
+    assert [each["reason"] for each in now["evidence"]][-2:] == ["corrected_lossy", "corrected"]
+
+
+WRONG = [
+    ({"mimeType": "png"}, "mimeType", "image/png"),
+    ({"mimeType": "image jpeg"}, "mimeType", "image/jpeg"),
+    ({"mimeType": "x" * 300}, "mimeType", "image/png"),
+    ({"mimeType": "a/" + "b" * 160}, "mimeType", "image/png"),
+    ({"mimeType": "application/octet-stream"}, "mimeType", "says nothing"),
+    ({"mimeType": "<b>\0"}, "mimeType", "no type"),
+    ({"encoding": "utf-9"}, "encoding", "Did you mean utf-"),
+    ({"encoding": "base64"}, "encoding", "no encoding base64"),
+    ({"encoding": "x" * 41}, "encoding", "40 characters"),
+    ({"encoding": ""}, "encoding", "There are, for example"),
+    ({"mimeType": "image/png", "encoding": "utf-8"}, "encoding", "is no text"),
+    ({"visibility": "secret"}, "visibility", "shared"),
+    ({"visibility": None}, "visibility", ""),
+    ({"mimeType": 7}, "mimeType", "string"),
+    ({}, "body", "mimeType, encoding, visibility"),
+    ({"mime_type": "image/png"}, "body", "mimeType, encoding, visibility"),
+]
+
+
+@pytest.mark.parametrize(("said", "place", "words"), WRONG, ids=str)
+def test_a_wrong_word_is_refused_with_its_place_and_a_better_one(
+    said: dict[str, Any], place: str, words: str, text_agent: Any
+) -> None:
+    """422 in the API's shape, nothing changed."""
+    made = text_agent.stored("data.bin", BINARY)
+    answer = patch(text_agent, made["ref"], **said)
+    assert answer.status_code == 422
+    problem = answer.json()["details"][0]
+    assert (problem["path"], words in problem["message"]) == (place, True)
+    assert text_agent.get(f"/artifacts/{made['ref']}/info").json() == made
+
+
+def test_only_the_owner_corrects_and_a_private_file_is_found_by_nobody_else(caller: Any) -> None:
+    """403 for a reader, 404 for who may not know of it, 403 without the scope; the bare id is a reference, too."""
+    owner, other = caller("text-agent"), caller("vision-agent")
+    made = owner.stored("data.bin", BINARY)
+    assert patch(other, made["ref"], mimeType="text/plain").status_code == 403
+    assert corrected(owner, made["id"], visibility="private")["visibility"] == "private"
+    for answer in (patch(other, made["ref"], visibility="shared"), other.get(f"/artifacts/{made['ref']}")):
+        assert (answer.status_code, answer.json()["error"]) == (404, "artifact_not_found")
+    assert patch(caller("text-agent", "artifacts:read"), made["ref"], mimeType="text/plain").status_code == 403
+    assert patch(owner, "artifact:" + "0" * 32, mimeType="text/plain").status_code == 404
+    assert corrected(owner, made["ref"], visibility="shared")["visibility"] == "shared"
+    assert other.artifact(made["ref"])["metadata"]["id"] == made["id"]
+
+
+def test_the_audit_log_knows_who_corrected_what_from_what(text_agent: Any) -> None:
+    """Each field with its old and its new value; the configuration has no new revision."""
+    made = text_agent.stored("data.bin", BINARY)
+    revisions = Revision.objects.count()
+    corrected(text_agent, made["ref"], mimeType="text/plain", encoding="gbk", visibility="private")
+    event = AuditEvent.objects.latest("pk")
+    assert (event.action, event.actor, event.object_name) == ("artifact.correct", "text-agent", made["id"])
+    assert event.details == {
+        "mimeType": {"from": "application/octet-stream", "to": "text/plain"},
+        "encoding": {"from": "", "to": "gb18030"},
+        "visibility": {"from": "shared", "to": "private"},
+        "corrected": {"mimeType": "text/plain", "encoding": "gb18030"},
+    }
+    assert Revision.objects.count() == revisions
+
+
+def test_a_correction_on_top_of_what_is_not_there_any_more_is_a_conflict(db: None) -> None:
+    """Two who correct at once: the second is told, and its word is not mixed into the first's."""
+    row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin")
+    actions.correct_artifact(SYSTEM, Artifact.objects.get(pk=row.pk), mime_type="text/plain")
+    with pytest.raises(ConflictError, match="meanwhile"):
+        actions.correct_artifact(SYSTEM, row, encoding="gbk")
+    assert Artifact.objects.get(pk=row.pk).encoding == "utf-8"
+
+
+def test_media_that_comes_again_finds_its_corrected_artifact(db: None) -> None:
+    """Equal bytes of the same owner stay one artifact, and it stays corrected."""
+    row = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
+    actions.correct_artifact(SYSTEM, row, mime_type="text/plain")
+    again = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
+    assert (again.pk, again.mime_type) == (row.pk, "text/plain")
