@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET
 
 from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import CorruptError, MissingError
+from artifacts.forms.correction import TYPES, CorrectionForm
 from artifacts.preview import preview
 from artifacts.queries.library import find_artifact
 from artifacts.storage.content import byte_store
@@ -42,8 +43,14 @@ MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
     """The page; `?service=` opens one service, `?routed=1` leaves out models that are in no route."""
-    row, may_read = require_found(find_artifact(pk)), may(request.user, PagePart.ARTIFACT_BYTES)
-    language = _language(request)
+    return artifact_page(request, require_found(find_artifact(pk)))
+
+
+def artifact_page(
+    request: HttpRequest, row: Artifact, form: CorrectionForm | None = None, status: int = 200
+) -> HttpResponse:
+    """The page of that artifact around the form that corrects it."""
+    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), _language(request)
     artifact_preview = preview(row, language=language)
     opened, routed = request.GET.get("service", ""), request.GET.get("routed") == "1"
     if request.GET.get("fragment") == "card":
@@ -52,6 +59,7 @@ def artifact(request: HttpRequest, pk: str) -> HttpResponse:
     deliveries = [each for each in artifact_preview.deliveries if service_ids is None or each.service_id in service_ids]
     context = {
         **_about(row, may_read),
+        **_correcting(request, row, form),
         "counts": receiving.count_forms(deliveries),
         "groups": receiving.group_cards(artifact_preview, deliveries, may_read, opened),
         "services": len(deliveries),
@@ -62,7 +70,7 @@ def artifact(request: HttpRequest, pk: str) -> HttpResponse:
         **_languages(language),
         **_sending(row, may_read),
     }
-    return render(request, "artifacts/artifact.html", context)
+    return render(request, "artifacts/artifact.html", context, status=status)
 
 
 def _card(request: HttpRequest, row: Artifact, artifact_preview: Any, service: str, may_read: bool) -> HttpResponse:
@@ -91,6 +99,18 @@ def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
             }
             for one in row.evidence
         ],
+    }
+
+
+def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None) -> dict[str, Any]:
+    """The form, the same for a guessed encoding alone, and what the last correction did."""
+    query = request.GET.urlencode()
+    return {
+        "form": form or CorrectionForm(row),
+        "guess_form": CorrectionForm(row, auto_id="guess_%s"),
+        "correct_url": reverse("artifact_correct", args=[row.pk]) + (f"?{query}" if query else ""),
+        "types": TYPES,
+        "is_lossy": any(one["reason"] == "corrected_lossy" for one in row.evidence),
     }
 
 

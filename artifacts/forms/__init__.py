@@ -1,0 +1,1 @@
+"""What do people fill in about a file? Checked by the action that it leads to."""

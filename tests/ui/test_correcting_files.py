@@ -1,0 +1,84 @@
+"""Correcting what a file is, in the browser: by keyboard, in place, and readable by everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from artifacts.actions import store_bytes
+from artifacts.models import Artifact
+from capabilities.acts import SYSTEM
+
+pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
+VARIANTS = [(1280, "light", "en"), (390, "dark", "zh-Hans"), (1280, "dark", "zh-Hans"), (390, "light", "en")]
+CHINESE = "季度报告：收入增长百分之十二，成本下降。\n" * 5
+
+
+@pytest.fixture
+def guess(demo: None) -> Artifact:
+    """A Chinese text that was read in another encoding, by a guess."""
+    row = store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
+    Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
+    return row
+
+
+@pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
+def test_the_form_and_its_refusal_are_readable_by_everybody(
+    new_page: Callable[..., Any],
+    sign_in: Callable[[Any], Any],
+    axe: Callable[[Any], list[str]],
+    shot: Callable[[Any, str], Path],
+    guess: Artifact,
+    width: int,
+    scheme: str,
+    language: str,
+) -> None:
+    """axe finds nothing in the open form with an error in it, and the page does not scroll sideways."""
+    page = sign_in(new_page(width, scheme, language))
+    page.expected_complaints.append("422")
+    page.goto(f"/artifacts/{guess.pk}/")
+    page.locator("#correct summary").click()
+    page.locator("#id_mime_type").fill("png")
+    page.locator("#correct-save").click()
+    page.locator("#id_mime_type[aria-invalid=true]").wait_for()
+    shot(page, f"correct-refused-{width}-{scheme}-{language}")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert axe(page) == []
+
+
+def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: Any, guess: Artifact) -> None:
+    """The words and what each model receives are read anew; the toast says it, the page stays the same document."""
+    page = admin_page
+    page.goto(f"/artifacts/{guess.pk}/")
+    page.evaluate("window.same = true")
+    page.get_by_label("Encoding").first.focus()
+    page.get_by_label("Encoding").first.select_option("gb18030")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("Models receive the file as it is shown now.").wait_for()
+    expect(page.locator("pre.peek")).to_contain_text("季度报告：收入增长百分之十二")
+    expect(page.locator("details.delivery[open] .said").first).to_contain_text("季度报告")
+    page.locator("#correct summary").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Type").fill("image/png")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Back to what was detected").wait_for()
+    expect(page.locator(".steps-found")).to_contain_text("image/png", use_inner_text=False)
+    page.get_by_role("button", name="Back to what was detected").press("Enter")
+    expect(page.locator(".note.warn")).to_contain_text("big5")
+    assert page.evaluate("window.same")
+    assert Artifact.objects.get(pk=guess.pk).correction is None
+
+
+def test_the_form_works_without_scripts(new_page: Callable[..., Any], sign_in: Any, guess: Artifact) -> None:
+    """It posts and leads back to the page."""
+    page = sign_in(new_page(java_script_enabled=False))
+    page.goto(f"/artifacts/{guess.pk}/")
+    page.get_by_label("Encoding").first.select_option("gb18030")
+    page.get_by_role("button", name="Read it so").click()
+    assert page.url.endswith(f"/artifacts/{guess.pk}/")
+    assert "季度报告" in page.locator("pre.peek").inner_text()
