@@ -80,6 +80,8 @@ TEXT_TYPES = frozenset(
         "message/rfc822",
         "multipart/related",
         "application/mbox",
+        "application/vnd.apple.mpegurl",
+        "application/x-research-info-systems",
     }
 )
 """Text under a name that does not begin with `text/` nor end in `+json`, `+xml`, `+yaml`."""

@@ -1,5 +1,5 @@
-"""Small real files of many formats, each made here: with the standard library, Pillow, or by hand from the format's
-published structure. A synthetic head is as much
+"""Small real files of many formats, each made here: by the program that is named (`made_samples`), with the standard
+library, Pillow, or by hand from the format's published structure. A synthetic head is as much
 of a file as detection reads. Nothing was copied from anywhere, so there is no licence to name.
 """
 
@@ -23,13 +23,18 @@ from PIL import Image
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
+from tests.artifacts import made_samples, text_samples
 from tests.artifacts.compound_files import doc, msg, ppt, xls, xlsb_parts
 from tests.artifacts.head_samples import HEADS, MORE_TEXTS, more_texts
+from tests.artifacts.rare_samples import BARE, RARE
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One file, how it was made, and what it must be taken for when nobody declares anything."""
+    """One file, how it was made, and what it must be taken for when nobody declares anything.
+
+    `bare` is what the bytes say alone where the name says more of them.
+    """
 
     name: str
     data: bytes
@@ -37,6 +42,7 @@ class Sample:
     kind: Kind
     encoding: str | None = None
     made: str = "by hand"
+    bare: str | None = None
 
     @property
     def is_binary(self) -> bool:
@@ -499,4 +505,10 @@ SAMPLES: tuple[Sample, ...] = (
     *(Sample(name, data, mime, Kind.TEXT, encoding, "by hand") for name, data, mime, encoding in TEXTS),
     *(Sample(name, make(), mime, kind, None, made) for name, make, mime, kind, made in HEADS),
     *(Sample(name, data, mime, Kind.TEXT, encoding) for name, data, mime, encoding in (*MORE_TEXTS, *OLD_TEXTS)),
+    *(
+        Sample(name, (made_samples.FILES / name).read_bytes(), mime, Kind(kind), encoding or None, made, bare or None)
+        for name, made, kind, encoding, mime, bare in made_samples.rows()
+    ),
+    *(Sample(name, make(), mime, kind, None, made, BARE.get(name)) for name, make, mime, kind, made in RARE),
+    *(Sample(name, data, mime, Kind.TEXT, encoding) for name, data, mime, encoding in text_samples.rows()),
 )

@@ -1,90 +1,43 @@
-"""Every sample file from disk to three services: stored, detected, and handed out in the form each one can read."""
+"""Every sample file from disk to five services: stored, detected, and handed out in the form each one can read."""
 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from samples import SAMPLES, Sample
+from stored_samples import READERS, keep
 
-from artifacts.core.artifact import StoredArtifact
 from artifacts.core.delivery.content_router import ArtifactContentRouter
-from artifacts.core.detection.encodings import decode_blocks
-from artifacts.sniffer import detector
 from artifacts.storage.files import FileStore
-from capabilities.core.message import Blob, Converted, ConvertTo, Text
 from capabilities.core.vocabulary import Capabilities, Kind
 
-SERVICES = {
-    "text-model": Capabilities(("text",)),
-    "vision-model": Capabilities(("text", "vision")),
-    "multimodal-model": Capabilities(("text", "vision", "audio", "video", "file")),
-}
 ROUTINGS = {
-    Kind.TEXT: ("text", "text", "text"),
-    Kind.IMAGE: ("text", "image_url", "image_url"),
-    Kind.AUDIO: ("text", "text", "file"),
-    Kind.VIDEO: ("text", "text", "file"),
-    Kind.DOCUMENT: ("text", "text", "file"),
-    Kind.OTHER: ("text", "text", "file"),
+    Kind.TEXT: ("text", "text", "text", "text", "text"),
+    Kind.IMAGE: ("text", "image_url", "image_url", "text", "image_url"),
+    Kind.AUDIO: ("text", "text", "file", "file", "file"),
+    Kind.VIDEO: ("text", "text", "file", "file", "file"),
+    Kind.DOCUMENT: ("text", "text", "file", "text", "file"),
+    Kind.OTHER: ("text", "text", "file", "text", "file"),
 }
-"""Kind → where it goes for the three services in their order (REQUIREMENTS, decision 1)."""
+"""Kind → where it goes for the five readers in their order (REQUIREMENTS, decision 1)."""
 
 
-class ThreeServices:
-    """The registry of the demo's services."""
+class FiveServices:
+    """A registry of the five readers."""
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
-        return SERVICES.get(service_id)
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Content in a file store."""
-
-    store: FileStore
-    sha256: str
-    size: int
-    encoding: str | None
-
-    def blob(self) -> Blob:
-        return Blob(self.size, lambda: self.store.open_blocks(self.sha256))
-
-    def text(self) -> Text | None:
-        if self.encoding is None:
-            return None
-        return Text("".join(decode_blocks(self.store.open_blocks(self.sha256), self.encoding)), self.encoding)
-
-    def convert(self, target: ConvertTo) -> Converted | None:
-        return None
-
-
-def keep(store: FileStore, sample: Sample) -> StoredArtifact:
-    """The sample as an artifact, as an upload makes it."""
-    stored = store.put([sample.data])
-    with store.reader(stored.sha256) as read_at:
-        found = detector().detect(read_at(0, 65536), stored.size, None, sample.name, read_at=read_at)
-    return StoredArtifact(
-        id="sample1",
-        mime_type=found.mime_type,
-        kind=found.kind,
-        is_binary=found.is_binary,
-        size=stored.size,
-        filename=sample.name,
-        encoding=found.encoding,
-        content=Kept(store, stored.sha256, stored.size, found.encoding),
-    )
+        return READERS.get(service_id)
 
 
 @pytest.mark.requirement("ABR-2.1", "ABR-2.2", "ABR-2.3", "ABR-3.1", "ABR-4.1", "ABR-5.1")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_each_of_three_services_gets_a_sample_in_the_form_it_reads(sample: Sample, tmp_path: Path) -> None:
+def test_each_of_five_services_gets_a_sample_in_the_form_it_reads(sample: Sample, tmp_path: Path) -> None:
     """Its kind decides the slot; native data is the file's bytes, text its words, a description neither."""
-    artifact, router = keep(FileStore(tmp_path), sample), ArtifactContentRouter(ThreeServices())
+    artifact, router = keep(FileStore(tmp_path), sample), ArtifactContentRouter(FiveServices())
     encoded = base64.b64encode(sample.data).decode()
-    for service, routing in zip(SERVICES, ROUTINGS[sample.kind], strict=True):
+    for service, routing in zip(READERS, ROUTINGS[sample.kind], strict=True):
         result = router.route_content(artifact, service)
         assert (service, result.routing) == (service, routing)
         if routing == "image_url":

@@ -27,21 +27,34 @@ OFFICE_PARTS = (
     ("xl/", f"{OOXML}spreadsheetml.sheet"),
     ("ppt/", f"{OOXML}presentationml.presentation"),
     ("visio/", "application/vnd.visio"),
-    ("FixedDocSeq.fdseq", "application/oxps"),
+    ("FixedDoc", "application/oxps"),
 )
 """Beginning of a name inside an Office Open XML package → the package's type; the more telling first."""
+
+OFFICE_PROGRAMS = (
+    (f"{OOXML}wordprocessingml.", "application/vnd.ms-word."),
+    (f"{OOXML}spreadsheetml.", "application/vnd.ms-excel."),
+    (f"{OOXML}presentationml.", "application/vnd.ms-powerpoint."),
+)
+"""How the types of one program begin: documents, templates, shows and add-ins have the same parts."""
+
+ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
+"""Packages that nothing but their name tells from another zip."""
 
 ARCHIVE_PARTS = (
     ("AndroidManifest.xml", "application/vnd.android.package-archive"),
     ("META-INF/MANIFEST.MF", "application/java-archive"),
     ("Index/Document.iwa", "application/vnd.apple.pages"),
     ("doc.kml", "application/vnd.google-earth.kmz"),
+    ("OFD.xml", "application/ofd"),
+    ("3D/3dmodel.model", "model/3mf"),
 )
 """The same for other packages built on zip."""
 
 MIMETYPE_ENTRIES = frozenset(
     {
         "application/epub+zip",
+        "application/hwp+zip",
         *(
             f"{ODF}{name}"
             for name in ("text", "spreadsheet", "presentation", "graphics", "formula", "chart", "text-master", "base")
@@ -60,6 +73,8 @@ OLE2_STREAMS = (
     ("PowerPoint Document", "application/vnd.ms-powerpoint"),
     ("__properties_version1.0", "application/vnd.ms-outlook"),
     ("VisioDocument", "application/vnd.visio"),
+    ("BodyText", "application/x-hwp"),
+    ("Quill", "application/vnd.ms-publisher"),
     ("EncryptedPackage", "application/x-ole-storage"),
 )
 

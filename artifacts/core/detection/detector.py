@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from artifacts.core.detection import encodings, signatures
-from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT
+from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT, OFFICE_PROGRAMS, ZIP_PACKAGES
 from artifacts.core.detection.encodings import Proof, TextFound
 from artifacts.core.detection.evidence import Detection, Evidence
-from artifacts.core.detection.extensions import OOXML
 from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
 from artifacts.core.detection.kinds import mime_of_filename as named_type
 from artifacts.core.detection.opinions import Opinion, opinion_of
@@ -161,10 +160,12 @@ def _look_inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) 
 
 
 def _is_alike(claimed: str, inner: str) -> bool:
-    """Whether the claimed type says more of the same inside: a template is a document, and many a package is a zip."""
+    """Whether the claimed type says more of the same inside: a template is a document, one for macros may hold none."""
     if inner == "application/zip":
-        return claimed.endswith(("+zip", "kmz"))
-    return inner.startswith(OOXML) and claimed.startswith(f"{inner.rpartition('.')[0]}.")
+        return claimed.endswith(("+zip", "kmz")) or claimed in ZIP_PACKAGES
+    if "binary" in claimed + inner or ("macroenabled" in inner and "macroenabled" not in claimed):
+        return False
+    return any(claimed.startswith(names) and inner.startswith(names) for names in OFFICE_PROGRAMS)
 
 
 def _lives_in(mime: str, match: Match) -> bool:

@@ -28,6 +28,20 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "application/x-123": "application/vnd.lotus-1-2-3",
         "application/msonenote": "application/onenote",
         "application/x-fictionbook": "application/x-fictionbook+xml",
+        "application/x-bytecode.python": "application/x-python-bytecode",
+        "application/x-dbf": "application/vnd.dbf",
+        "application/x-redhat-package-manager": "application/x-rpm",
+        "application/x-lzh": "application/x-lha",
+        "application/x-hwp-v5": "application/x-hwp",
+        "application/vnd.hancom.hwp": "application/x-hwp",
+        "application/vnd.hancom.hwpx": "application/hwp+zip",
+        "application/haansofthwp": "application/x-hwp",
+        "application/x-pcapng": "application/vnd.tcpdump.pcap",
+        "application/x-x509-ca-cert": "application/pkix-cert",
+        "application/ms-tnef": "application/vnd.ms-tnef",
+        "audio/vnd.dolby.dd-raw": "audio/ac3",
+        "image/x.nifti": "application/x-nifti",
+        "video/x-jng": "image/x-jng",
         "application/x-unix-archive": "application/x-archive",
         "application/msexcel": "application/vnd.ms-excel",
         "application/mspowerpoint": "application/vnd.ms-powerpoint",
@@ -141,6 +155,12 @@ DOCUMENT_TYPES = frozenset(
         "application/x-quattro-pro",
         "application/vnd.ms-htmlhelp",
         "application/oxps",
+        "application/ofd",
+        "application/x-hwp",
+        "application/hwp+zip",
+        "application/vnd.ms-publisher",
+        "application/vnd.ms-tnef",
+        "application/vnd.hp-pcl",
         "image/vnd.djvu",
     }
 )
@@ -165,6 +185,15 @@ ARCHIVE_TYPES = frozenset(
         "application/x-tar",
         "application/zstd",
         "application/x-lz4",
+        "application/x-lzip",
+        "application/x-lzop",
+        "application/x-lzma",
+        "application/x-arj",
+        "application/x-lha",
+        "application/x-cpio",
+        "application/x-squashfs",
+        "application/x-ms-wim",
+        "application/x-rpm",
         "application/java-archive",
         "application/vnd.android.package-archive",
         "application/vnd.ms-cab-compressed",
@@ -181,6 +210,13 @@ ARCHIVE_TYPES = frozenset(
         "application/cbor",
         "application/vnd.apache.parquet",
         "application/x-hdf5",
+        "application/x-netcdf",
+        "application/x-matlab-data",
+        "application/vnd.apache.arrow.file",
+        "application/vnd.apache.avro",
+        "application/x-orc",
+        "application/x-safetensors",
+        "application/geopackage+sqlite3",
         "font/ttf",
         "font/otf",
         "font/woff",
@@ -189,6 +225,9 @@ ARCHIVE_TYPES = frozenset(
     }
 )
 """Types of kind other that are known never to be text: archives, programs, databases, fonts."""
+
+FILM_TYPES = frozenset({"application/mxf", "application/vnd.rn-realmedia"})
+"""Film whose type does not say so."""
 
 _KIND_OF_TOP = {"text": Kind.TEXT, "image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO}
 _MIME = re.compile(r"^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$")
@@ -214,6 +253,8 @@ def kind_of(mime: str) -> Kind:
         return Kind.TEXT
     if mime in DOCUMENT_TYPES or mime.startswith(DOCUMENT_PREFIXES):
         return Kind.DOCUMENT
+    if mime in FILM_TYPES:
+        return Kind.VIDEO
     return _KIND_OF_TOP.get(mime.partition("/")[0], Kind.OTHER)
 
 

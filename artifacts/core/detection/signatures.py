@@ -12,24 +12,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from artifacts.core.detection import structures as is_
-from artifacts.core.detection.structures import Structure, at, number
+from artifacts.core.detection.file_signatures import FILES
+from artifacts.core.detection.media_signatures import MEDIA
+from artifacts.core.detection.signature import Signature
 
 HEAD = 64 * 1024
 """Bytes of a file that detection looks at first; libmagic needs 8 KB for .xls, office files more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """One row: these bytes at that offset; `structure` None means that they only hint."""
-
-    mime: str
-    fixed: bytes
-    structure: Structure | None
-    offset: int = 0
-    family: str = ""
-    also: tuple[str, ...] = ()
-    textual: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,155 +31,7 @@ class Match:
     textual: bool = False
 
 
-def _any(_: bytes) -> bool:
-    """For fixed bytes so long or so odd that they are a structure of their own."""
-    return True
-
-
-S = Signature
-MPEG_AUDIO = ("audio/aac", "audio/flac", "audio/x-ape")
-
-SIGNATURES: tuple[Signature, ...] = (
-    # images
-    S("image/png", b"\x89PNG\r\n\x1a\n", is_.png, also=("image/apng",)),
-    S("image/jpeg", b"\xff\xd8\xff", is_.jpeg),
-    S("image/gif", b"GIF87a", is_.gif),
-    S("image/gif", b"GIF89a", is_.gif),
-    S("image/webp", b"WEBP", is_.riff_chunk(b"VP8 ", b"VP8L", b"VP8X"), offset=8),
-    S("image/x-canon-cr2", b"II*\0\x10\0\0\0CR", is_.tiff, also=("image/tiff",)),
-    S("image/x-panasonic-rw2", b"IIU\0", number(4, 4, 8, 64, little=True)),
-    S("image/x-fuji-raf", b"FUJIFILMCCD-RAW ", _any),
-    S("image/tiff", b"II*\0", is_.tiff, also=("image/x-adobe-dng", "image/x-nikon-nef", "image/x-sony-arw")),
-    S("image/tiff", b"MM\0*", is_.tiff, also=("image/x-adobe-dng", "image/x-nikon-nef")),
-    S("image/tiff", b"II+\0\x08\0\0\0", _any),
-    S("image/tiff", b"MM\0+\0\x08\0\0", _any),
-    S("image/bmp", b"BM", is_.bmp),
-    S("image/x-icon", b"\0\0\x01\0", is_.icon),
-    S("image/x-icon", b"\0\0\x02\0", is_.icon, also=("image/x-win-bitmap",)),
-    S("image/vnd.adobe.photoshop", b"8BPS", is_.psd),
-    S("image/ktx", b"\xabKTX 11\xbb\r\n\x1a\n", _any),
-    S("image/ktx2", b"\xabKTX 20\xbb\r\n\x1a\n", _any),
-    S("image/x-sun-raster", b"\x59\xa6\x6a\x95", is_.sun_raster),
-    S("image/x-portable-bitmap", b"P4", is_.netpbm),
-    S("image/x-portable-graymap", b"P5", is_.netpbm),
-    S("image/x-portable-pixmap", b"P6", is_.netpbm),
-    S("image/x-pcx", b"\x0a", is_.pcx),
-    S("video/mj2", b"\0\0\0\x0cjP  \r\n\x87\n", at(20, b"mjp2", b"mj2s")),
-    S("image/jp2", b"\0\0\0\x0cjP  \r\n\x87\n", _any, also=("image/jpx", "image/jpm")),
-    S("image/jp2", b"\xff\x4f\xff\x51\0", number(4, 2, 38, 16384)),
-    S("image/jxl", b"\0\0\0\x0cJXL \r\n\x87\n", _any),
-    S("image/jxl", b"\xff\x0a", None),
-    S("image/qoi", b"qoif", number(12, 1, 3, 4)),
-    S("image/x-exr", b"\x76\x2f\x31\x01", number(4, 1, 1, 3)),
-    S("image/x-xcf", b"gimp xcf ", _any),
-    S("image/vnd.djvu", b"AT&TFORM", at(12, b"DJVU", b"DJVM")),
-    S("image/icns", b"icns", number(4, 4, 16, 1 << 30)),
-    S("image/vnd.ms-dds", b"DDS \x7c\0\0\0", _any),
-    S("image/emf", b" EMF", at(0, b"\x01\0\0\0"), offset=40),
-    S("image/wmf", b"\xd7\xcd\xc6\x9a", is_.wmf),
-    S("image/fits", b"SIMPLE  =                    T", _any, also=("application/fits",)),
-    # audio
-    S("audio/wav", b"WAVE", is_.wav_float_or_pcm, offset=8),
-    S("audio/midi", b"RMID", at(0, b"RIFF"), offset=8),
-    S("audio/mpeg", b"ID3", is_.id3, family="id3", also=MPEG_AUDIO),
-    S("audio/flac", b"fLaC", lambda head: head[4] & 0x7F == 0 and is_.be(head, 5, 3) == 34 if len(head) > 7 else False),
-    S("audio/ogg", b"OggS", is_.ogg, family="ogg"),
-    S("audio/aiff", b"FORM", at(8, b"AIFF", b"AIFC")),
-    S("audio/amr", b"#!AMR\n", _any),
-    S("audio/amr", b"#!AMR-WB\n", _any, also=("audio/amr-wb",)),
-    S("audio/midi", b"MThd\0\0\0\x06", number(8, 2, 0, 2)),
-    S("audio/basic", b".snd", number(12, 4, 1, 27)),
-    S("audio/x-ape", b"MAC ", number(4, 2, 3800, 4200, little=True)),
-    S("audio/x-wavpack", b"wvpk", number(8, 2, 0x402, 0x410, little=True)),
-    S("audio/x-caf", b"caff\0\x01\0\0", _any),
-    S("audio/x-dsf", b"DSD \x1c\0\0\0", _any),
-    S("audio/x-it", b"IMPM", number(48, 1, 0, 128)),
-    S("audio/x-s3m", b"SCRM", at(28, b"\x1a\x10"), offset=44),
-    S("audio/x-xm", b"Extended Module: ", at(37, b"\x1a")),
-    S("audio/x-mod", b"M.K.", number(950, 1, 1, 128), offset=1080),
-    S("audio/aac", b"\xff", is_.aac_frames),
-    S("audio/mpeg", b"\xff", is_.mp3_frames),
-    # video and containers of media
-    S("video/x-msvideo", b"AVI ", is_.riff_chunk(b"LIST"), offset=8),
-    S("video/mp4", b"ftyp", is_.ftyp, offset=4, family="mp4"),
-    S("video/quicktime", b"moov", is_.quicktime_atom, offset=4),
-    S("video/quicktime", b"mdat", is_.quicktime_atom, offset=4),
-    S("video/quicktime", b"wide", is_.quicktime_atom, offset=4),
-    S("video/webm", b"\x1a\x45\xdf\xa3", number(4, 1, 0x40, 0xFF), family="ebml"),
-    S("video/x-flv", b"FLV\x01", number(5, 4, 9, 9)),
-    S("video/x-ms-asf", b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\0\xaa\0\x62\xce\x6c", is_.asf, family="asf"),
-    S(
-        "video/mpeg",
-        b"\0\0\x01\xba",
-        is_.program_stream,
-    ),
-    S("video/mpeg", b"\0\0\x01\xb3", number(4, 3, 0x001001, 0xFFFFFF)),
-    S("video/mp2t", b"\x47", is_.transport_stream),
-    S("video/mp2t", b"\x47", is_.blu_ray_stream, offset=4),
-    # documents
-    S(
-        "application/pdf",
-        b"%PDF-",
-        lambda head: head[5:6] in (b"1", b"2") and head[6:7] == b"." and head[7:8].isdigit(),
-        textual=True,
-    ),
-    S("application/rtf", b"{\\rtf", lambda head: head[5:6].isdigit() or head[5:6] in (b"\\", b"}"), textual=True),
-    S("application/x-ole-storage", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", is_.ole2, family="ole2"),
-    S("application/onenote", b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3", _any),
-    S("application/onenote", b"\xa1\x2f\xff\x43\xd9\xef\x76\x4c\x9e\xe2\x10\xea\x57\x22\x76\x5f", _any),
-    S("application/vnd.lotus-1-2-3", b"\0\0\x02\0", at(4, b"\x04\x04\x06\0\x08\0", b"\x06\x04\x06\0\x08\0")),
-    S("application/vnd.lotus-1-2-3", b"\0\0\x1a\0", number(4, 2, 0x1000, 0x1005, little=True)),
-    S("application/x-quattro-pro", b"\0\0\x02\0", at(4, b"\x20\x51", b"\x01\x10", b"\x02\x10")),
-    S("application/x-mobipocket-ebook", b"BOOKMOBI", _any, offset=60),
-    S("application/vnd.ms-htmlhelp", b"ITSF\x03\0\0\0", _any),
-    # archives, programs, data, fonts
-    S("application/zip", b"PK\x03\x04", is_.zip_entry, family="zip"),
-    S("application/zip", b"PK\x05\x06" + bytes(16), _any, family="zip"),
-    S(
-        "application/gzip",
-        b"\x1f\x8b\x08",
-        number(3, 1, 0, 31),
-        also=("application/x-tar", "application/x-compressed-tar"),
-    ),
-    S("application/x-7z-compressed", b"7z\xbc\xaf\x27\x1c", number(6, 1, 0, 1)),
-    S("application/x-rar-compressed", b"Rar!\x1a\x07", at(6, b"\0", b"\x01\0")),
-    S("application/x-bzip2", b"BZh", at(4, b"1AY&SY", b"\x17rE8P\x90"), also=("application/x-tar",)),
-    S("application/x-xz", b"\xfd7zXZ\0", number(6, 2, 0, 10), also=("application/x-tar",)),
-    S("application/zstd", b"\x28\xb5\x2f\xfd", number(4, 1, 0, 255), also=("application/x-tar",)),
-    S("application/x-lz4", b"\x04\x22\x4d\x18", number(4, 1, 0x40, 0x7F)),
-    S("application/x-tar", b"ustar", is_.tar, offset=257),
-    S("application/vnd.ms-cab-compressed", b"MSCF\0\0\0\0", _any),
-    S("application/vnd.debian.binary-package", b"!<arch>\ndebian-binary", _any, textual=True),
-    S("application/x-archive", b"!<arch>\n", is_.ar_member, textual=True),
-    S("application/x-iso9660-image", b"CD001", number(32774, 1, 1, 1), offset=32769),
-    S(
-        "application/x-executable",
-        b"\x7fELF",
-        number(4, 1, 1, 2),
-        also=("application/x-sharedlib", "application/x-object"),
-    ),
-    S("application/vnd.microsoft.portable-executable", b"MZ", is_.portable_executable),
-    S("application/wasm", b"\0asm\x01\0\0\0", _any),
-    S("application/java-vm", b"\xca\xfe\xba\xbe", is_.java_class),
-    S("application/x-mach-binary", b"\xca\xfe\xba\xbe", number(4, 4, 1, 30)),
-    S("application/x-mach-binary", b"\xcf\xfa\xed\xfe", number(12, 4, 1, 12, little=True)),
-    S("application/vnd.sqlite3", b"SQLite format 3\0", _any, also=("application/geopackage+sqlite3",)),
-    S("application/x-msaccess", b"\0\x01\0\0Standard Jet DB\0", _any),
-    S("application/x-msaccess", b"\0\x01\0\0Standard ACE DB\0", _any),
-    S("application/cbor", b"\xd9\xd9\xf7", is_.cbor_item),
-    S("application/vnd.apache.parquet", b"PAR1", None),
-    S("application/x-hdf5", b"\x89HDF\r\n\x1a\n", _any, also=("application/x-netcdf", "application/x-matlab-data")),
-    S("application/x-npy", b"\x93NUMPY", number(6, 1, 1, 3)),
-    S("application/dicom", b"DICM", at(132, b"\x02\0"), offset=128),
-    S("application/vnd.tcpdump.pcap", b"\xd4\xc3\xb2\xa1\x02\0\x04\0", _any),
-    S("application/x-shockwave-flash", b"FWS", number(3, 1, 1, 50)),
-    S("application/x-shockwave-flash", b"CWS", number(3, 1, 6, 50)),
-    S("font/ttf", b"\0\x01\0\0", is_.font_tables),
-    S("font/otf", b"OTTO", is_.font_tables),
-    S("font/collection", b"ttcf", number(4, 4, 0x00010000, 0x00020000)),
-    S("font/woff", b"wOFF", at(4, b"\0\x01\0\0", b"OTTO", b"true")),
-    S("font/woff2", b"wOF2", at(4, b"\0\x01\0\0", b"OTTO", b"true")),
-)
+SIGNATURES: tuple[Signature, ...] = (*MEDIA, *FILES)
 
 ROOTS = {
     b"html": (b"", "text/html"),
@@ -199,6 +39,8 @@ ROOTS = {
     b"FictionBook": (b"", "application/x-fictionbook+xml"),
     b"tt": (b"/ns/ttml", "application/ttml+xml"),
     b"rss": (b"", "application/rss+xml"),
+    b"kml": (b"/kml/", "application/vnd.google-earth.kml+xml"),
+    b"gpx": (b"topografix.com/GPX", "application/gpx+xml"),
     b"feed": (b"w3.org/2005/Atom", "application/atom+xml"),
 }
 """Root element of an XML document, without its prefix → what its name space holds, and its type."""

@@ -233,6 +233,11 @@ def quicktime_atom(data: bytes) -> bool:
     return start >= 8 and data[start + 4 : start + 8] in (b"moov", b"mdat", b"free", b"skip", b"wide", b"trak", b"mvhd")
 
 
+def anything(_: bytes) -> bool:
+    """For fixed bytes so long or so odd that they are a structure of their own."""
+    return True
+
+
 def number(offset: int, size: int, low: int, high: int, *, little: bool = False) -> Structure:
     """A number in that place between the two bounds, both included; the place must be inside the head."""
     read = le if little else be

@@ -1,0 +1,40 @@
+"""What programs wrote is read: the words of the sample files of LibreOffice and of other people's libraries."""
+
+from __future__ import annotations
+
+import pytest
+from samples import SAMPLES
+
+WORDS = {
+    "plain.doc": "你好",
+    "letter.dot": "你好",
+    "letter.docm": "你好",
+    "letter.dotx": "你好",
+    "letter.ott": "你好",
+    "office.odt": "你好",
+    "office.rtf": "你好",
+    "letter.epub": "你好",
+    "ebooklib.epub": "Hello",
+    "office.xls": "banana",
+    "sums.xlsm": "banana",
+    "sums.xltx": "banana",
+    "sums.ots": "banana",
+    "xlwt.xls": "apple",
+    "openpyxl.xlsx": "apple",
+    "talk.otp": "你好",
+    "talk.potx": "你好",
+    "talk.ppsx": "你好",
+    "ghostscript.pdf": "Hello",
+    "files.tar.gz": "a.txt",
+    "locked.zip": "a.txt",
+}
+"""File → what somebody who opens it reads there."""
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_the_words_of_a_file_that_a_program_wrote_are_found(name: str, read) -> None:
+    """Templates and files for macros are read as the documents they are."""
+    sample = next(each for each in SAMPLES if each.name == name)
+    found = read(sample.data, sample.mime)
+    assert found is not None
+    assert WORDS[name] in found.text
