@@ -95,12 +95,14 @@ async def resolve(
 
 carried_before: ContextVar[bool] = ContextVar("carried_before", default=False)
 """Whether the connection that this task got last had carried an answer before."""
+fresh_only: ContextVar[bool] = ContextVar("fresh_only", default=False)
+"""Whether this task wants a connection that has carried nothing yet."""
 LEFT_IDLE = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError, BrokenPipeError)
 """What a call ends with on a connection that its host had closed, before any byte of an answer."""
 
 
 class RememberingConnector(aiohttp.TCPConnector):
-    """A connector that tells by `carried_before` whether a connection is fresh."""
+    """A connector that tells by `carried_before` whether a connection is fresh, and gives no other if `fresh_only`."""
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
@@ -108,6 +110,9 @@ class RememberingConnector(aiohttp.TCPConnector):
         """A connection, kept or fresh. Raises what connecting raises."""
         carried_before.set(False)
         connection = await super().connect(req, traces, timeout)
+        while fresh_only.get() and getattr(connection.protocol, CARRIED, False):
+            connection.close()  # kept as long as the one that was closed, and as likely closed itself
+            connection = await super().connect(req, traces, timeout)
         carried_before.set(getattr(connection.protocol, CARRIED, False))
         setattr(connection.protocol, CARRIED, True)
         return connection
@@ -163,20 +168,24 @@ class Pool:
         """The head of the answer; `connect` is how many seconds connecting may take. Raises `CLIENT_ERRORS`.
 
         A host may close a connection that was kept at the very moment at which it is used again, and answers nothing:
-        the request goes out once more, by the next connection that was kept or, at last, a fresh one. On a fresh one
-        the same silence is the host's fault.
+        the request goes out once more, by a fresh one. There the same silence is the host's fault: whether it read the
+        request is not known, so nothing is sent a third time.
         """
         headers = {**request.headers, "accept-encoding": "identity"}
         if isinstance(content, RequestBody):
             headers["content-length"] = str(content.length)
         if content is None:
             return await self._read(request, headers, connect)
-        while True:
-            try:
-                return await self._call(request, content, headers, connect)
-            except LEFT_IDLE:
-                if not (carried_before.get() and isinstance(content, bytes)):
-                    raise
+        try:
+            return await self._call(request, content, headers, connect)
+        except LEFT_IDLE:
+            if not (carried_before.get() and isinstance(content, bytes)):
+                raise
+        token = fresh_only.set(True)
+        try:
+            return await self._call(request, content, headers, connect)
+        finally:
+            fresh_only.reset(token)
 
     async def _call(
         self, request: UpstreamRequest, content: bytes | RequestBody, headers: Mapping[str, str], connect: float

@@ -24,10 +24,11 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 @dataclass
 class ImpatientHost:
-    """Answers so many requests by each connection and hangs up on the next one without a word."""
+    """Answers so many requests by each connection and hangs up on the next one without a word; on all if it crashes."""
 
     answers: int
     port: int = 0
+    crashes: bool = False
     received: list[int] = field(default_factory=list)
     connections: int = 0
 
@@ -47,6 +48,8 @@ class ImpatientHost:
             for _ in range(self.answers):
                 await self._read(reader)
                 self.received.append(number)
+                if self.crashes:
+                    return
                 writer.write(ANSWER)
             await self._read(reader)
             self.received.append(number)
@@ -81,7 +84,7 @@ async def test_a_request_on_a_closed_connection_goes_out_by_a_fresh_one(upstream
 
 
 async def test_many_kept_connections_that_are_closed_at_once_cost_no_answer(upstream: Upstream) -> None:
-    """Each is tried and left until one answers."""
+    """Whoever meets one goes on by a fresh one."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(2):
             answers = await asyncio.gather(*(call(upstream, host) for _ in range(20)))
@@ -95,3 +98,15 @@ async def test_a_fresh_connection_that_is_closed_without_an_answer_is_a_failure(
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.RESET_BEFORE_HEADERS
     assert host.received == [1]
+
+
+async def test_a_request_that_its_host_cannot_bear_is_sent_twice_at_most(upstream: Upstream) -> None:
+    """However many connections are kept: whether the host had read it before it hung up is not known."""
+    async with ImpatientHost(answers=2).serve() as host:
+        await asyncio.gather(*(call(upstream, host) for _ in range(20)))
+        host.received.clear()
+        host.crashes = True
+        outcome = await call(upstream, host)
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is Fault.RESET_BEFORE_HEADERS
+    assert len(host.received) == 2
