@@ -211,6 +211,18 @@ def test_rows_give_back_the_value_they_were_written_from() -> None:
     assert rows.read() == preview.imported.configuration
 
 
+def test_a_configuration_of_thousands_can_be_read(demo: None) -> None:
+    """One condition on more than a thousand providers is more than SQLite reads."""
+    numbers = range(1500)
+    providers = [Provider(name=f"p{n}", endpoint="https://p.example/v1", default_model="m") for n in numbers]
+    Provider.objects.bulk_create(providers)
+    routes = TaskRoute.objects.bulk_create([TaskRoute(task_type=f"task-{n}") for n in numbers])
+    chains = zip(routes, providers, strict=True)
+    Candidate.objects.bulk_create([Candidate(route=route, provider=each, position=1) for route, each in chains])
+    read = rows.read()
+    assert read.route("task-1499").candidates == (CandidateSpec("p1499"),)
+
+
 def test_an_agent_uses_a_service_or_a_route_that_is_there(demo: None) -> None:
     """Law: an agent names one thing, and that thing exists."""
     service = Service.objects.get(service_id="echo-text")

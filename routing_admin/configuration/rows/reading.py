@@ -28,15 +28,17 @@ M = TypeVar("M", bound=models.Model)
 
 
 def read() -> Configuration:
-    """The configuration as the rows say it now, in nine queries whatever its size."""
+    """The configuration as the rows say it now, in eight queries whatever its size."""
     installation = Installation.current()
+    # joined: Django asks for related rows one by one in a single condition, of which SQLite takes a thousand
+    candidates = models.Prefetch("candidates", Candidate.objects.select_related("provider"))
     agents = Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).select_related("service")
     return Configuration(
         providers=tuple(provider_spec(row) for row in Provider.objects.select_related("stored_key")),
         services=tuple(
             service_spec(row) for row in Service.objects.select_related("provider").prefetch_related("capabilities")
         ),
-        routes=tuple(route_spec(row) for row in TaskRoute.objects.prefetch_related("candidates__provider")),
+        routes=tuple(route_spec(row) for row in TaskRoute.objects.prefetch_related(candidates)),
         aliases=tuple(AliasSpec(row.name, row.target) for row in Alias.objects.all()),
         agents=tuple(agent_spec(row) for row in agents),
         languages=tuple(LanguageSpec(row.code, row.directive) for row in Language.objects.all()),
