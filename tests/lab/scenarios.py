@@ -362,7 +362,7 @@ async def error_in_200(scene: ScriptedExchange) -> None:
 
 @scenario("huge_body", "`bytes` (64 MiB) of an answer", Fault.TOO_LARGE, row="38")
 async def huge_body(scene: ScriptedExchange) -> None:
-    block = b" " * 65536
+    block = b" " * 1024 * 1024
     await scene.line.start(200, SSE if scene.heard.stream else JSON)
     await scene.line.chunk(b"data: " if scene.heard.stream else b'{"choices": [')
     for _ in range(int(scene.number("bytes", 64 * 1024 * 1024)) // len(block)):
