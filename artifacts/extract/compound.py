@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+import zipfile
 from typing import BinaryIO
 
 import olefile
 
-from artifacts.extract.words import RefusedError
+from artifacts.extract.words import RefusedError, open_zip
 
 MAX_STREAM_BYTES = 128 * 1024 * 1024
 MAX_STREAMS = 20_000
@@ -40,3 +41,25 @@ class CompoundFile:
     def size(self, name: str) -> int:
         """A stream's length in bytes, as the directory says."""
         return int(self._file.get_size(name)) if name in self.names else 0
+
+
+def is_locked(source: BinaryIO) -> bool:
+    """Whether a file in which a package of Office is expected holds it behind a password (MS-OFFCRYPTO §2.3.4.4)."""
+    source.seek(0)
+    mark = source.read(len(olefile.MAGIC))
+    source.seek(0)
+    try:
+        if mark == olefile.MAGIC:
+            CompoundFile(source)
+    except RefusedError as refusal:
+        return str(refusal) == "encrypted"
+    finally:
+        source.seek(0)
+    return False
+
+
+def open_package(source: BinaryIO) -> zipfile.ZipFile:
+    """The package of an office file; raises `RefusedError` as `open_zip` does, and `encrypted` behind a password."""
+    if is_locked(source):
+        raise RefusedError("encrypted")
+    return open_zip(source)

@@ -10,7 +10,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import BinaryIO
 
-from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, open_zip, read_xml
+from artifacts.extract.compound import open_package
+from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, read_xml
 
 MAX_HEADING = 6
 MAX_STYLES = 10_000
@@ -95,7 +96,7 @@ class StyleReader:
 
 def docx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """What stands at the head of pages, the document with its headings marked, then notes, comments and page feet."""
-    package = open_zip(source)
+    package = open_package(source)
     names = set(package.namelist())
     headings = _headings(package) if "word/styles.xml" in names else {}
     margins = {kind: sorted(each for each in names if re.fullmatch(rf"word/{kind}\d*\.xml", each)) for kind in MARGINS}
@@ -145,7 +146,7 @@ def _ignore(_: str) -> None:
 
 def pptx(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """Each slide under its mark, in the order they are shown in, and its speaker's notes behind it."""
-    package = open_zip(source)
+    package = open_package(source)
     slides = _slides(package)
     for number, name in enumerate(slides, 1):
         progress.mark("slides", number, len(slides))
@@ -226,4 +227,4 @@ class OpenWriting:
 def open_document(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """An OpenDocument text or presentation."""
     writing = OpenWriting(words)
-    read_xml(entry_blocks(open_zip(source), "content.xml"), writing.start, writing.end, writing.text)
+    read_xml(entry_blocks(open_package(source), "content.xml"), writing.start, writing.end, writing.text)

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from python_calamine import CalamineError, CalamineWorkbook
 
+from artifacts.extract.compound import is_locked
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
@@ -22,8 +23,11 @@ _DURATION = re.compile(r"PT(\d{1,9})H(\d{1,2})M(\d{1,2})S")
 def sheets(source: BinaryIO, words: TextCollector, progress: Progress) -> None:
     """Each sheet of XLSX, XLSB, XLS and ODS under its name; values as they were last computed.
 
-    Raises `RefusedError` `too_large` for a package that unpacks to too much, `failed` for what is no workbook.
+    Raises `RefusedError` `too_large` for a package that unpacks to too much, `encrypted` for one behind a password,
+    `failed` for what is no workbook.
     """
+    if is_locked(source):
+        raise RefusedError("encrypted")
     _refuse_bombs(source)
     try:
         workbook = CalamineWorkbook.from_filelike(source)

@@ -181,6 +181,8 @@ words.lzo            | lzop 1.04        | other    |       | application/x-lzop
 data.msgpack         | msgpack          | other    |       | vnd:msgpack | application/octet-stream
 new.nc               | netCDF4          | other    |       | application/x-netcdf | application/x-hdf5
 old.nc               | netCDF4          | other    |       | application/x-netcdf
+locked.docx          | msoffcrypto-tool | document |       | ooxml:wordprocessingml.document | application/x-ole-storage
+locked.xlsx          | msoffcrypto-tool | document |       | ooxml:spreadsheetml.sheet | application/x-ole-storage
 brain.nii            | nibabel          | other    |       | application/x-nifti
 brain.nii.gz         | nibabel          | other    |       | application/gzip
 arrays.npz           | numpy            | other    |       | application/zip

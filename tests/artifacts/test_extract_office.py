@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from made_samples import FILES
 from samples import TYPES, W, notebook, pptx, relations_of, zip_of
 
+from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.extensions import OOXML
+from artifacts.extract.process import run
 from capabilities.core.message import Text
 
 DOCX, PPTX = f"{OOXML}wordprocessingml.document", f"{OOXML}presentationml.presentation"
@@ -106,3 +109,15 @@ def test_a_notebook_that_is_none_gives_nothing(read, data: bytes) -> None:
 def test_marks_without_words_are_no_text(read) -> None:
     """A talk of pictures alone is described, not sent as a list of its slides."""
     assert read(pptx("", ""), PPTX) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reader"), [("locked.docx", "docx"), ("locked.docx", "pptx"), ("locked.xlsx", "xlsx")]
+)
+def test_an_office_file_behind_a_password_says_so(name: str, reader: str) -> None:
+    """It is a compound file around the package; its type is the one that its name says, without a contradiction."""
+    result = run(FILES / name, "text", {"reader": reader, "max_chars": 100}, max_output=4096)
+    assert result.reason == "encrypted"
+    data = (FILES / name).read_bytes()
+    assert not BinaryDetector().detect(data, filename=name).mismatch
+    assert BinaryDetector().detect(data, filename="a.pdf").mismatch

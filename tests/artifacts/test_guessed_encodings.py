@@ -247,3 +247,45 @@ def test_every_choice_of_an_encoding_is_one_that_is_known_by_that_name() -> None
     """What a page offers can be given back."""
     assert [name for name in CHOICES if canonical(name) != name] == []
     assert len(set(CHOICES)) == len(CHOICES)
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"Kf\x8b{",
+        b"j\x08\xaa",
+        b"\xd7c\xfd\xf4\xe6",
+        b"~\x95\x83K\x88\xb9\x8dp",
+        b"\x941)R\xac\xbb\xdb\xc3",
+        b"Ez\xf8\xc7\xa0A\x93GGH",
+    ],
+)
+def test_a_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
+    """Letters of two alphabets in a word, capitals inside it, a brace: nobody wrote that. A name for it is believed."""
+    assert DETECT.detect(blob).kind is Kind.OTHER
+    assert DETECT.detect(blob, None, None, "a.bin").kind is Kind.OTHER
+    named = find_text(blob, whole=True, guess=guess_encoding)
+    assert DETECT.detect(blob, None, None, "a.txt").kind is (Kind.TEXT if named else Kind.OTHER)
+
+
+@pytest.mark.parametrize(
+    ("words", "encoding"),
+    [
+        ("你好", "gb18030"),
+        ("价格：10元", "gb18030"),
+        ("香蕉", "big5"),
+        ("日本語です", "shift_jis"),
+        ("한국어", "cp949"),
+        ("Привет!", "cp1251"),
+        ("цена 10", "koi8-r"),
+        ("Grüße, Öl", "cp1252"),
+        ("Été à la plage", "cp1252"),
+        ("§ 5", "cp1252"),
+        ("żółć i gęś", "cp1250"),
+        ("שלום", "cp1255"),
+        ("ΑΘΗΝΑ", "cp1253"),
+    ],
+)
+def test_a_few_words_in_an_old_encoding_stay_text(words: str, encoding: str) -> None:
+    """Without a name, too."""
+    assert DETECT.detect(words.encode(encoding)).kind is Kind.TEXT

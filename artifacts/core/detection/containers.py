@@ -66,6 +66,9 @@ MIMETYPE_ENTRIES = frozenset(
 )
 """What an uncompressed first entry named `mimetype` may say (EPUB, OpenDocument)."""
 
+LOCKED_PACKAGE = "application/x-ole-storage"
+"""What holds an office file behind a password: which one, its name alone says."""
+
 OLE2_STREAMS = (
     ("WordDocument", "application/msword"),
     ("Workbook", "application/vnd.ms-excel"),
@@ -75,7 +78,7 @@ OLE2_STREAMS = (
     ("VisioDocument", "application/vnd.visio"),
     ("BodyText", "application/x-hwp"),
     ("Quill", "application/vnd.ms-publisher"),
-    ("EncryptedPackage", "application/x-ole-storage"),
+    ("EncryptedPackage", LOCKED_PACKAGE),
 )
 
 

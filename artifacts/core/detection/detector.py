@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from artifacts.core.detection import encodings, signatures
-from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT, OFFICE_PROGRAMS, ZIP_PACKAGES
+from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT, LOCKED_PACKAGE, OFFICE_PROGRAMS, ZIP_PACKAGES
 from artifacts.core.detection.encodings import Proof, TextFound
 from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
 from artifacts.core.detection.kinds import mime_of_filename as named_type
 from artifacts.core.detection.opinions import Opinion, opinion_of
+from artifacts.core.detection.short_texts import SHORT, reads_as_words
 from artifacts.core.detection.signatures import HEAD, Match
 from artifacts.core.store import BLOCK, ReadAt, blocks, slices
 from capabilities.core.vocabulary import Kind
@@ -102,7 +103,8 @@ class BinaryDetector:
             match, notes = _look_inside(match, size, read_at or slices(head), claimed)
             if match.proves:
                 return _ByteFindings(match, evidence=notes)
-        if text := self._text(head, size, read_at, declared):
+        text = self._text(head, size, read_at, declared)
+        if text and (claimed or size >= SHORT or _reads(head, text)):
             own = signatures.text_type(head)
             by_words = (Evidence("markup", own, "markup"),) if own else ()
             how = Evidence("text", text.encoding, "text" if text.certain else "text_guessed")
@@ -149,6 +151,11 @@ def _is_words(head: bytes, size: int) -> bool:
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 
+def _reads(head: bytes, text: TextFound) -> bool:
+    """Whether the few bytes of a file that nobody said anything of are words, where they are no text by proof."""
+    return text.proof is Proof.STRONG or reads_as_words("".join(encodings.decode_blocks((head,), text.encoding)))
+
+
 def _look_inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) -> tuple[Match, tuple[Evidence, ...]]:
     """The match with the type of what is inside its container, and the evidence for both."""
     notes = (Evidence("signature", match.mime, "signature" if match.proves else "signature_hint"),)
@@ -163,6 +170,8 @@ def _is_alike(claimed: str, inner: str) -> bool:
     """Whether the claimed type says more of the same inside: a template is a document, one for macros may hold none."""
     if inner == "application/zip":
         return claimed.endswith(("+zip", "kmz")) or claimed in ZIP_PACKAGES
+    if inner == LOCKED_PACKAGE:
+        return any(claimed.startswith(names) for names in OFFICE_PROGRAMS)
     if "binary" in claimed + inner or ("macroenabled" in inner and "macroenabled" not in claimed):
         return False
     return any(claimed.startswith(names) and inner.startswith(names) for names in OFFICE_PROGRAMS)
