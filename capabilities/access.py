@@ -35,6 +35,11 @@ class Principal:
     acts_through: str = ""
     ends_at: datetime | None = None
 
+    @property
+    def holder(self) -> str:
+        """The agent whose key it is, whoever it acts for."""
+        return self.acts_through or self.agent
+
     def may(self, scope: str) -> bool:
         """Whether the key has that scope."""
         return scope in self.scopes

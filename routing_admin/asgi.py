@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, cast
 
 from django.core.asgi import get_asgi_application
@@ -13,15 +13,24 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
 from routing_admin.gateway.application import HANDLERS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
+from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.near_misses import meant_path  # noqa: E402
+from routing_admin.server.request_limit import limit_requests  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
 from routing_admin.upstream import process_upstream, run_sync  # noqa: E402
 
-pages = limit_bodies(cast(App, site))
+
+def agent_of(headers: Mapping[str, str]) -> str:
+    """The agent whose key came in a moment ago, empty for everybody else."""
+    caller = cached_principal(headers)
+    return "" if caller is None else caller.holder
+
+
+pages = limit_requests(limit_bodies(cast(App, site)), agent_of)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -82,6 +82,16 @@ SETTINGS: tuple[Setting, ...] = (
         _("Open connections that one address may have in a process; behind proxies, its requests under way."),
     ),
     Setting(
+        "ROUTING_ADMIN_MAX_CALLS",
+        "512",
+        _("Chat calls that a process answers at a time; a quarter more may wait, and others get 503."),
+    ),
+    Setting(
+        "ROUTING_ADMIN_MAX_REQUESTS",
+        "256",
+        _("All other requests that a process answers at a time; a quarter more may wait, and others get 503."),
+    ),
+    Setting(
         "ROUTING_ADMIN_DRAIN_SECONDS", "30", _("Seconds that requests in flight may take to finish after SIGTERM.")
     ),
     Setting(

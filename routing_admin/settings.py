@@ -46,6 +46,8 @@ MAX_UPLOAD_BYTES = env.int(PREFIX + "MAX_UPLOAD_BYTES", default=25 * 1024 * 1024
 HEAD_SECONDS = env.float(PREFIX + "HEAD_SECONDS", default=10.0)
 BODY_SECONDS = env.float(PREFIX + "BODY_SECONDS", default=30.0)
 CONNECTIONS_PER_ADDRESS = env.int(PREFIX + "CONNECTIONS_PER_ADDRESS", default=256)
+MAX_CALLS = env.int(PREFIX + "MAX_CALLS", default=512)
+MAX_REQUESTS = env.int(PREFIX + "MAX_REQUESTS", default=256)
 DRAIN_SECONDS = env.int(PREFIX + "DRAIN_SECONDS", default=30)
 PUBLISH_DIR = env.str(PREFIX + "PUBLISH_DIR", default="")
 DJANGO_ADMIN = env.bool(PREFIX + "DJANGO_ADMIN", default=False)

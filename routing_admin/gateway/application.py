@@ -30,6 +30,8 @@ from routing_admin.server.body_limit import (
     refuse_unknown,
 )
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.server.places import CallPlace, OverloadedError, calls, lookups
+from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
@@ -56,24 +58,28 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
         body = await _read_body(scope, receive, limit)
     except UnknownCallerError:
         return await refuse_unknown(scope["path"], send)
+    except OverloadedError as error:
+        return await send_refusal(scope["path"], error.status, error.code, error.message, send)
     if body is None:
         return None
     if len(body.data) > limit:
         return await refuse(scope["path"], limit, send)
-    watch = _Watch(receive)
+    watch, place = _Watch(receive), CallPlace(calls())
     try:
-        await _send_reply(await _reply_to(scope, body), send)
+        await _send_reply(await _reply_to(scope, body, place), send)
     except asyncio.CancelledError:
         if not watch.has_left():
             raise
     finally:
         watch.close()
+        place.leave()
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> WaitingBody | None:
     """The body, held once; None when the caller left before its end. Of one that is too large no more is read.
 
-    Raises `UnknownCallerError` for one that only a caller with a good key may send.
+    Raises `UnknownCallerError` for one that only a caller with a good key may send, `OverloadedError` where too many
+    wait to have theirs looked up.
     """
     message = await receive()
     body: bytes | bytearray = message.get("body", b"")
@@ -90,18 +96,25 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> 
 
 async def _check_known(scope: Mapping[str, Any]) -> bool:
     headers = headers_of_scope(scope)
-    if isinstance(cached_principal(headers), Principal) or await is_known_caller(headers):
+    if isinstance(cached_principal(headers), Principal):
         return True
+    place = CallPlace(lookups())
+    await place.enter(scope["client"][0] if scope.get("client") else "")
+    try:
+        if await is_known_caller(headers):
+            return True
+    finally:
+        place.leave()
     raise UnknownCallerError
 
 
-async def _reply_to(scope: Mapping[str, Any], body: WaitingBody) -> HttpReply:
+async def _reply_to(scope: Mapping[str, Any], body: WaitingBody, place: CallPlace) -> HttpReply:
     headers = headers_of_scope(scope)
     request_id = make_request_id(headers.get("x-request-id", ""))
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
         return reply_of(GatewayError(400, "host_not_allowed", message), request_id)
-    return await HANDLERS[scope["path"]](call_of_scope(scope, request_id, headers, body))
+    return await HANDLERS[scope["path"]](call_of_scope(scope, request_id, headers, body, place))
 
 
 @lru_cache(maxsize=100)

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.http.request import UnreadablePostError
 
 from capabilities.body_limits import body_limit
+from routing_admin.server.places import CallPlace
 from routing_admin.server.request_id import request_id_of
 
 SAFE = " !#$&'()*+,/:;=?@[]~"
@@ -34,7 +35,8 @@ class WaitingBody:
 class HttpCall:
     """A call that has come whole; names of headers are in lower case, `address` is the caller's.
 
-    `in_own_threads` says that what reads rows may run in any thread.
+    `in_own_threads` says that what reads rows may run in any thread; `place` is the one it has to take while it is
+    answered, None where nobody counts.
     """
 
     method: str
@@ -45,6 +47,7 @@ class HttpCall:
     request_id: str
     body: WaitingBody
     in_own_threads: bool = False
+    place: CallPlace | None = None
 
 
 @dataclass(slots=True)
@@ -75,7 +78,9 @@ def call_of(request: HttpRequest) -> HttpCall:
     )
 
 
-def call_of_scope(scope: Mapping[str, Any], request_id: str, headers: Mapping[str, str], body: WaitingBody) -> HttpCall:
+def call_of_scope(
+    scope: Mapping[str, Any], request_id: str, headers: Mapping[str, str], body: WaitingBody, place: CallPlace
+) -> HttpCall:
     """A call that our own application received."""
     client = scope.get("client")
     return HttpCall(
@@ -87,6 +92,7 @@ def call_of_scope(scope: Mapping[str, Any], request_id: str, headers: Mapping[st
         request_id,
         body,
         in_own_threads=True,
+        place=place,
     )
 
 

@@ -17,6 +17,8 @@ from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
 from routing_admin.server.addresses import address_in
+from routing_admin.server.connections import process_connections
+from routing_admin.server.places import calls, lookups, requests
 
 log = logging.getLogger(__name__)
 app_name = "probes"
@@ -85,8 +87,23 @@ def metrics(request: HttpRequest) -> HttpResponse:
         *gauge("routing_admin_routes", "Task routes configured.", len(state.configuration.routes)),
         *gauge("routing_admin_agents", "Living agents.", len(state.agents)),
         *gauge("routing_admin_artifacts", "Living artifacts.", Artifact.objects.living().count()),
+        *load_of_process(),
     ]
     return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def load_of_process() -> list[str]:
+    """How much the process that answers has to do, and how often it refused more."""
+    connections, kinds = process_connections(), {"chat": calls(), "other": requests(), "lookup": lookups()}
+    lines = [
+        *gauge("routing_admin_connections", "Open connections of this process.", len(connections)),
+        *counter("routing_admin_connections_refused_total", "Closed for being too many.", connections.refused),
+    ]
+    for name, places in kinds.items():
+        lines += gauge(f"routing_admin_{name}_requests", "Requests that are answered.", places.in_use)
+        lines += gauge(f"routing_admin_{name}_requests_waiting", "Requests that wait for a place.", places.waiting)
+        lines += counter(f"routing_admin_{name}_requests_refused_total", "Refused as overloaded.", places.refused)
+    return lines
 
 
 FOR_OURS = (
@@ -111,7 +128,16 @@ def may_read_numbers(request: HttpRequest) -> bool:
 
 def gauge(name: str, help_text: str, value: int) -> list[str]:
     """One number with its explanation."""
-    return [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name} {value}"]
+    return _number("gauge", name, help_text, value)
+
+
+def counter(name: str, help_text: str, value: int) -> list[str]:
+    """The same of one that only grows as long as the process lives."""
+    return _number("counter", name, help_text, value)
+
+
+def _number(kind: str, name: str, help_text: str, value: int) -> list[str]:
+    return [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}", f"{name} {value}"]
 
 
 urlpatterns = [

@@ -9,7 +9,7 @@ next candidate.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -37,13 +37,14 @@ from routing_admin.gateway.admission import admit_caller, admit_known_caller, ch
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.chat.parsing import ChatCall, needs_thread, parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
-from routing_admin.gateway.chat.streaming import ChatStream, draining_error
+from routing_admin.gateway.chat.streaming import ChatStream, later_error
 from routing_admin.gateway.errors import GatewayError, gateway_error_of, json_reply, reply_of
 from routing_admin.gateway.http import HttpCall, HttpReply, call_of, header_value, response_of_reply
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DrainingError
+from routing_admin.server.places import CallPlace, OverloadedError, lookups
 from routing_admin.upstream import Stream
 
 PATH = "/v1/chat/completions"
@@ -98,8 +99,8 @@ async def _complete(call: HttpCall) -> HttpReply:
         admitted = await _admit(call, recorder)
         work = _answer_streamed if admitted.dispatch.planned.stream else _answer_whole
         return await work(call, admitted, recorder)
-    except DrainingError as error:
-        raise draining_error(error) from None
+    except (DrainingError, OverloadedError) as error:
+        raise later_error(error) from None
     except asyncio.CancelledError:
         recorder.end(outcome=LEFT, status=LEFT_STATUS)
         raise
@@ -113,14 +114,16 @@ async def _complete(call: HttpCall) -> HttpReply:
 async def _admit(call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
     """The key, the configuration, the request, the plan: from memory, and in a thread what rows and files are read for.
 
-    Raises `GatewayError`; once the agent is known the log says so.
+    Raises `GatewayError`, and `OverloadedError` where the agent finds no place; once it is known the log says so.
     """
     arguments = (call.method, call.query, call.headers, PATH)
     principal = admit_known_caller(*arguments)
     if principal is None:
-        principal = await run_in_thread(call, partial(admit_caller, *arguments))
+        principal = await _look_up(call, partial(admit_caller, *arguments))
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
+        if call.place is not None:
+            await call.place.enter(principal.holder)
         size = len(call.body.data)
         body = read_object(call)
         state = snapshot.newest.fresh()
@@ -128,9 +131,19 @@ async def _admit(call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
             state = await run_in_thread(call, snapshot.current)
         decide = partial(_decide, call, principal, state, body, recorder)
         return await run_in_thread(call, decide) if needs_thread(body, size) else decide()
-    except GatewayError as error:
+    except (GatewayError, OverloadedError, DrainingError) as error:
         recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
+
+
+async def _look_up(call: HttpCall, look: Callable[[], Principal]) -> Principal:
+    """Who makes the call, by rows. Raises `GatewayError`, and `OverloadedError` where too many wait to be looked up."""
+    place = CallPlace(lookups())
+    await place.enter(call.address)
+    try:
+        return await run_in_thread(call, look)
+    finally:
+        place.leave()
 
 
 def _decide(

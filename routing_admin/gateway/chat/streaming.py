@@ -17,6 +17,7 @@ from routing_admin.gateway.chat.rendering import Chunks, write_event
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder
 from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
+from routing_admin.server.places import OverloadedError
 from routing_admin.upstream import Stream
 
 
@@ -60,7 +61,7 @@ class ChatStream:
                     yield block
         except DrainingError as error:
             self.drained = True
-            yield write_event(body_of(draining_error(error), self.request_id))
+            yield write_event(body_of(later_error(error), self.request_id))
         finally:
             await self.result.answer.aclose()
             self._record_end()
@@ -129,8 +130,8 @@ class ChatStream:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=LEFT, status=LEFT_STATUS)
 
 
-def draining_error(error: DrainingError) -> GatewayError:
-    """503 that a client may try again at once: another process takes it."""
+def later_error(error: DrainingError | OverloadedError) -> GatewayError:
+    """503 that a client may try again: another process takes it, or this one a little later."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.should_retry, refusal.retry_after = error.should_retry, error.retry_after
     return refusal

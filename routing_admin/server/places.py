@@ -1,0 +1,143 @@
+"""So many at a time, and so many that wait; beyond that whoever comes is refused, and nobody has all for himself.
+
+A name (an agent, an address) may hold up to three times as many places as are free. So one alone gets three quarters of
+them, two get three sevenths each, and there is always one for somebody who has none: the dynamic threshold by which
+switches share their buffers (Choudhury and Hahne, 1998).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+
+from django.conf import settings
+
+from capabilities.core.worded import worded
+from routing_admin.server.draining import draining
+
+SHARE = 3
+"""How many times the free places one name may hold."""
+QUEUE_SHARE = 4
+"""For so many places one may wait."""
+WAIT_SECONDS = 2.0
+"""How long one waits for a place."""
+OVERLOADED = "overloaded"
+OVERLOADED_MESSAGE = worded(
+    "This server has as much to do as it may take on, or as it may for you alone. Send the request again in a second."
+)
+
+
+class OverloadedError(Exception):
+    """There is no place, and none became free in time; a little later there may be one."""
+
+    status, code, message = 503, OVERLOADED, OVERLOADED_MESSAGE
+    should_retry, retry_after = True, 1.0
+
+
+@dataclass(slots=True)
+class Places:
+    """The places of one process for one kind of work; used from one event loop.
+
+    `in_use` and `waiting` are those of the moment, `refused` all that were refused.
+    """
+
+    most: int
+    queue: int
+    wait_seconds: float = WAIT_SECONDS
+    in_use: int = 0
+    refused: int = 0
+    _own: Counter[str] = field(default_factory=Counter)
+    _line: list[tuple[str, asyncio.Future[None]]] = field(default_factory=list)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        return len(self._line)
+
+    def take(self, name: str) -> bool:
+        """Whether a place was free for that name; it is its own then, until `leave`."""
+        if self._own[name] >= SHARE * (self.most - self.in_use):
+            return False
+        self.in_use += 1
+        self._own[name] += 1
+        return True
+
+    async def wait(self, name: str) -> None:
+        """Waits for a place, which is that name's own then. Raises `OverloadedError`, `DrainingError`."""
+        ahead = sum(each == name for each, _ in self._line)
+        if ahead >= SHARE * (self.queue - self.waiting):
+            self.refused += 1
+            raise OverloadedError
+        turn = asyncio.get_running_loop().create_future()
+        self._line.append((name, turn))
+        try:
+            with draining.limit():
+                async with asyncio.timeout(self.wait_seconds):
+                    await turn
+        except BaseException as error:
+            self._leave_line(name, turn)
+            if isinstance(error, TimeoutError):
+                self.refused += 1
+                raise OverloadedError from None
+            raise
+
+    def leave(self, name: str) -> None:
+        """Gives a place back; of those in line whoever holds least has it next."""
+        self.in_use -= 1
+        self._own[name] -= 1
+        if not self._own[name]:
+            del self._own[name]
+        while self._line:
+            at = min(range(len(self._line)), key=lambda at: self._own[self._line[at][0]])
+            if not self.take(self._line[at][0]):
+                break
+            self._line.pop(at)[1].set_result(None)
+
+    def _leave_line(self, name: str, turn: asyncio.Future[None]) -> None:
+        """Nobody waits any more; a place that came at the last moment is given back."""
+        if turn.done() and not turn.cancelled():
+            self.leave(name)
+        else:
+            self._line = [each for each in self._line if each[1] is not turn]
+
+
+class CallPlace:
+    """The place of one call, once it has one."""
+
+    __slots__ = ("_name", "_places")
+
+    _name: str | None
+
+    def __init__(self, places: Places) -> None:
+        self._places, self._name = places, None
+
+    async def enter(self, name: str) -> None:
+        """Has a place from now on, at once where one is free. Raises `OverloadedError`, `DrainingError`."""
+        if not self._places.take(name):
+            await self._places.wait(name)
+        self._name = name
+
+    def leave(self) -> None:
+        """Gives it back, if there is one."""
+        if self._name is not None:
+            self._places.leave(self._name)
+
+
+@cache
+def calls() -> Places:
+    """Those of chat calls, by agent."""
+    return Places(settings.MAX_CALLS, settings.MAX_CALLS // QUEUE_SHARE)
+
+
+@cache
+def requests() -> Places:
+    """Those of everything else, each in a thread of its own; by agent where the key is known, else by address."""
+    return Places(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
+
+
+@cache
+def lookups() -> Places:
+    """Those of callers whose key has to be looked up in the database, by address."""
+    return Places(settings.MAX_REQUESTS, 0)

@@ -1,0 +1,89 @@
+"""More calls than a process takes on: refused in words, shared between agents, and nothing is held that is over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from routing_admin.server.places import Places, calls, lookups, requests
+from tests.cast import key_of
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.plane import logged
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    """Providers of this machine."""
+    with loopback_providers() as providers:
+        yield providers
+
+
+@pytest.fixture
+def four_places(settings: Any) -> Iterator[None]:
+    """For chat calls and for everything else, with one in line each."""
+    settings.MAX_CALLS = settings.MAX_REQUESTS = 4
+    for each in (calls, requests, lookups):
+        each.cache_clear()
+    yield
+    for each in (calls, requests, lookups):
+        each.cache_clear()
+
+
+async def fill(places: Places, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
+    """The calls of one caller, under way: three have a place, one waits for it."""
+    running = []
+    for each in unanswered:
+        running.append(asyncio.create_task(each.run()))
+        while places.in_use + places.waiting < len(running):
+            await asyncio.sleep(0)
+    assert (places.in_use, places.waiting) == (3, 1)
+    return running
+
+
+async def leave(unanswered: list[Call], running: list[asyncio.Task[Call]]) -> None:
+    """Their callers go."""
+    for each in unanswered:
+        each.left.set()
+    await asyncio.wait(running)
+
+
+async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_places):
+    """503 `overloaded` with Retry-After, logged; when the callers leave, every place is free again."""
+    other = await asyncio.to_thread(key_of, "vision-agent")
+    silent = [chat_call(key, "silent") for _ in range(4)]
+    async with loopback.serve():
+        assert (await chat_call(key, "plain").run()).status == 200
+        running = await fill(calls(), silent)
+        refused = await chat_call(key, "plain", (b"x-request-id", b"too-many")).run()
+        served = await chat_call(other, "plain").run()
+        await leave(silent, running)
+    assert (refused.status, refused.answer_headers["retry-after"], served.status) == (503, "1", 200)
+    assert refused.answer_headers["x-should-retry"] == "true"
+    assert json.loads(refused.answer)["error"]["code"] == "overloaded"
+    assert (calls().in_use, calls().waiting, calls().refused) == (0, 0, 1)
+    row = await asyncio.to_thread(logged, "too-many")
+    assert (row.outcome, row.status, row.agent) == ("overloaded", 503, "text-agent")
+
+
+async def test_what_needs_a_thread_is_bounded_too_and_health_is_not(key, four_places):
+    """Uploads whose bodies do not come hold the places of their address; elsewhere somebody is served."""
+    stuck = [Call([], upload_headers(key), path="/v1/files") for _ in range(4)]
+    running = await fill(requests(), stuck)
+    refused = await Call([b""], [(b"host", b"127.0.0.1")], "GET", "/api/v1/agents").run()
+    health = await Call([b""], [(b"host", b"127.0.0.1")], "GET", "/healthz").run()
+    await leave(stuck, running)
+    assert (refused.status, refused.answer_headers["retry-after"], health.status) == (503, "1", 200)
+    assert json.loads(refused.answer)["error"] == "overloaded"
+    assert (requests().in_use, requests().waiting) == (0, 0)
+
+
+def upload_headers(key: str) -> list[tuple[bytes, bytes]]:
+    """The head of an upload of some bytes."""
+    bearer = f"Bearer {key}".encode()
+    return [(b"host", b"127.0.0.1"), (b"authorization", bearer), (b"content-length", b"100")]
