@@ -11,6 +11,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse
 from django.test import Client
 
 from capabilities import actions as capability_actions
@@ -56,6 +57,13 @@ def key_of(agent: str, **more: Any) -> str:
     return str(key)
 
 
+def join_pieces(answer: Any) -> Any:
+    """An answer whose JSON comes in pieces, as one that came whole."""
+    whole: Any = HttpResponse(b"".join(answer.streaming_content), status=answer.status_code, headers=answer.headers)
+    whole.json = lambda: json.loads(whole.content)
+    return whole
+
+
 @dataclass
 class AgentProgram:
     """An agent's program: calls `/api/v1` with its key."""
@@ -70,9 +78,10 @@ class AgentProgram:
     def call(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
         headers = {**self.headers, **more.pop("headers", {})}
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        return self.client.generic(
+        answer = self.client.generic(
             method, f"/api/v1{path}", data, "application/json", headers=headers, query_params=more or None
         )
+        return join_pieces(answer) if answer.streaming and "json" in answer["content-type"] else answer
 
     def get(self, path: str, **more: Any) -> Any:
         return self.call("GET", path, **more)

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator
 
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
+from artifacts.api.pieces import answer_in_pieces
 from artifacts.api.schemas import (
     ArtifactOut,
     ArtifactsOut,
@@ -40,6 +41,7 @@ from capabilities.core.problems import Problem
 from capabilities.core.services.adapter import AttachmentInfo
 from capabilities.core.services.capability_router import AgentMessage
 from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import open_media
 from capabilities.errors import InvalidError
 from capabilities.ports import ports
 
@@ -75,11 +77,12 @@ def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     tags=["messages"],
     openapi_extra=takes(RouteMessageIn),
 )
-def route_message(request: HttpRequest) -> HttpResponse:
+def route_message(request: HttpRequest) -> HttpResponseBase:
     """A message as a service can take it: supported attachments with their data, the others described."""
     body, agent = read_as(request, RouteMessageIn), principal_of(request).agent
     service = body.serviceId or service_of(agent)
-    return answer(Messages(agent, body.language).route(message_of(body.message), service).as_json())
+    routed = Messages(agent, body.language).route(message_of(body.message), service, open_media)
+    return answer_in_pieces(request, routed.as_json())
 
 
 @router.post(
@@ -189,7 +192,7 @@ def route_artifact(
     offset: Annotated[int | None, Query(ge=0)] = None,
     limit: Annotated[int | None, Query(ge=1)] = None,
     language: Language = None,
-) -> HttpResponse:
+) -> HttpResponseBase:
     """get_artifact: the artifact as the named service, or the calling agent's, can read it.
 
     422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
@@ -197,7 +200,7 @@ def route_artifact(
     agent = principal_of(request).agent
     found = get_artifact(
         RowStore(agent),
-        ArtifactContentRouter(ports.installed.registry()),
+        ArtifactContentRouter(ports.installed.registry(), write=open_media),
         ref,
         serviceId or service_of(agent),
         language=language or ports.routes.default_language(),
@@ -206,7 +209,7 @@ def route_artifact(
     )
     if isinstance(found, ArtifactNotFound):
         raise not_found(ref, found.message)
-    return answer({**found.as_json(), **_suggest_agents(found, ref, agent)})
+    return answer_in_pieces(request, {**found.as_json(), **_suggest_agents(found, ref, agent)})
 
 
 def _suggest_agents(result: ContentRouteResult, ref: str, agent: str) -> dict[str, Any]:

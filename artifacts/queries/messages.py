@@ -10,6 +10,7 @@ from capabilities.core.message import Blob, FilePart, UnreadableError, blob_of
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.agents import AgentProfile, has_the_word
 from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
+from capabilities.core.wire import WriteData, base64_text
 from capabilities.ports import ports
 
 
@@ -20,8 +21,8 @@ class Messages:
     agent: str
     language: str | None = None
 
-    def route(self, message: AgentMessage, service_id: str) -> RoutingResult:
-        """The message as that service can take it (MCR-2)."""
+    def route(self, message: AgentMessage, service_id: str, write: WriteData = base64_text) -> RoutingResult:
+        """The message as that service can take it (MCR-2); `write` gives what stands there for a file's data."""
         store = RowStore(self.agent)
         rows = {each.artifact_ref: store.row(each.artifact_ref) for each in message.attachments}
         completed = tuple(_complete(each, rows[each.artifact_ref]) for each in message.attachments)
@@ -33,7 +34,7 @@ class Messages:
             can_read=can_really_read,
             agent_id=self.agent,
         )
-        router = CapabilityRouter(registry, adapter, lambda attachment: _load(rows[attachment.artifact_ref]))
+        router = CapabilityRouter(registry, adapter, lambda attachment: _load(rows[attachment.artifact_ref]), write)
         return router.route_content(AgentMessage(message.text, completed), service_id)
 
 

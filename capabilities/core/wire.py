@@ -7,6 +7,7 @@ It never touches a socket; `routing_admin/upstream.py` does.
 from __future__ import annotations
 
 import base64
+import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -106,7 +107,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class MediaData:
-    """A place in a payload where a file's base64 goes, after `prefix` (e.g. `data:image/png;base64,`)."""
+    """A place in a payload where a file's base64 goes, after `prefix` as JSON has it, e.g. `data:image/png;base64,`."""
 
     blob: Blob
     prefix: str = ""
@@ -197,12 +198,22 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
         yield base64.b64encode(rest)
 
 
+WriteData = Callable[[Blob, str], Any]
+"""Gives what stands in an answer for a file: its base64 behind the lead, or the place where that will stand."""
+
+
 def base64_text(blob: Blob, lead: str = "") -> str:
     """The blob's base64 behind `lead`, for answers that have to hold it: put together once, not joined and copied."""
     text = bytearray(lead.encode("utf-8"))
     for block in base64_blocks(blob):
         text += block
     return text.decode("utf-8")
+
+
+def open_media(blob: Blob, lead: str = "") -> MediaData:
+    """The place of a file whose base64 is written later, once. Raises `UnreadableError` now where that cannot be."""
+    blocks = blob.blocks()
+    return MediaData(Blob(blob.size, lambda: blocks), json.dumps(lead, ensure_ascii=False)[1:-1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from capabilities.core.message import UnreadableError
 from capabilities.core.texts.description import failed_block, unreadable_block
 from capabilities.core.texts.excerpt import HEAD_CHARS, Excerpt, head_and_tail, page
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
-from capabilities.core.wire import base64_text
+from capabilities.core.wire import WriteData, base64_text
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +75,15 @@ class ContentRouteResult:
 
 
 class ArtifactContentRouter:
-    """Routes artifacts by what a service can read; nothing here raises for an artifact or a service (ABR-INV5)."""
+    """Routes artifacts by what a service can read; nothing here raises for an artifact or a service (ABR-INV5).
 
-    def __init__(self, services: Services, detect: Detect | None = None) -> None:
+    `write` gives what stands in a result for a file's data.
+    """
+
+    def __init__(self, services: Services, detect: Detect | None = None, write: WriteData = base64_text) -> None:
         self.services = services
         self.detect = detect
+        self.write = write
 
     def route_content(
         self,
@@ -97,7 +101,7 @@ class ArtifactContentRouter:
         known, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
         delivery = decide(known.part(), Reader(GET_ARTIFACT_SLOTS, capabilities))
         try:
-            result = _ROUTES[delivery.outcome](known, delivery, _Ask(language, offset, limit))
+            result = _ROUTES[delivery.outcome](known, delivery, _Ask(language, offset, limit, self.write))
         except UnreadableError as error:
             result = _describe_failure(known, replace(delivery, outcome=Outcome.DESCRIBED), language, error.reason)
         return replace(result, warnings=(*warnings, *result.warnings))
@@ -154,6 +158,7 @@ class _Ask:
     language: str | None
     offset: int | None
     limit: int | None
+    write: WriteData
 
     @property
     def is_for_a_page(self) -> bool:
@@ -166,15 +171,15 @@ def _content_type(artifact: StoredArtifact) -> str:
     return "image" if artifact.kind is Kind.IMAGE else "binary"
 
 
-def _native(artifact: StoredArtifact, delivery: Delivery, _: _Ask) -> ContentRouteResult:
+def _native(artifact: StoredArtifact, delivery: Delivery, ask: _Ask) -> ContentRouteResult:
     assert artifact.content is not None  # noqa: S101 - `decide` gives native only to a file with content
     blob = artifact.content.blob()
     kind, slot = _content_type(artifact), delivery.slot.name if delivery.slot else "file"
     if slot == "image_url":
-        written = base64_text(blob, f"data:{_image_type(artifact)};base64,")
+        written = ask.write(blob, f"data:{_image_type(artifact)};base64,")
         url = {"type": "image_url", "image_url": {"url": written}}
         return ContentRouteResult(kind, slot, artifact.metadata(), delivery, image_url=url)
-    inner = {"filename": artifact.filename or artifact.id, "mimeType": artifact.mime_type, "data": base64_text(blob)}
+    inner = {"filename": artifact.filename or artifact.id, "mimeType": artifact.mime_type, "data": ask.write(blob, "")}
     return ContentRouteResult(kind, slot, artifact.metadata(), delivery, file={"type": "file", "file": inner})
 
 

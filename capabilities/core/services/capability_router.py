@@ -19,7 +19,7 @@ from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.registry import LlmServiceRegistry
 from capabilities.core.texts.description import failed_block
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
-from capabilities.core.wire import base64_text
+from capabilities.core.wire import WriteData, base64_text
 
 log = logging.getLogger(__name__)
 
@@ -71,12 +71,18 @@ class RoutingResult:
 
 
 class CapabilityRouter:
-    """Routes messages by what a service can read; `load` is called for supported attachments only."""
+    """Routes messages by what a service can read; `load` is called for supported attachments only.
 
-    def __init__(self, registry: LlmServiceRegistry, adapter: ContentAdapter, load: Load) -> None:
+    `write` gives what stands in a part for a file's data.
+    """
+
+    def __init__(
+        self, registry: LlmServiceRegistry, adapter: ContentAdapter, load: Load, write: WriteData = base64_text
+    ) -> None:
         self.registry = registry
         self.adapter = adapter
         self.load = load
+        self.write = write
 
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
         """The message for that service; an unknown one counts as text only. Never raises for an attachment."""
@@ -113,7 +119,7 @@ class CapabilityRouter:
         if decide(file, reader).outcome is not Outcome.NATIVE:
             return self.adapter.adapt_to_text(attachment).text
         try:
-            return _part(file, self.load(attachment))
+            return _part(file, self.load(attachment), self.write)
         except UnreadableError:
             return failed_block(attachment.filename, file.artifact_id, self.adapter.language)
 
@@ -142,13 +148,13 @@ UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "
 """The type written when neither message nor store knows one; a data URL needs some type of its kind."""
 
 
-def _part(file: FilePart, loaded: Loaded) -> dict[str, Any]:
+def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:
     known = [each for each in (loaded.mime_type, file.mime_type) if each and each != "application/octet-stream"]
     mime_type = known[0] if known else UNNAMED_TYPE.get(file.kind, "application/octet-stream")
     if file.kind is Kind.AUDIO and mime_type in AUDIO_FORMATS:
-        audio = {"data": base64_text(loaded.blob), "format": AUDIO_FORMATS[mime_type]}
+        audio = {"data": write(loaded.blob, ""), "format": AUDIO_FORMATS[mime_type]}
         return {"type": "input_audio", "input_audio": audio}
-    url = base64_text(loaded.blob, f"data:{mime_type};base64,")
+    url = write(loaded.blob, f"data:{mime_type};base64,")
     if file.kind is Kind.IMAGE:
         return {"type": "image_url", "image_url": {"url": url}}
     filename = file.filename or loaded.filename or file.artifact_id or "file"

@@ -1,0 +1,105 @@
+"""An answer that holds a file is written in pieces: the same bytes as ever, and never whole in memory."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tracemalloc
+from typing import Any
+
+import orjson
+import pytest
+from api_samples import pdf, png
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient
+
+from artifacts.core.delivery.content_router import ArtifactContentRouter
+from artifacts.storage.content import RowStore, byte_store
+from capabilities.core.message import Blob, blob_of
+from capabilities.core.wire import open_media, split_payload
+from capabilities.ports import ports
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+LARGE = png()[:33] + bytes(n * 7 % 251 for n in range(1000)) * 10_000
+SIZES = [len(png()), len(png()) + 1, len(png()) + 2, 256 * 1024 - 1, 256 * 1024, 3 * 256 * 1024 + 1]
+"""Bytes of files around the ends of base64's groups and of the store's blocks."""
+
+
+def raw(agent: Any, ref: str, service: str) -> Any:
+    """The answer as it is sent, not read yet."""
+    return agent.client.get(f"/api/v1/artifacts/{ref}?serviceId={service}", headers=agent.headers)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("name", "kind", "service"), [("a.png", "image/png", "vision-model"), ('ü".pdf', "", "")])
+def test_the_bytes_are_those_of_an_answer_that_is_made_whole(
+    size: int, name: str, kind: str, service: str, text_agent: Any
+) -> None:
+    """Content-Length is right, and so is every byte, for an image's data URL and a file's data."""
+    data = (png() if kind else pdf()).ljust(size, b"\0")[: max(size, 60)]
+    made, to = text_agent.stored(name, data, kind or "application/pdf"), service or "multimodal-model"
+    answer = raw(text_agent, made["ref"], to)
+    body = b"".join(answer.streaming_content)
+    artifact = RowStore("text-agent").get_artifact(made["ref"])
+    assert artifact is not None
+    expected = ArtifactContentRouter(ports.installed.registry()).route_content(artifact, to).as_json()
+    assert body == orjson.dumps(expected)
+    assert (answer["Content-Type"], answer["Content-Length"]) == ("application/json; charset=utf-8", str(len(body)))
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+async def test_the_same_comes_over_asgi(text_agent: Any) -> None:
+    """Piece by piece through the asynchronous handler, as the server runs it."""
+    made = await sync_to_async(text_agent.stored)("large.png", LARGE, "image/png")
+    address = f"/api/v1/artifacts/{made['ref']}?serviceId=vision-model"
+    answer = await AsyncClient().get(address, headers=text_agent.headers)
+    pieces = [piece async for piece in answer.streaming_content]
+    url = json.loads(b"".join(pieces))["imageUrl"]["image_url"]["url"]
+    assert base64.b64decode(url.removeprefix("data:image/png;base64,")) == LARGE
+    assert max(map(len, pieces)) < 512 * 1024
+
+
+def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
+    """While the answer is made and taken piece by piece, Python's peak stays far below the file's size."""
+    ref = text_agent.stored("large.png", LARGE, "image/png")["ref"]
+    b"".join(raw(text_agent, ref, "vision-model").streaming_content)
+    tracemalloc.start()
+    answer = raw(text_agent, ref, "vision-model")
+    taken = sum(len(piece) for piece in answer.streaming_content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (taken == int(answer["Content-Length"]), taken > len(LARGE) * 4 // 3) == (True, True)
+    assert peak < len(LARGE) // 3
+
+
+def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
+    """Each attachment in its place; a type with a quote in it, as the message may say, stays inside its string."""
+    refs = [text_agent.stored(f"{n}.png", png(n, n), "image/png")["ref"] for n in (1, 2)]
+    attachments = [{"type": "image", "artifactRef": ref, "mimeType": 'image/x"y\\'} for ref in refs]
+    body = {"message": {"text": "look", "attachments": attachments}, "serviceId": "vision-model"}
+    answer = text_agent.client.post(
+        "/api/v1/messages/route", json.dumps(body), "application/json", headers=text_agent.headers
+    )
+    sent = b"".join(answer.streaming_content)
+    urls = [part["image_url"]["url"] for part in json.loads(sent)["processedContent"][1:]]
+    assert [base64.b64decode(url.partition(",")[2]) for url in urls] == [png(1, 1), png(2, 2)]
+    assert int(answer["Content-Length"]) == len(sent)
+
+
+def test_bytes_that_are_gone_are_told_before_the_first_piece(text_agent: Any) -> None:
+    """The answer is whole, with the failed text and its warning, as for any artifact that cannot be read."""
+    made = text_agent.stored("a.png", png(), "image/png")
+    with byte_store().local_path(made["sha256"]) as path:
+        path.unlink()
+    answer = raw(text_agent, made["ref"], "vision-model")
+    assert (answer.streaming, answer.json()["warnings"]) == (False, ["artifact_missing"])
+
+
+def test_a_file_that_cannot_be_opened_is_told_when_its_place_is_made() -> None:
+    """Not when the answer is half sent."""
+    with pytest.raises(ZeroDivisionError):
+        open_media(Blob(1, lambda: iter([1 // 0])))
+    before, place, after = split_payload({"url": open_media(blob_of(b"abc"), 'data:a"b;base64,')})
+    assert (before, after) == (b'{"url":"data:a\\"b;base64,', b'"}')
+    assert b"".join(place.blob.blocks()) == b"abc"  # type: ignore[union-attr]
