@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 import pybase64
 
@@ -181,12 +181,23 @@ def file_of_url(url: str, param: str, references: References, what: FilePart = A
         return part_of_data_url(url, param)
     if url.startswith(REF_PREFIX):
         return references.part(url, param, what)
-    parts = urlsplit(url) if len(url) <= URL_CHARS and url.isprintable() else None
-    if parts is None or parts.scheme not in ("https", "http") or not parts.hostname:
+    parts = _web_address(url)
+    if parts is None:
         raise BadRequestError(worded("A URL here is a data URL, an https URL or artifact:<id>."), param)
     mime_type = mime_of_filename(parts.path) or ""
     fits = mime_type.startswith(f"{what.kind.value}/")
     return replace(what, mime_type=mime_type if fits else what.mime_type, url=url)
+
+
+def _web_address(url: str) -> SplitResult | None:
+    """The parts of an http or https URL; None for any other text."""
+    if len(url) > URL_CHARS or not url.isprintable():
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets around what is no address
+        return None
+    return parts if parts.scheme in ("https", "http") and parts.hostname else None
 
 
 def store_inline(actor: Actor, file: FilePart) -> FilePart:

@@ -1,0 +1,116 @@
+"""Ways of writing an address so that it does not look like the one it is: hosts, whole URLs, and what names resolve to.
+
+`{host}` and `{port}` stand where an address that may not be called goes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+TARGETS = ("127.0.0.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0")
+"""This machine, private networks, and where clouds keep their keys."""
+
+
+def numeric_forms(address: str) -> Iterator[str]:
+    """What a C library takes for that address: decimal, octal, hexadecimal, short, mixed, padded."""
+    a, b, c, d = ipaddress.IPv4Address(address).packed
+    number = int(ipaddress.IPv4Address(address))
+    yield from (str(number), hex(number), f"0X{number:X}", f"0{number:o}", f"0x{number:010x}", f"{number}.")
+    yield from (f"{a}.{number & 0xFFFFFF}", f"{a}.{b}.{number & 0xFFFF}", f"{a:#x}.{number & 0xFFFFFF}")
+    yield from (f"{a:#x}.{b:#x}.{c:#x}.{d:#x}", f"0{a:o}.0{b:o}.0{c:o}.0{d:o}", f"{a:#x}.0{b:o}.{c}.{d}")
+    yield from (f"0{a:o}.{b}.{c}.{d:#x}", f"{a:04o}.{b:04o}.{c:04o}.{d:04o}", f"{a:#06x}.{b}.{c}.{d}", f"{address}.")
+    yield from (f"{a:03}.{b:03}.{c:03}.{d:03}", f"{address}..", f".{address}", f"{a}..{b}.{c}.{d}", f"{address}.0")
+
+
+def ipv6_forms(address: str) -> Iterator[str]:
+    """IPv6 addresses that lead to that address: mapped, compatible, translated, tunnelled, through NAT64."""
+    number = int(ipaddress.IPv4Address(address))
+    low, turned = f"{number >> 16:x}:{number & 0xFFFF:x}", f"{~number >> 16 & 0xFFFF:x}:{~number & 0xFFFF:x}"
+    yield from (f"::ffff:{address}", f"::ffff:{low}", f"::FFFF:{low}", f"0:0:0:0:0:ffff:{low}")
+    yield from (f"0000:0000:0000:0000:0000:ffff:{address}", f"::{address}", f"::{low}", f"0:0:0:0:0:0:{low}")
+    yield from (f"::ffff:0:{address}", f"::ffff:0:{low}", f"64:ff9b::{address}", f"64:ff9b::{low}")
+    yield from (f"64:ff9b:1::{low}", f"64:ff9b:1:7f00::{address}", f"64:ff9b:1:ffff:ffff:ffff:{low}")
+    yield from (f"2002:{low}::", f"2002:{low}::1", f"2002:{low}:ffff:ffff:ffff:ffff:ffff")
+    yield from (f"2001:0:{low}::1", f"2001:0:808:808:0:ffff:{turned}", f"2606:4700::5efe:{address}")
+    yield from (f"2606:4700::200:5efe:{low}", f"fe80::5efe:{low}")
+
+
+PLAIN_IPV6 = (
+    *("::1", "0:0:0:0:0:0:0:1", "::", "::0001", "fe80::1", "febf::1", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1"),
+    *("ff0e::1", "2001:db8::1", "3fff::1", "100::1", "100:0:0:1::1", "5f00::1", "2001:10::1"),
+)
+"""Addresses of this machine, its link and its networks, of groups and of documents, one of them a cloud's."""
+
+
+def look_alikes(address: str) -> Iterator[str]:
+    """The address in digits and dots that are none, until somebody normalises them."""
+    for zero in (0xFF10, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x0660, 0x06F0, 0x0966, 0x1FBF0):
+        yield "".join(chr(zero + int(char)) if char.isdigit() else char for char in address)
+    yield "".join("⓪①②③④⑤⑥⑦⑧⑨"[int(char)] if char.isdigit() else char for char in address)
+    yield "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(char)] if char.isdigit() else char for char in address)
+    yield "".join("₀₁₂₃₄₅₆₇₈₉"[int(char)] if char.isdigit() else char for char in address)
+    yield from (address.replace(".", dot) for dot in "。．｡․﹒")
+    yield from (address.replace(".", f".{mark}") for mark in "\u00ad\u200b\u2060\ufeff")
+
+
+NAMES = (
+    *("localhost", "LocalHost", "localhost.", "app.localhost", "ip6-localhost", "metadata", "metadata.google.internal"),
+    *("metadata.google.internal.", "instance-data", "host.docker.internal", "kubernetes", "printer.local", "nas.lan"),
+    *("router.home.arpa", "wiki.intranet", "ollama"),
+)
+"""Names that only lead inside, which are not even looked up."""
+
+RESOLVING = (
+    *("localhost.localdomain", "localtest.me", "127.0.0.1.nip.io", "7f000001.nip.io", "169-254-169-254.sslip.io"),
+    *("xn--1-5w4a.example", "xn--n3h.example", "xn--27-ytd.0.0.1.example", "metadata.tencentyun.com", "a.example"),
+)
+"""Names that look public; where they lead is seen when they are looked up."""
+
+URLS = (
+    *("https://api.openai.com@{host}/v1", "https://api.openai.com:443@{host}/v1", "https://:@{host}/v1"),
+    *("https://{host}@api.openai.com/v1", "https://api.openai.com%40{host}/v1", "https://a@b@{host}/v1"),
+    *("https://api.openai.com\\@{host}/v1", "https://{host}\\@api.openai.com/v1", "https://{host}\\.api.openai.com/v1"),
+    *("https:\\\\{host}/v1", "https:/\\{host}/v1", "https:{host}/v1", "https:/{host}/v1", "https:///{host}/v1"),
+    *("//{host}/v1", "{host}/v1", "https://{host}#@api.openai.com/v1", "https://api.openai.com#@{host}/v1"),
+    *("https://{host}%23.api.openai.com/v1", "https://{host}%2f.api.openai.com/v1", "https://{host}%00.a.example/"),
+    *("https://{host}%20.a.example/", "https://{host}\t/v1", "https://{host}\n/v1", "https://\t{host}/v1"),
+    *("ht\ntps://{host}/v1", "https://{host}\r\nHost: api.openai.com/v1", " https://{host}/v1", "https://{host} /v1"),
+    *("https://{host}\0.a.example/", "https://[{host}]/v1", "https://[{host}%25lo]/v1", "https://{host}:443:80/v1"),
+    *(
+        "https://[v1.{host}]/v1",
+        "https://[vf.example]/v1",
+        "https://{host}:/v1",
+        "https://{host}:0443/v1",
+        "https://{host}:+443/v1",
+        "https://{host}:4_43/v1",
+    ),
+    *("https://{host}:65979/v1", "https://{host},api.openai.com/v1", "https://{host};api.openai.com/v1"),
+    *("HTTPS://{host}/v1", "hTTp://{host}/v1", "http://{host}/v1", "http://{host}:80/v1", "ftp://{host}/v1"),
+    *("file://{host}/etc/passwd", "gopher://{host}:6379/_INFO", "dict://{host}:11211/stats", "ws://{host}/v1"),
+    *("unix:///var/run/docker.sock", "https://{host}?@api.openai.com/", "https://{host}/@api.openai.com/"),
+    *("https://{host}?.api.openai.com", "url:https://{host}/v1", "jar:https://{host}/v1!/", "https://%31%32%37.0.0.1/"),
+    *("https://echo:local@{host}/", "echo://{host}", "echo://local@{host}/", "ECHO://local/../{host}"),
+)
+"""Whole URLs; the host in them is an address or a name that may not be called."""
+
+RESOLVED = tuple(dict.fromkeys([*TARGETS, *(form for each in TARGETS for form in ipv6_forms(each)), *PLAIN_IPV6]))
+"""What a name server may say of such a name."""
+
+ZONES = tuple(f"{address}%{zone}" for address in ("fe80::1", "::1", "::ffff:10.0.0.1") for zone in ("lo", "eth0", "1"))
+"""The same with the network they are meant in."""
+
+
+def disguised_hosts() -> list[str]:
+    """Every host that leads to an address that may not be called, as it stands in a URL."""
+    six = [*(form for each in TARGETS for form in ipv6_forms(each)), *PLAIN_IPV6, *ZONES]
+    six += [zone.replace("%", "%25") for zone in ZONES]
+    four = [form for each in TARGETS for form in (each, *numeric_forms(each))]
+    alike = [form for each in TARGETS[:5] for form in look_alikes(each)]
+    return list(dict.fromkeys([*four, *(f"[{each}]" for each in six), *alike, *NAMES]))
+
+
+def disguised_urls(host: str = "127.0.0.1") -> list[str]:
+    """Every URL that leads there, or cannot be read in one way only."""
+    plain = [f"https://{each}/v1" for each in disguised_hosts()]
+    return [*plain, *(each.replace("{host}", host) for each in URLS)]

@@ -1,0 +1,26 @@
+"""An address in a caller's request is passed on or described; we never go there ourselves."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tests.capabilities.disguises import disguised_urls
+from tests.cast import key_of
+from tests.gateway.plane import image, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.mark.parametrize("agent", ["text-agent", "vision-agent"])
+def test_a_picture_s_address_is_never_fetched_by_us(demo, agent):
+    """However it is written, and whether the model sees pictures or reads of them."""
+    key = key_of(agent)
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.setblocking(False)
+        urls = disguised_urls(f"127.0.0.1:{trap.getsockname()[1]}")
+        answers = [post(key, said(image(url), model="task:design")) for url in urls]
+        assert {answer.status_code for answer in answers} == {200, 400}
+        with pytest.raises(BlockingIOError):
+            trap.accept()
