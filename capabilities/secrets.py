@@ -27,8 +27,14 @@ OTHER_ADDRESS = worded("the stored key was given for another address; enter it a
 
 
 def origin_of(endpoint: str) -> str:
-    """Scheme, host and port of an endpoint, e.g. `https://api.openai.com:443`: what a key is given for."""
-    parts = urlsplit(endpoint)
+    """Scheme, host and port of an endpoint, e.g. `https://api.openai.com:443`: what a key is given for.
+
+    A text that is no URL is its own origin.
+    """
+    try:
+        parts = urlsplit(endpoint)
+    except ValueError:
+        return endpoint
     try:
         port = parts.port
     except ValueError:

@@ -13,11 +13,14 @@ from capabilities.actions import KeyChange
 from capabilities.actions.providers import KeyAct
 from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from capabilities.core.providers.environment import readable, reference
+from capabilities.core.providers.origins import UNUSABLE, malformation
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.core.ranges import LONGEST_SECONDS, SHORTEST_SECONDS
+from capabilities.core.worded import worded
 from capabilities.models import Provider
 from capabilities.queries.providers import provider_exists
+from capabilities.sentences import translate_sentence
 
 if TYPE_CHECKING:
     ProviderModelForm = forms.ModelForm[Provider]
@@ -171,6 +174,9 @@ class ProviderForm(ProviderModelForm):
         endpoint = str(self.cleaned_data["endpoint"]).strip()
         if not endpoint.startswith(("https://", "http://", "echo://")):
             raise forms.ValidationError(_("Begins with https:// or http://, for example https://api.deepseek.com"))
+        malformed = malformation(endpoint)
+        if malformed:
+            raise forms.ValidationError(translate_sentence(worded(UNUSABLE, reason=malformed)))
         return endpoint
 
     def clean_proxy(self) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import lru_cache, partial
 from typing import Any, TypeVar
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
 
 from capabilities.core.protocols.stream import events_of
 from capabilities.core.providers.origins import (
@@ -39,11 +42,17 @@ NO_NETWORK = worded(
 
 
 class Upstream:
-    """The way out: what may be called, through which proxy, over which connections."""
+    """The way out: what may be called, through which proxy, over which connections, and who looks names up."""
 
-    def __init__(self, policy: OriginPolicy, proxy: str = "", verify: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        policy: OriginPolicy,
+        proxy: str = "",
+        verify: ssl.SSLContext | None = None,
+        resolver: Callable[[], AbstractResolver] = aiohttp.ThreadedResolver,
+    ) -> None:
         self._proxy = proxy
-        self._pools = Pools(policy, verify, proxy)
+        self._pools = Pools(policy, verify, proxy, resolver)
         self._refusal_of = lru_cache(maxsize=1000)(partial(_refusal, policy))
         self._proxy_refusal_of = lru_cache(maxsize=100)(partial(proxy_refusal, policy=policy, own=proxy))
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -124,9 +124,9 @@ CARRIED = "routing_admin_carried"
 class CheckedResolver(AbstractResolver):
     """Resolves names and refuses addresses that may not be called; what it returns is what is connected to."""
 
-    def __init__(self, policy: OriginPolicy) -> None:
+    def __init__(self, policy: OriginPolicy, inner: AbstractResolver | None = None) -> None:
         self._policy = policy
-        self._inner = aiohttp.ThreadedResolver()
+        self._inner = inner or aiohttp.ThreadedResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -230,12 +230,13 @@ def _connecting_within(seconds: float) -> aiohttp.ClientTimeout:
 class Pools:
     """Pools of connections, made when first needed and kept for the life of their event loop.
 
-    `own_proxy` is the deployment's, whose address is not questioned.
+    `own_proxy` is the deployment's, whose address is not questioned; `resolver` makes what looks names up.
     """
 
     policy: OriginPolicy
     verify: ssl.SSLContext | None = None
     own_proxy: str = ""
+    resolver: Callable[[], AbstractResolver] = aiohttp.ThreadedResolver
     _pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pool]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
@@ -257,7 +258,7 @@ class Pools:
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             ttl_dns_cache=DNS_SECONDS,
             ssl=context,
-            resolver=aiohttp.ThreadedResolver() if proxy and proxy == self.own_proxy else CheckedResolver(self.policy),
+            resolver=self._resolver_for(proxy),
         )
         session = aiohttp.ClientSession(
             connector=connector,
@@ -267,6 +268,10 @@ class Pools:
             trust_env=False,
         )
         return Pool(session, context, proxy)
+
+    def _resolver_for(self, proxy: str) -> AbstractResolver:
+        plain = self.resolver()
+        return plain if proxy and proxy == self.own_proxy else CheckedResolver(self.policy, plain)
 
     async def close(self) -> None:
         """Close the running loop's connections."""

@@ -103,6 +103,16 @@ def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> 
     assert Provider.objects.get(name="openai").display_name == ""
 
 
+@pytest.mark.parametrize(
+    "endpoint", ["https://[127.0.0.1]/v1", "https://[::1/v1", "https://a:99999/v1", "https://[v1.x]/"]
+)
+def test_an_address_that_nobody_can_read_is_a_mistake_in_the_form(admin: Client, endpoint: str) -> None:
+    """Also where a key comes with it, which is kept for an origin."""
+    row = Provider.objects.get(name="openai")
+    answer = admin.post("/providers/openai/", form_of(row, endpoint=endpoint, key_act="set", key=SECRET))
+    assert (answer.status_code, SECRET in text_of(answer)) == (422, False)
+
+
 def test_what_somebody_else_changed_meanwhile_is_shown_beside_ones_own(admin: Client) -> None:
     """409 with both versions; saving that page again puts one's own on top."""
     row = Provider.objects.get(name="openai")

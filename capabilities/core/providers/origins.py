@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit, urlunsplit
@@ -46,6 +45,7 @@ MALFORMED = {
     "user": worded("it holds a user name or password"),
     "fragment": worded("it holds a fragment"),
     "ascii": worded("its host is not written in plain ASCII"),
+    "character": worded("its host holds a character that no host name has"),
     "port": worded("its port is not a number from 0 to 65535"),
 }
 """Why a URL is refused."""
@@ -71,6 +71,8 @@ TRANSLATED = ipaddress.IPv6Network("::ffff:0:0:0/96")
 ISATAP = (0x00005EFE, 0x02005EFE)
 """RFC 5214: what stands before the IPv4 address in the lower half of a tunnel's address."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
+"""The last label of a host that some library takes for an address, each perhaps for another one."""
+HOST = re.compile(r"[a-z0-9_.:-]*", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,11 @@ def refusal(url: str, policy: OriginPolicy) -> str | None:
     return _sentence(origin, reason) if reason else None
 
 
+def malformation(url: str) -> str | None:
+    """Why a URL cannot be read in one way only, in half a sentence; None when it can, wherever it leads."""
+    return None if is_embedded(url) else _malformed(url)
+
+
 def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "") -> str | None:
     """Why a provider may not be called through its `proxy`, as one sentence; None when it may, or has none.
 
@@ -136,7 +143,7 @@ def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "") -> str | None
     if proxy in (DEFAULT_PROXY, NO_PROXY, own):
         return None
     parts = _split(proxy)
-    if parts is None or parts.scheme not in DEFAULT_PORTS:
+    if parts is None or parts.scheme not in DEFAULT_PORTS or _unreadable(proxy):
         return worded(BAD_PROXY)
     found = refusal(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), policy)
     return worded(PROXY_REFUSED, reason=found) if found else None
@@ -191,11 +198,17 @@ def _split(url: str) -> SplitResult | None:
         return None
 
 
-def _malformed(url: str) -> str | None:
+def _unreadable(url: str) -> str | None:
+    """What no two readers of a URL agree about."""
     if any(ord(char) <= 32 or ord(char) == 127 for char in url):
         return MALFORMED["space"]
-    if "\\" in url:
-        return MALFORMED["backslash"]
+    return MALFORMED["backslash"] if "\\" in url else None
+
+
+def _malformed(url: str) -> str | None:
+    unreadable = _unreadable(url)
+    if unreadable:
+        return unreadable
     parts = _split(url)
     if parts is None or not parts.netloc:
         return MALFORMED["host"]
@@ -206,6 +219,8 @@ def _malformed(url: str) -> str | None:
     host = parts.hostname or ""
     if not host.isascii() or "%" in host:
         return MALFORMED["ascii"]
+    if not HOST.fullmatch(host) or ("[" in parts.netloc) != (":" in host):
+        return MALFORMED["character"]
     try:
         _ = parts.port
     except ValueError:
@@ -223,28 +238,19 @@ def _not_public(parts: SplitResult) -> str | None:
 
 
 def _host_not_public(host: str) -> str | None:
-    address = _as_address(host)
-    if address is not None:
-        return None if is_public(address) else worded(NOT_PUBLIC, address=address)
+    try:
+        address = str(ipaddress.ip_address(host))
+    except ValueError:
+        return _name_not_public(host)
+    return None if is_public(address) else worded(NOT_PUBLIC, address=address)
+
+
+def _name_not_public(host: str) -> str | None:
     if NUMERIC_LABEL.fullmatch(host.rsplit(".", 1)[-1]):
         return NUMERIC
     if host == "localhost" or "." not in host or host.endswith(PRIVATE_SUFFIXES):
         return PRIVATE
     return None
-
-
-def _as_address(host: str) -> str | None:
-    """The address a host literal means to a C library: decimal, hex, octal and short forms included."""
-    try:
-        return str(ipaddress.ip_address(host))
-    except ValueError:
-        pass
-    if not all(NUMERIC_LABEL.fullmatch(label) for label in host.split(".")):
-        return None
-    try:
-        return socket.inet_ntoa(socket.inet_aton(host))
-    except OSError:
-        return None
 
 
 def _sentence(origin: str, reason: str) -> str:

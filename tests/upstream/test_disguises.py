@@ -1,0 +1,180 @@
+"""No way of writing an address leads to one that may not be called: endpoints, proxies, names, redirects."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.providers.origins import OriginPolicy, check_addresses, policy_of, proxy_refusal, refusal
+from capabilities.core.wire import Failure, Fault, Target
+from routing_admin.upstream import Upstream
+from routing_admin.upstream.faults import ForbiddenAddressError
+from routing_admin.upstream.pools import CheckedResolver, url_of
+from tests.capabilities.disguises import RESOLVED, RESOLVING, TARGETS, ZONES, disguised_hosts, disguised_urls
+from tests.fallback.network_runs import HELLO, QUICK, protocol
+from tests.lab import Lab
+
+CLOSED = OriginPolicy()
+ELSEWHERE = policy_of("http://127.0.0.1:1, https://llm.example")
+"""Something is listed, and it is something else."""
+PUBLIC = "https://llm.example/v1"
+
+
+@pytest.fixture
+def trap() -> Iterator[socket.socket]:
+    """A port of this machine at which nobody may ring; whoever does fails the test."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        yield listening
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+class NameServer(AbstractResolver):
+    """Says what it was told to say, in turn, and remembers what it was asked."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked.append(host)
+        said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return [
+            ResolveResult(hostname=host, host=each, port=port, family=family, proto=0, flags=0) for each in said.split()
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@asynccontextmanager
+async def way_out(names: NameServer | None = None, policy: OriginPolicy = ELSEWHERE) -> AsyncIterator[Upstream]:
+    upstream = Upstream(policy, resolver=lambda: names or NameServer("127.0.0.1"))
+    yield upstream
+    await upstream.close()
+
+
+async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model: str = "m") -> object:
+    """What became of a call: the fault, or the answer."""
+    target = Target("p", PUBLIC, model, "sk-secret-key-1234567890")
+    request = replace(protocol("openai").encode(HELLO, target, stream=False), url=endpoint)
+    outcome = await upstream.call(request, protocol("openai"), QUICK, proxy)
+    return outcome.fault if isinstance(outcome, Failure) else outcome
+
+
+def test_there_are_hundreds_of_disguises() -> None:
+    """So that a list that shrinks by mistake is noticed."""
+    assert len(disguised_urls()) >= 500
+    assert len({*RESOLVED, *ZONES}) >= 150
+
+
+def test_no_disguise_of_an_endpoint_passes() -> None:
+    """By the URL alone, before any name is looked up."""
+    assert [url for url in disguised_urls() if refusal(url, CLOSED) is None] == []
+
+
+def test_no_disguise_of_a_proxy_passes() -> None:
+    """A user may stand in front of a proxy's host, in plain characters, and is no host."""
+    assert [url for url in disguised_urls() if proxy_refusal(url, CLOSED) is None] == [
+        "https://127.0.0.1@api.openai.com/v1"
+    ]
+    for host in disguised_hosts():
+        assert proxy_refusal(f"https://user:word@{host}", CLOSED) is not None
+
+
+def test_no_address_that_a_name_may_resolve_to_passes_among_public_ones() -> None:
+    """One that may not be called is enough."""
+    passing = [
+        each for each in (*RESOLVED, *ZONES) if not check_addresses(PUBLIC, ["8.8.8.8", each, "1.1.1.1"], CLOSED)
+    ]
+    assert passing == []
+
+
+async def test_nobody_is_connected_to_by_a_disguised_endpoint_or_proxy(trap) -> None:
+    """The whole way out, with the port at which somebody would answer."""
+    port = trap.getsockname()[1]
+    hosts = [each for each in disguised_hosts() if "\n" not in each]
+    async with way_out() as upstream:
+        for host in hosts:
+            assert await call(upstream, f"http://{host}:{port}/v1") is Fault.ORIGIN_REFUSED, host
+            assert await call(upstream, f"https://{host}:{port}/v1") is Fault.ORIGIN_REFUSED, host
+            assert await call(upstream, PUBLIC, f"http://{host}:{port}") is Fault.ORIGIN_REFUSED, host
+        for url in disguised_urls(f"127.0.0.1:{port}"):
+            assert await call(upstream, url) is Fault.ORIGIN_REFUSED, url
+
+
+@pytest.mark.parametrize("name", RESOLVING)
+async def test_a_public_name_that_leads_inside_is_not_connected_to(name: str) -> None:
+    """Neither as an endpoint nor as a proxy; it is looked up as it is written."""
+    for address in (*TARGETS, "8.8.8.8 127.0.0.1", "::ffff:10.0.0.1", "fe80::1%lo", "64:ff9b::7f00:1"):
+        names = NameServer(address)
+        async with way_out(names) as upstream:
+            assert await call(upstream, f"https://{name}/v1") is Fault.ORIGIN_REFUSED
+            assert await call(upstream, "https://8.8.8.8/v1", f"https://{name}") is Fault.ORIGIN_REFUSED
+        assert {*names.asked} == {name}
+
+
+async def test_a_name_that_changes_its_mind_is_looked_at_each_time() -> None:
+    """Public when it was entered, private when it is called (DNS rebinding)."""
+    resolver = CheckedResolver(CLOSED, NameServer("8.8.8.8", "169.254.169.254"))
+    assert [found["host"] for found in await resolver.resolve("rebind.example", 443)] == ["8.8.8.8"]
+    with pytest.raises(ForbiddenAddressError):
+        await resolver.resolve("rebind.example", 443)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_provider_that_may_be_called_leads_nowhere_else(status: int, trap) -> None:
+    """A redirect is a fault, whatever it says."""
+    port = trap.getsockname()[1]
+    places = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/elsewhere", ""]
+    with Lab() as lab:
+        async with way_out(policy=policy_of(lab.url())) as upstream:
+            for place in places:
+                step = f"fault:redirect:status={status},location={place}"
+                assert await call(upstream, f"{lab.url()}/chat/completions", model=step) is Fault.REDIRECT
+        assert lab.played == ["redirect"] * len(places)
+
+
+WORDS = ("0", "1", "127", "0x7f", "１", "。", "ⓔ", "%2e", "xn--", "v1.", "a", "example.com", "localhost")
+PIECES = st.sampled_from(
+    [
+        *"@:/\\?#[]%.-_~,;=&+ \t\n\0",
+        "0",
+        "1",
+        "127",
+        "0x7f",
+        "１",
+        "。",
+        "ⓔ",
+        "%2e",
+        "xn--",
+        "a",
+        "example.com",
+        "localhost",
+    ]
+)
+URLS: Mapping[str, st.SearchStrategy[str]] = {
+    "endpoint": st.lists(PIECES, max_size=8).map(lambda pieces: "https://" + "".join(pieces)),
+    "with a name": st.lists(PIECES, max_size=5).map(lambda pieces: "https://api.example.com" + "".join(pieces)),
+}
+
+
+@given(st.one_of(*URLS.values()))
+def test_the_host_that_is_checked_is_the_host_that_is_called(url: str) -> None:
+    """Two readers of one URL, ours and the client's: where the first allows it, the second finds the same host."""
+    if refusal(url, CLOSED) is None:
+        read = url_of(url)
+        assert (read.raw_host or "").rstrip(".") == (urlsplit(url).hostname or "").rstrip(".")
+        assert (read.scheme, read.port) == ("https", urlsplit(url).port or 443)
+        assert refusal(str(read.with_user(None)), CLOSED) is None
