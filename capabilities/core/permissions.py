@@ -144,6 +144,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
     },
     "settings": {
         "settings": (NOTHING, SEE, SEE),
+        "settings_content_policy": (NOTHING, NOTHING, CHANGE),
         "settings_default_language": (NOTHING, NOTHING, CHANGE),
         "settings_language_save": (NOTHING, NOTHING, CHANGE),
         "settings_language_remove": (NOTHING, NOTHING, CHANGE),

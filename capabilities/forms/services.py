@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.slots_json import check_limits
+from capabilities.forms.content_policies import policy_choices, policy_word
 from capabilities.models import Service
 from capabilities.queries.matrix import Square
 from capabilities.queries.providers import select_providers
@@ -21,15 +22,6 @@ if TYPE_CHECKING:
     ServiceModelForm = forms.ModelForm[Service]
 else:
     ServiceModelForm = forms.ModelForm
-
-
-POLICIES = [
-    ("", gettext_lazy("describe (the default): what it cannot read becomes a description")),
-    ("extract", gettext_lazy("extract: documents become text")),
-    ("convert", gettext_lazy("convert: images are made to fit")),
-    ("convert+extract", gettext_lazy("extract and convert")),
-    ("native_only", gettext_lazy("native only: skipped where it cannot read a file as it is")),
-]
 
 
 SWITCHES = ("switch", "cell", "custom", "side")
@@ -59,7 +51,11 @@ class ServiceForm(ServiceModelForm):
     tags = forms.CharField(
         label=gettext_lazy("Tags"), required=False, help_text=gettext_lazy("Words for people and programs, by commas.")
     )
-    policy = forms.ChoiceField(label=gettext_lazy("Content policy"), choices=POLICIES, required=False)
+    policy = forms.ChoiceField(
+        label=gettext_lazy("Content policy"),
+        choices=policy_choices(gettext_lazy("as the settings say")),
+        required=False,
+    )
     limits_json = forms.CharField(
         label=gettext_lazy("Limits of its own, as JSON"),
         required=False,
@@ -151,10 +147,3 @@ class ServiceForm(ServiceModelForm):
             row.base_url = row.provider.endpoint
             row.declares_capabilities = False
         return row
-
-
-def policy_word(content: Any) -> str:
-    """The policy of a service as the form names it; `describe`, being the default, is the empty one."""
-    word = str(content.get("policy") or "") if isinstance(content, dict) else ""
-    word = "+".join(sorted(word.replace(" ", "").split("+")))
-    return word if word in dict(POLICIES) else ""

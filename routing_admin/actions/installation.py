@@ -10,6 +10,7 @@ import re
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
+from capabilities.core.delivery.reader import POLICY_WORDS
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
 from routing_admin.configuration.installation import Keeping, directives, keeping_of
@@ -38,6 +39,23 @@ def set_default_language(actor: Actor, code: str) -> Act:
     with ledger.change(actor, act):
         row = Installation.current()
         row.default_language = code
+        row.save()
+    return act
+
+
+def set_content_policy(actor: Actor, word: str) -> Act:
+    """Makes a content policy the one where neither a route nor a service says; empty takes it away.
+
+    Raises `InvalidError` for a word that is none of `POLICY_WORDS`.
+    """
+    if word and word not in POLICY_WORDS:
+        message = _("There is no content policy %(word)s. It is one of: %(words)s.")
+        said = message % {"word": word, "words": ", ".join(POLICY_WORDS)}
+        raise InvalidError([Problem("content_policy", said, "enum")])
+    act = Act("installation.content_policy", "installation", message=_("Content policy"))
+    with ledger.change(actor, act):
+        row = Installation.current()
+        row.content_policy = word
         row.save()
     return act
 

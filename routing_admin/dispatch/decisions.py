@@ -67,8 +67,10 @@ class Decisions:
 
     def can_refuse_files(self, route: RouteSpec) -> bool:
         """Whether a candidate of the route may be one that takes files as they are or not at all."""
-        wordings = [route.content, *(each.content for each in self._state.configuration.services)]
-        return any(ContentPolicy.NATIVE_ONLY.value in str((content or {}).get("policy", "")) for content in wordings)
+        configuration = self._state.configuration
+        wordings = [route.content, *(each.content for each in configuration.services)]
+        words = [configuration.content_policy or "", *(str((each or {}).get("policy", "")) for each in wordings)]
+        return any(ContentPolicy.NATIVE_ONLY.value in word for word in words)
 
     def _receiver(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> Receiver:
         provider = self._state.configuration.provider(candidate.provider)

@@ -8,6 +8,7 @@ from typing import Any
 
 from artifacts.core.delivery.tools import tool_definitions
 from capabilities.core.delivery import decision
+from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.core.delivery.receiver import Receiver, receiver
 from capabilities.core.message import FilePart
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
@@ -33,7 +34,8 @@ def receiver_at(
 ) -> Receiver:
     """The receiver of one (provider, model): its service's capabilities, limits and policy, text only without one.
 
-    `content` is the route's policy, which wins over the service's; `extra_body` the candidate's, merged last.
+    `content` is the route's policy, which wins over the service's, and that over the installation's; `extra_body` the
+    candidate's, merged last.
     """
     service = service or state.configuration.service_at(provider.name, model)
     target = Target(
@@ -50,8 +52,14 @@ def receiver_at(
         service.effective_capabilities if service else TEXT_ONLY,
         service_id=service.id if service else None,
         limits=service.limits if service else None,
-        content=content or (service.content if service else None),
+        content={"policy": _find_policy(state, content, service.content if service else None)},
     )
+
+
+def _find_policy(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:
+    """The content policy of the first that says one, else the installation's (decision 15)."""
+    said = (str(each.get("policy") or "") for each in layers if each)
+    return next(filter(None, said), state.configuration.content_policy or DEFAULT_POLICY)
 
 
 @lru_cache(maxsize=2)

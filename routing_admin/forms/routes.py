@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
+from capabilities.forms.content_policies import policy_choices
 from routing_admin.core.configuration.specs import REFUSE
 from routing_admin.core.documents.json_path import storable
 from routing_admin.core.fallback.policy import ErrorPreset
@@ -19,14 +20,6 @@ PRESETS = (
     (ErrorPreset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
     (ErrorPreset.RESILIENT.value, _("resilient: a provider's 401, 403, 404, 413 and 422 go on to the next")),
     (ErrorPreset.STRICT.value, _("strict: every 429 and 5xx is retried, nothing is refined")),
-)
-POLICIES = (
-    ("", _("as each model service says")),
-    ("describe", _("describe what does not fit")),
-    ("extract", _("put the text of documents in")),
-    ("convert", _("convert to a type that fits")),
-    ("extract+convert", _("put text in, convert the rest")),
-    ("native_only", _("pass a model by that cannot read it")),
 )
 DROPS = (
     ("", _("leave it out and tell the caller")),
@@ -75,7 +68,10 @@ class RouteForm(forms.Form):
     preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
     on_drop = forms.ChoiceField(label=_("What a model does not take"), choices=DROPS, required=False)
     policy = forms.ChoiceField(
-        label=_("Files that a model cannot read"), choices=POLICIES, required=False, help_text=_("Content policy")
+        label=_("Files that a model cannot read"),
+        choices=policy_choices(_("as each model service says")),
+        required=False,
+        help_text=_("Content policy"),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from capabilities.forms.content_policies import policy_choices
 from routing_admin.configuration.installation import Keeping
 
 MEBIBYTE = 1024 * 1024
@@ -25,6 +26,12 @@ class DefaultLanguageForm(forms.Form):
         field = self.fields["default_language"]
         assert isinstance(field, forms.ChoiceField)  # noqa: S101 - declared above, for the type checker
         field.choices = [("", _("none (then en)")), *((code, code) for code in codes)]
+
+
+class ContentPolicyForm(forms.Form):
+    """What may be tried for a file that a model cannot take as it is."""
+
+    content_policy = forms.ChoiceField(label=_("Files that a model cannot read"), choices=policy_choices())
 
 
 class LanguageForm(forms.Form):

@@ -11,6 +11,7 @@ class Installation(models.Model):
     """The one row of installation-wide settings."""
 
     default_language = models.CharField(_("default language"), max_length=35, blank=True)
+    content_policy = models.CharField(_("content policy"), max_length=40, blank=True, default="")
     routing_extra = models.JSONField(default=dict, blank=True)
     services_extra = models.JSONField(default=dict, blank=True)
     request_days = models.PositiveIntegerField(_("days requests are kept"), default=30)

@@ -51,6 +51,7 @@ ADMINISTRATORS = {
         *("key_issue", "key_roll", "key_revoke", "agent", "agent_new", "agent_delete"),
         *("user_invite", "user_role", "user_active", "user_link", "user_withdraw"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
+        "settings_content_policy",
         *("settings_retention", "demo_remove", "config_import", "restore", "undo"),
         *("artifact_upload", "artifact_correct", "artifact_send", "artifacts_delete", "artifacts_restore"),
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),

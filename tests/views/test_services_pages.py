@@ -157,10 +157,10 @@ def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, said: s
 
 
 def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None:
-    """Extract and convert together are one policy word; the default is no word at all."""
+    """Extract and convert together are one policy word; what the settings say is no word at all."""
     row = Service.objects.get(service_id="vision-model")
-    admin.post("/services/vision-model/", form_of(row, policy="convert+extract"))
-    assert Service.objects.get(pk=row.pk).content == {"policy": "convert+extract"}
+    admin.post("/services/vision-model/", form_of(row, policy="extract+convert"))
+    assert Service.objects.get(pk=row.pk).content == {"policy": "extract+convert"}
     admin.post("/services/vision-model/", form_of(Service.objects.get(pk=row.pk), policy=""))
     assert Service.objects.get(pk=row.pk).content == {}
 

@@ -10,11 +10,16 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.acts import Actor
+from capabilities.actions.services import save_service
+from capabilities.acts import SYSTEM, Actor
 from capabilities.errors import ConflictError
+from capabilities.models import Service
+from capabilities.ports import ports
 from routing_admin.actions import installation as actions
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.exports import export
 from routing_admin.configuration.installation import Keeping, directives, read_keeping
+from routing_admin.core.files.exporting import FileFormat
 from routing_admin.core.planning.plan import RoutingQuery, make_plan
 from routing_admin.demo import load as demo
 from routing_admin.environment import SETTINGS
@@ -104,6 +109,36 @@ def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Clie
     admin.post(f"/undo/{number}/")
     assert Revision.objects.latest("number").message == "configuration.undo"
     assert snapshot.current().configuration.default_language == "zh"
+
+
+def test_the_content_policy_is_one_revision_and_holds_where_nobody_says_otherwise(admin: Client) -> None:
+    """A new installation puts text in and converts; a route's word, then a service's, comes before the settings'."""
+
+    def policies(service: str) -> set[str]:
+        receiver = ports.installed.receiver(service)
+        assert receiver is not None
+        return set(receiver.reader.policies)
+
+    demo.load()
+    assert policies("text-model") == {"extract", "convert"}
+    answer = admin.post(reverse("settings_content_policy"), {"content_policy": "describe"}, headers=HTMX)
+    assert answer.status_code == 200
+    number = Revision.objects.latest("number").number
+    assert policies("text-model") == {"describe"}
+    assert '"contentPolicy": "describe"' in export(FileFormat.ROUTING).text
+    admin.post(f"/undo/{number}/")
+    assert policies("text-model") == {"extract", "convert"}
+    row = Service.objects.get(service_id="text-model")
+    row.content = {"policy": "native_only"}
+    save_service(SYSTEM, row)
+    assert (policies("text-model"), policies("vision-model")) == ({"native_only"}, {"extract", "convert"})
+
+
+def test_a_content_policy_that_is_none_is_refused(admin: Client) -> None:
+    """422 with the section; nothing is written."""
+    answer = admin.post(reverse("settings_content_policy"), {"content_policy": "magic"}, headers=HTMX)
+    assert answer.status_code == 422
+    assert Installation.current().content_policy == ""
 
 
 def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
@@ -236,6 +271,7 @@ def test_demo_data_goes_with_one_click_and_comes_back_with_undo(admin: Client) -
 
 
 ACTS = (
+    "settings_content_policy",
     "settings_default_language",
     "settings_language_save",
     "settings_language_remove",

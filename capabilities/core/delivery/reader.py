@@ -20,6 +20,13 @@ class ContentPolicy(StrEnum):
     NATIVE_ONLY = "native_only"
 
 
+POLICY_WORDS = ("describe", "extract", "convert", "extract+convert", "native_only")
+"""How policies are written in files and the API."""
+
+DEFAULT_POLICY = "extract+convert"
+"""What holds on the data plane where neither the route, nor the service, nor the installation says (decision 15)."""
+
+
 def policies_of(text: str | None) -> frozenset[ContentPolicy]:
     """The policies in a word such as `describe` or `extract+convert`; ValueError names a word that is none."""
     return frozenset(ContentPolicy(word) for word in (text or "describe").replace(" ", "").split("+"))
@@ -50,7 +57,7 @@ class Position:
     """Where in the request a file stands, and what went natively before it.
 
     `counts` and `sizes` (bytes) are by `slots.slot_key` of the kind; `request_bytes` is what the request holds so
-    far, on the wire; `total` is the number of files of the same kind in the whole request.
+    far, on the wire; `total` is how many images the whole request holds.
     """
 
     role: Role = Role.USER

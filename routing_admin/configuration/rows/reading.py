@@ -43,6 +43,7 @@ def read() -> Configuration:
         agents=tuple(agent_spec(row) for row in agents),
         languages=tuple(LanguageSpec(row.code, row.directive) for row in Language.objects.all()),
         default_language=installation.default_language or None,
+        content_policy=installation.content_policy or None,
         extra_routing=installation.routing_extra,
         extra_services=installation.services_extra,
     )

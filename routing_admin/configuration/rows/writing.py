@@ -50,6 +50,7 @@ def write(new: Configuration) -> None:
     Provider.objects.exclude(name__in=providers).delete()
     installation = Installation.current()
     installation.default_language = new.default_language or ""
+    installation.content_policy = new.content_policy or ""
     installation.routing_extra, installation.services_extra = dict(new.extra_routing), dict(new.extra_services)
     installation.save()
 

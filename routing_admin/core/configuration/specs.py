@@ -181,7 +181,10 @@ class LanguageSpec:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """All of it. `default_language` as written, None where absent (then `en`)."""
+    """All of it. `default_language` as written, None where absent (then `en`).
+
+    `content_policy` is what holds where neither a route nor a service says, None where absent (then `DEFAULT_POLICY`).
+    """
 
     providers: tuple[ProviderSpec, ...] = ()
     services: tuple[ServiceSpec, ...] = ()
@@ -190,6 +193,7 @@ class Configuration:
     agents: tuple[AgentSpec, ...] = ()
     languages: tuple[LanguageSpec, ...] = ()
     default_language: str | None = None
+    content_policy: str | None = None
     extra_routing: JsonObject = field(default_factory=dict)
     extra_services: JsonObject = field(default_factory=dict)
 

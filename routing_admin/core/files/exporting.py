@@ -75,7 +75,9 @@ def routing_value(configuration: Configuration) -> dict[str, Any]:
     return {
         "providers": [write_provider(provider) for provider in providers],
         "routing": {route.task_type: write_route(route, names) for route in configuration.routes},
-        **drop_absent({"defaultLanguage": configuration.default_language}),
+        **drop_absent(
+            {"defaultLanguage": configuration.default_language, "contentPolicy": configuration.content_policy}
+        ),
         **configuration.extra_routing,
     }
 

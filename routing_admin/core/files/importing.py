@@ -206,6 +206,7 @@ def merge_routing(
         providers=_prune(current, providers) if prune else merge_items(current.providers, providers, _name),
         routes=tuple(routes.values()) if prune else merge_items(current.routes, routes, _task_type),
         default_language=value.get("defaultLanguage") or (None if prune else current.default_language),
+        content_policy=value.get("contentPolicy") or (None if prune else current.content_policy),
         extra_routing=({} if prune else dict(current.extra_routing)) | _root_extra(value),
     ), keys
 

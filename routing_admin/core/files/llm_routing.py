@@ -15,7 +15,7 @@ from capabilities.core.providers.presets import protocol_of
 from routing_admin.core.configuration.specs import REFUSE, CandidateSpec, KeyKind, KeySpec, ProviderSpec, RouteSpec
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, plain_number, write_fields
 
-ROOT_KEYS = ("providers", "routing", "defaultLanguage")
+ROOT_KEYS = ("providers", "routing", "defaultLanguage", "contentPolicy")
 PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
 PROVIDER_OWN_KEYS = ("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy")
 PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS

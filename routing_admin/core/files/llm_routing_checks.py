@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from capabilities.core.delivery.reader import POLICY_WORDS
 from capabilities.core.problems import Problem
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.environment import overrides
@@ -70,6 +71,7 @@ def validate(value: object, *, languages: Collection[str] = LANGUAGES, around: K
         *_providers(value, around),
         *_routing(value, _names(value)),
         *_default_language(value, languages),
+        *broken((Rule("contentPolicy", rule.one_of(POLICY_WORDS)),), value, ""),
     ]
 
 

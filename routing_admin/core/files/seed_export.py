@@ -175,6 +175,8 @@ def _list_losses(
     for route in configuration.routes:
         yield from _list_route_losses(route, chains.get(route.task_type, []))
     yield from (worded("Alias “%(name)s” cannot be said.", name=alias.name) for alias in configuration.aliases)
+    if configuration.content_policy:
+        yield worded("The content policy of the installation cannot be said.")
 
 
 def _provider_left_out(provider: ProviderSpec) -> str:

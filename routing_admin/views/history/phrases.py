@@ -60,6 +60,7 @@ ACTS: Mapping[str, Text] = {
     "demo.load": gettext_lazy("Demo data loaded"),
     "demo.remove": gettext_lazy("Demo data removed"),
     "environment.load": gettext_lazy("Loaded from the environment"),
+    "installation.content_policy": gettext_lazy("Content policy set"),
     "installation.default_language": gettext_lazy("Default language set"),
     "installation.record_bodies": gettext_lazy("Recording of bodies switched"),
     "installation.retention": gettext_lazy("Retention set"),

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.http import QueryDict
 
+from capabilities.forms.content_policies import policy_word
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
 from routing_admin.core.documents.kept_fields import plain_number
 from routing_admin.core.fallback.policy import ErrorPreset, word_problem
@@ -131,7 +132,7 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
     for name in NUMBERS:
         data[name] = plain(getattr(route, name))
     data.update({"task_type": route.task_type, "preset": preset_of(route)})
-    data["policy"] = str(route.content.get("policy", ""))
+    data["policy"] = policy_word(route.content)
     data["on_drop"] = route.on_drop
     if route.enabled:
         data["enabled"] = "on"

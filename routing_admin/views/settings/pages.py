@@ -19,7 +19,9 @@ from django.views.decorators.http import require_POST, require_safe
 from artifacts import sniffer
 from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
+from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.errors import ActionError, InvalidError
+from capabilities.forms.content_policies import LABELS
 from capabilities.views.answers import add_toast
 from routing_admin.actions import installation as actions
 from routing_admin.configuration import snapshot
@@ -27,7 +29,13 @@ from routing_admin.configuration.installation import added_languages, directives
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.demo import load as demo
 from routing_admin.environment import BASE_DIR
-from routing_admin.forms.settings import DefaultLanguageForm, KeepingForm, LanguageForm, write_keeping
+from routing_admin.forms.settings import (
+    ContentPolicyForm,
+    DefaultLanguageForm,
+    KeepingForm,
+    LanguageForm,
+    write_keeping,
+)
 from routing_admin.queries.settings import find_database_name, find_installation, sum_artifact_sizes
 from routing_admin.views.session import find_return_url
 from routing_admin.views.settings import environment
@@ -50,6 +58,16 @@ def default_language(request: HttpRequest) -> HttpResponse:
         made = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
         return answer_saved(request, "languages", _("Default language saved"), made.revision)
     return section(request, "languages", 422, default_form=form)
+
+
+@require_POST
+def content_policy(request: HttpRequest) -> HttpResponse:
+    """Sets what is tried for a file where neither a route nor a model service says."""
+    form = ContentPolicyForm(request.POST)
+    if form.is_valid():
+        made = actions.set_content_policy(actor_of(request), form.cleaned_data["content_policy"])
+        return answer_saved(request, "files", _("Content policy saved"), made.revision)
+    return section(request, "files", 422, policy_form=form)
 
 
 @require_POST
@@ -138,6 +156,8 @@ def context() -> dict[str, Any]:
         "sentence": sentence(row),
         "languages": languages,
         "default_form": DefaultLanguageForm(initial={"default_language": row.default_language}, codes=codes),
+        "policy_form": ContentPolicyForm(initial={"content_policy": row.content_policy or DEFAULT_POLICY}),
+        "policy_label": LABELS[row.content_policy or DEFAULT_POLICY],
         "language_form": LanguageForm(),
         "keeping_form": KeepingForm.from_keeping(keeping),
         "expected": write_keeping(keeping),

@@ -8,6 +8,7 @@ from routing_admin.views.settings import pages
 
 urlpatterns: list[URLPattern] = [
     path("settings/", pages.page, name="settings"),
+    path("settings/content-policy/", pages.content_policy, name="settings_content_policy"),
     path("settings/default-language/", pages.default_language, name="settings_default_language"),
     path("settings/language/", pages.language_save, name="settings_language_save"),
     path("settings/language/remove/", pages.language_remove, name="settings_language_remove"),

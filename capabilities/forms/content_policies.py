@@ -1,0 +1,36 @@
+"""The content policies as forms offer them: what may be tried for a file that a model cannot take as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from capabilities.core.delivery.reader import POLICY_WORDS
+
+LABELS: Mapping[str, Promise] = MappingProxyType(
+    {
+        "describe": _("describe what does not fit"),
+        "extract": _("put the text of documents in"),
+        "convert": _("convert to a type that fits"),
+        "extract+convert": _("put text in, convert the rest"),
+        "native_only": _("pass a model by that cannot read it"),
+    }
+)
+"""By the word that files and the API use."""
+
+
+def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promise]]:
+    """Every policy with its label, in the order of `POLICY_WORDS`, behind what is inherited where something is."""
+    choices: list[tuple[str, str | Promise]] = [(word, LABELS[word]) for word in POLICY_WORDS]
+    return [("", inherited), *choices] if inherited else choices
+
+
+def policy_word(content: Any) -> str:
+    """The policy in a route's or a service's `content`, as the forms name it; empty where it says none."""
+    word = str(content.get("policy") or "") if isinstance(content, Mapping) else ""
+    asked = frozenset(word.replace(" ", "").split("+"))
+    return next((each for each in POLICY_WORDS if frozenset(each.split("+")) == asked), "")
