@@ -15,7 +15,7 @@ from pathlib import Path
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.extract.answer_cache import AnswerCache
 from artifacts.extract.process import Result, run
-from capabilities.core.message import Converted, ConvertTo, Text, blob_of
+from capabilities.core.message import Converted, ConvertTo, PageImages, Text, blob_of
 
 MAX_CHARS = 2_000_000
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
@@ -108,7 +108,11 @@ def extract_text(
         options["encoding"] = encoding
     result = _run_or_reuse(cache_key, path, "text", options, 4 * max_chars + 4096)
     words = result.payload.decode("utf-8", "replace")
-    return None if result.reason or not words.strip() else Text(words, reader, str(result.header.get("note", "")))
+    if result.reason or not words.strip():
+        return None
+    share = result.header.get("share")
+    known = share if isinstance(share, int | float) and 0 <= share <= 1 else None
+    return Text(words, reader, str(result.header.get("note", "")), known)
 
 
 def convert_image(path: Path, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
@@ -125,14 +129,6 @@ def convert_image(path: Path, target: ConvertTo, *, cache_key: str = "") -> Conv
     if not isinstance(width, int) or not isinstance(height, int) or not isinstance(mime, str):
         return None
     return Converted(blob_of(result.payload), mime, width, height)
-
-
-@dataclass(frozen=True, slots=True)
-class PageImages:
-    """Pages of a PDF as images: page number (from 1) → its image, and how many pages there are in all."""
-
-    images: Mapping[int, Converted]
-    total: int
 
 
 def draw_pages(
@@ -172,9 +168,12 @@ def thumbnail(path: Path) -> bytes | None:
     return None if result.reason else result.payload
 
 
-def facts(path: Path, mime_type: str) -> Facts:
-    """Pages of a PDF and whether it is encrypted, seconds of sound or video, pixels of an image."""
-    result = run(path, "facts", {"mime_type": mime_type}, max_output=4096)
+def facts(path: Path, mime_type: str, *, cache_key: str = "") -> Facts:
+    """Pages of a PDF and whether it is encrypted, seconds of sound or video, pixels of an image.
+
+    `cache_key` as in `extract_text`.
+    """
+    result = _run_or_reuse(cache_key, path, "facts", {"mime_type": mime_type}, 4096)
     if result.reason:
         return Facts(reason=result.reason)
     known = {name: result.header.get(name) for name in ("pages", "seconds", "width", "height", "encrypted")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import hashlib
 import io
 import logging
 import re
@@ -27,7 +28,7 @@ from artifacts.core.filenames import clean_filename
 from artifacts.sniffer import detector
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit
-from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, PageImages, Text, blob_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
 from capabilities.errors import ActionError
@@ -88,6 +89,11 @@ class InlineContent:
     mime_type: str
     encoding: str | None
 
+    @property
+    def cache_key(self) -> str:
+        """The hash of the bytes, by which what was taken out of them is found again."""
+        return hashlib.sha256(self.data).hexdigest()
+
     def blob(self) -> Blob:
         """The bytes."""
         return blob_of(self.data)
@@ -99,17 +105,27 @@ class InlineContent:
         if not extract.can_extract(self.mime_type):
             return None
         with self._path() as path:
-            return extract.extract_text(path, self.mime_type)
+            return extract.extract_text(path, self.mime_type, cache_key=self.cache_key)
 
     def render(self) -> Text | None:
         """A marked-up text's words as a reader sees them; None where there are none."""
         with self._path() as path:
-            return extract.extract_text(path, self.mime_type, encoding=self.encoding)
+            return extract.extract_text(path, self.mime_type, encoding=self.encoding, cache_key=self.cache_key)
 
     def convert(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies the target; None when it cannot be had."""
         with self._path() as path:
-            return extract.convert_image(path, target)
+            return extract.convert_image(path, target, cache_key=self.cache_key)
+
+    def draw(self, target: ConvertTo, count: int) -> PageImages | None:
+        """The first pages of a PDF as images; None when none can be had."""
+        with self._path() as path:
+            return extract.draw_pages(path, target, count=count, cache_key=self.cache_key)
+
+    def count_pages(self) -> int | None:
+        """How many pages a PDF has; None where they cannot be counted."""
+        with self._path() as path:
+            return extract.facts(path, "application/pdf", cache_key=self.cache_key).pages
 
     @contextmanager
     def _path(self) -> Iterator[Path]:
@@ -127,6 +143,14 @@ def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> Fi
     width, height = pixels or (None, None)
     content = InlineContent(data, facts.mime_type, facts.encoding)
     return FilePart(facts.kind, facts.mime_type, name, len(data), width=width, height=height, content=content)
+
+
+def count_pages(file: FilePart) -> FilePart:
+    """The file with its number of pages, where it is a PDF of this request; it takes a process, so only in a thread."""
+    content = file.content
+    if file.mime_type != "application/pdf" or not isinstance(content, InlineContent):
+        return file
+    return replace(file, pages=content.count_pages())
 
 
 def decode_base64(text: str, param: str, start: int = 0) -> bytes:

@@ -37,12 +37,12 @@ def test_every_slot_says_where_its_numbers_come_from(protocol: str, template: st
 
 LINES = """
 protocol  slot  name        carries                              MiB count pages pixels url tools
-openai    image image_url   jpeg,png,webp,gif                    -   1500  -     -      yes -
+openai    image image_url   jpeg,png,webp,gif                    -   1500  -     5500   yes -
 openai    audio input_audio wav,mpeg                             -   -     -     -      -   -
 openai    file  file        pdf                                  -   -     -     -      -   -
 anthropic image image       jpeg,png,webp,gif                    7.5 100   -     8000   yes yes
 anthropic file  document    pdf                                  -   -     600   -      yes yes
-gemini    image inlineData  jpeg,png,webp,gif,heic,heif,avif     -   3600  -     -      yes yes
+gemini    image inlineData  jpeg,png,webp,heic,heif              -   3600  -     12288  yes yes
 gemini    audio inlineData  wav,mpeg,flac,ogg,aac,aiff,mp4       -   -     -     -      yes -
 gemini    video inlineData  mp4,webm,quicktime,mpeg,x-msvideo,x-flv,x-ms-wmv,3gpp - - - - yes -
 gemini    file  inlineData  pdf                                  50  -     1000  -      yes yes

@@ -34,7 +34,8 @@ def _add_source(source: str, **slots: Any) -> Limits:
 PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
     {
         "openai": _add_source(
-            "OpenAI: images and vision, file inputs; the Chat Completions file part takes PDF only",
+            "OpenAI: images and vision (over 30,000 patches of 32 pixels are refused: 5,500 a side), file inputs; the "
+            "Chat Completions file part takes PDF only",
             toolMedia="hoist",
             maxRequestBytes=512 * MIB,
             image={
@@ -43,6 +44,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
                 "mimeTypes": PHOTOS,
                 "maxCount": 1500,
                 "maxTotalBytes": 50 * MIB,
+                "maxSide": 5500,
                 "takesUrl": True,
             },
             audio={"name": "input_audio", "capabilities": ["audio"], "mimeTypes": SPEECH},
@@ -74,14 +76,16 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
         ),
         "gemini": _add_source(
-            "Google: Gemini API, inline data (100 MB a request, 50 MB a PDF, 1000 pages, 3600 images)",
+            "Google: Gemini API, inline data (100 MB a request, 50 MB a PDF, 1000 pages, 3600 images; it scales images "
+            "to 3,072 pixels, so four times that is enough)",
             toolMedia="native",
             maxRequestBytes=100 * MIB,
             image={
                 "name": "inlineData",
                 "capabilities": ["vision"],
-                "mimeTypes": [*PHOTOS, "image/heic", "image/heif", "image/avif"],
+                "mimeTypes": ["image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"],
                 "maxCount": 3600,
+                "maxSide": 12288,
                 "takesUrl": True,
                 "inToolResult": True,
                 "toolMimeTypes": ["image/png", "image/jpeg", "image/webp"],

@@ -37,6 +37,7 @@ from routing_admin.gateway.fields import (
 from routing_admin.gateway.media import (
     Find,
     References,
+    count_pages,
     part_of_bytes,
 )
 
@@ -148,7 +149,7 @@ class MessageReader:
     def _take_from_tool(self, file: FilePart, param: str) -> FilePart:
         """The file of a tool result: its own bytes looked at, or the artifact it names."""
         if isinstance(file.content, InMemory):
-            part = part_of_bytes(file.content.data, file.mime_type, file.filename)
+            part = count_pages(part_of_bytes(file.content.data, file.mime_type, file.filename))
             return replace(part, artifact_id=file.artifact_id, led=True)
         part = self._references.part(REF_PREFIX + (file.artifact_id or ""), param, file)
         return replace(part, led=True)

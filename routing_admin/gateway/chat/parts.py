@@ -23,6 +23,7 @@ from routing_admin.gateway.media import (
     ANY_VIDEO,
     AUDIO_TYPES,
     References,
+    count_pages,
     decode_base64,
     file_of_url,
     part_of_bytes,
@@ -71,7 +72,8 @@ def _read_file(part: Object, at: str, references: References) -> FilePart:
     if part.get("file") is None:
         raise refusal_of_missing(place)
     inner = check_object(part["file"], place)
-    return replace(_find_file(inner, place, references), detail=read_text(inner, "detail", place))
+    file = count_pages(_find_file(inner, place, references))
+    return replace(file, detail=read_text(inner, "detail", place))
 
 
 def _find_file(inner: Object, place: str, references: References) -> FilePart:
