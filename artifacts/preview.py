@@ -18,7 +18,9 @@ from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, text_style_for
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
+from capabilities.core.delivery.loss import Loss
 from capabilities.core.delivery.prefix import predict_break, tell_prediction
+from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
@@ -28,6 +30,8 @@ from capabilities.core.message import (
     Content,
     Converted,
     ConvertTo,
+    Drawable,
+    FilePart,
     Message,
     Rendered,
     Role,
@@ -49,8 +53,9 @@ class DeliveryPreview:
 
     `result` is get_artifact's answer for the same service, its data elided; `text` what stands in the message in
     place of the file, None for media. `bytes` is the length of the request's body on the wire, `estimate` the tokens
-    of the file or its text, None where nobody knows. `payload` is None where the service would be skipped. `prefix`
-    says what one more such file would change in the next turn; empty where the service would be skipped.
+    of the file or its text, None where nobody knows; `loss` what does not arrive, `images` how many were made of the
+    file. `payload` is None where the service would be skipped. `prefix` says what one more such file would change in
+    the next turn; empty where the service would be skipped.
     """
 
     service_id: str
@@ -67,6 +72,9 @@ class DeliveryPreview:
     result: ContentRouteResult
     warnings: tuple[str, ...] = ()
     prefix: str = ""
+    loss: Loss | None = None
+    images: int = 0
+    policies: frozenset[ContentPolicy] = frozenset()
 
     def as_json(self) -> dict[str, Any]:
         """A row of `deliveries` (CONTRACT §4); `contentType`, `routing` and `content` are get_artifact's."""
@@ -80,6 +88,7 @@ class DeliveryPreview:
             "shown": self.form.value,
             "reason": self.reason.sentence(),
             "reasonCode": self.reason.code.value,
+            "loss": loss_as_json(self.loss),
             **content,
             **text,
             "payload": self.payload,
@@ -107,6 +116,11 @@ class Preview:
     def best(self) -> DeliveryPreview | None:
         """The first service that gets the file other than as a description."""
         return next((each for each in self.deliveries if each.form is not DeliveryForm.DESCRIBED), None)
+
+
+def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
+    """What does not arrive: `cut` or `scaled`, and how much of it in percent, null where nobody knows."""
+    return {"kind": loss.kind.value, "percent": loss.percent} if loss else None
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
@@ -158,6 +172,9 @@ def _delivery(
         estimate=None if refused else _estimate(receiver, delivery, estimate_text),
         result=result,
         warnings=(*result.warnings, *warnings),
+        loss=delivery.delivery.loss,
+        images=len(delivery.natives) if delivery.delivery.outcome is Outcome.CONVERTED else 0,
+        policies=receiver.reader.policies,
     )
 
 
@@ -170,7 +187,14 @@ def _tell_next_turn(chat: ChatRequest, prepared: Prepared | CannotRead, to: Rece
 def _estimate(receiver: Receiver, delivery: PartDelivery, estimate_text: Callable[[str], Estimate]) -> Estimate | None:
     if delivery.text is not None:
         return estimate_text(delivery.text)
-    return file_tokens(receiver.target.model, delivery.file)
+    if delivery.delivery.outcome is not Outcome.CONVERTED:
+        return file_tokens(receiver.target.model, delivery.file)
+    images = (FilePart(each.kind, width=each.width, height=each.height) for each in delivery.natives)
+    estimates = [file_tokens(receiver.target.model, image) for image in images]
+    if not estimates or None in estimates:
+        return None
+    known = [each for each in estimates if each]
+    return Estimate(sum(each.tokens for each in known), known[0].rule)
 
 
 class ContentReadOnce:
@@ -180,6 +204,8 @@ class ContentReadOnce:
         self.blob, self.text, self.convert = content.blob, cache(content.text), cache(content.convert)
         if isinstance(content, Rendered):
             self.render = cache(content.render)
+        if isinstance(content, Drawable):
+            self.draw = cache(content.draw)
 
 
 def read_once(artifact: StoredArtifact) -> StoredArtifact:

@@ -20,10 +20,10 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     try:
         _reader(options["reader"], options.get("encoding"))(source, words, progress)
     except EnoughError:
-        return {"note": f"[truncated: {progress}]"}, words.text().encode("utf-8", "replace")
+        return {"note": f"[truncated: {progress}]", "share": progress.share}, words.text().encode("utf-8", "replace")
     if not words.has_words:
         raise RefusedError("no_text")
-    return {"note": ""}, words.text().encode("utf-8", "replace")
+    return {"note": "", "share": 1.0}, words.text().encode("utf-8", "replace")
 
 
 def _reader(name: str, encoding: str | None = None) -> Reader:
@@ -42,6 +42,11 @@ class ReadingProgress:
     def mark(self, unit: str, index: int, total: int) -> None:
         """The reader is inside part `index` of `total`."""
         self.unit, self.index, self.total = unit, index, total
+
+    @property
+    def share(self) -> float | None:
+        """About how much of the whole was read, in whole parts; None where the reader does not count or not one is."""
+        return (self.index - 1) / self.total if self.unit and 1 < self.index <= self.total else None
 
     def __str__(self) -> str:
         if not self.unit:

@@ -15,7 +15,7 @@ from artifacts.core.errors import MissingError
 from artifacts.core.store import ByteStore
 from artifacts.models import Artifact, ArtifactQuerySet
 from artifacts.storage.files import FileStore
-from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, UnreadableError
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, PageImages, Text, UnreadableError
 from capabilities.core.vocabulary import Kind
 
 
@@ -59,6 +59,11 @@ class StoredContent:
         """The image in a form that satisfies the target; None when it cannot be had."""
         with self.store.local_path(self.sha256) as path:
             return extract.convert_image(path, target, cache_key=self.sha256)
+
+    def draw(self, target: ConvertTo, count: int) -> PageImages | None:
+        """The first pages of a PDF as images; None when none can be had."""
+        with self.store.local_path(self.sha256) as path:
+            return extract.draw_pages(path, target, count=count, cache_key=self.sha256)
 
     def _extract(self) -> Text | None:
         """The words that the extraction process finds; asked once for equal bytes."""

@@ -12,7 +12,6 @@ from django.utils.translation import gettext_lazy
 from artifacts.preview import DeliveryPreview, Preview
 from artifacts.views.words import POLICIES, is_gone, reason_sentence
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
-from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
 from capabilities.sentences import translate_sentence
@@ -23,9 +22,10 @@ EAGER = 16
 GROUPS: tuple[tuple[DeliveryForm, str, str, Promise], ...] = (
     (DeliveryForm.AS_IS, "native", "ok", gettext_lazy("the model gets the file")),
     (DeliveryForm.CONVERTED, "converted", "info", gettext_lazy("the model gets its text, or another form of it")),
+    (DeliveryForm.CUT, "cut", "warn", gettext_lazy("the model gets a part of it, or a smaller form")),
     (DeliveryForm.DESCRIBED, "described", "warn", gettext_lazy("the model is only told that it exists")),
 )
-"""The three words, each with its badge, its tone and one line."""
+"""The four words, each with its badge, its tone and one line."""
 
 WORDS_OF_THE_FILE = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
 """Outcomes whose payload holds what the file says, which a viewer may not read."""
@@ -46,6 +46,7 @@ class DeliveryCard:
     agents: tuple[str, ...]
     tone: str
     prefix: str
+    loss: str
 
     @property
     def tokens(self) -> str:
@@ -108,13 +109,14 @@ def build_card(
         preview=each,
         reason=reason_sentence(each.reason),
         slot=_slot(each),
-        policies=_policies(each.service_id),
+        policies=tuple(str(text) for policy, text in POLICIES.items() if policy in each.policies),
         is_open=is_open,
         has_body=is_open or eager,
         may_read=may_read or not reads_words,
         agents=() if each.form is not DeliveryForm.DESCRIBED or gone else preview.readers,
         tone=tone or next(tone for word, _, tone, _ in GROUPS if word is each.form),
         prefix=translate_sentence(each.prefix),
+        loss=translate_sentence(each.loss.sentence()) if each.loss else "",
     )
 
 
@@ -147,9 +149,3 @@ def _in_payload(payload: Any) -> str:
     if isinstance(payload, list):
         return next((name for value in payload if (name := _in_payload(value))), "")
     return ""
-
-
-def _policies(service_id: str) -> tuple[str, ...]:
-    receiver = ports.installed.receiver(service_id)
-    held = receiver.reader.policies if receiver else frozenset[ContentPolicy]()
-    return tuple(str(text) for policy, text in POLICIES.items() if policy in held)

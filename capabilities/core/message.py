@@ -50,11 +50,15 @@ def blob_of(data: bytes) -> Blob:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Readable text of a file, whole: `source` says how it was had, e.g. `utf-8`, `gb18030`, `pdf`, `docx`."""
+    """Readable text of a file: `source` says how it was had, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
+
+    `share` is how much of the file's words it is, 1 for all; less, or None where nobody knows, comes with a `note`.
+    """
 
     text: str
     source: str
     note: str = ""
+    share: float | None = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,14 @@ class Converted:
     mime_type: str
     width: int | None = None
     height: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageImages:
+    """Pages of a document as images: page number (from 1) → its image, and how many pages there are in all."""
+
+    images: Mapping[int, Converted]
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,14 @@ class Rendered(Protocol):
 
     def render(self) -> Text | None:
         """The words of a web page without its markup; None when there are none."""
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """Content whose pages can be drawn, beside the text that may be in it."""
+
+    def draw(self, target: ConvertTo, count: int) -> PageImages | None:
+        """The first pages, at most `count`, each in a form that satisfies `target`; None when none can be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +166,8 @@ class FilePart:
 class NativePart:
     """A file as one candidate receives it natively: bytes or, where the protocol takes it, a URL.
 
-    `kind` picks the protocol's slot (image, audio, video, document); `mime_type` is what those bytes are.
+    `kind` picks the protocol's slot (image, audio, video, document); `mime_type` is what those bytes are, `width` and
+    `height` the pixels of what was converted or drawn for it.
     """
 
     kind: Kind
@@ -156,6 +177,8 @@ class NativePart:
     filename: str | None = None
     detail: str | None = None
     cache: CacheMark | None = None
+    width: int | None = None
+    height: int | None = None
 
 
 Part = TextPart | FilePart | NativePart

@@ -24,6 +24,7 @@ GAP = 0.6
 OUTCOME_TONES: Mapping[str, str] = {
     "native": "ok",
     "converted": "info",
+    "cut": "warn",
     "described": "warn",
     "refused": "bad",
     "omitted": "bad",

@@ -41,6 +41,7 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "cooling": ("bad", "pause", _("Cooling down")),
     "native": ("ok", "check", pgettext_lazy("delivery", "As it is")),
     "converted": ("info", "convert", pgettext_lazy("delivery", "Converted")),
+    "cut": ("warn", "warn", pgettext_lazy("delivery", "Not whole")),
     "described": ("warn", "say", pgettext_lazy("delivery", "Described only")),
     "refused": ("bad", "x", pgettext_lazy("delivery", "Refused")),
     "omitted": ("bad", "x", pgettext_lazy("delivery", "Not sent")),

@@ -7,7 +7,6 @@ from functools import partial
 
 from capabilities.core.delivery.adaptation import CannotRead, PartDelivery
 from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.reasons import ReasonCode
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare, rename_limit
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from capabilities.core.protocols.parameters import brief_names
@@ -39,11 +38,11 @@ def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str
 
 
 def _needs_name(delivery: PartDelivery) -> bool:
-    """Whether words stand for bytes that nobody could fetch."""
+    """Whether words, or a part of the file, stand for bytes that nobody could fetch."""
     if delivery.file.artifact_id or delivery.file.content is None or delivery.file.unreadable:
         return False
-    cut = delivery.delivery.reason.code is ReasonCode.LONG_TEXT
-    return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or cut
+    is_cut = delivery.delivery.loss is not None
+    return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or is_cut
 
 
 def _keep_files(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> ChatRequest:

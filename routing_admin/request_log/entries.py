@@ -274,6 +274,7 @@ def _delivery(file: SentFile) -> dict[str, Any]:
         "size": file.size,
         "outcome": delivery.outcome.value,
         "shown": delivery.form.value,
+        "loss": data_of(delivery.loss.sentence()) if delivery.loss else None,
         "reason": delivery.reason.code.value,
         "sentence": data_of(delivery.reason.sentence()),
     }

@@ -47,6 +47,7 @@ LOST: Mapping[str, Text] = {
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
     DeliveryForm.CONVERTED.value: "converted",
+    DeliveryForm.CUT.value: "cut",
     DeliveryForm.DESCRIBED.value: "described",
 }
 NOT_SENT = "omitted"
@@ -61,13 +62,14 @@ def explain_outcome(outcome: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """How one file went to one candidate: its name, the badge of the three words, and why."""
+    """How one file went to one candidate: its name, the badge of the four words, why, and what did not arrive."""
 
     name: str
     kind: str
     badge: str
     reason: RenderedSentence
     artifact: str
+    loss: str = ""
 
     @property
     def kind_name(self) -> str:
@@ -97,6 +99,11 @@ class Step:
     def lost(self) -> tuple[File, ...]:
         """The files it was only told of."""
         return tuple(each for each in self.files if each.badge == "described")
+
+    @property
+    def shortened(self) -> tuple[File, ...]:
+        """The files of which it got a part."""
+        return tuple(each for each in self.files if each.loss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,7 @@ def _build_file(delivery: Mapping[str, Any]) -> File:
         badge=SHOWN_BADGES.get(delivery.get("shown", ""), NOT_SENT),
         reason=render_reason(delivery.get("sentence", "")),
         artifact=delivery.get("artifactId") or "",
+        loss=str(render_reason(delivery["loss"])) if delivery.get("loss") else "",
     )
 
 
@@ -153,10 +161,11 @@ def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
     why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
     if row.outcome == OK:
         lost = attempts[-1].lost if attempts else ()
+        shortened = attempts[-1].shortened if attempts else ()
         return Story(
             _describe_answer(row, attempts, lost),
-            (*why, *_describe_losses(attempts, lost)),
-            "warn" if lost or why else "ok",
+            (*why, *_describe_losses(attempts, lost), *_describe_cuts(attempts, shortened)),
+            "warn" if lost or shortened or why else "ok",
         )
     if row.outcome == CANCELLED:
         return Story(_("The caller went away before the answer was whole"), why, "")
@@ -209,6 +218,14 @@ def _describe_losses(attempts: Sequence[Step], lost: Sequence[File]) -> tuple[st
         _("%(file)s became a description for %(name)s: %(reason)s")
         % {"file": each.name or _name_file(each), "name": attempts[-1].name, "reason": str(each.reason)}
         for each in lost[:3]
+    )
+
+
+def _describe_cuts(attempts: Sequence[Step], shortened: Sequence[File]) -> tuple[str, ...]:
+    return tuple(
+        _("%(file)s did not reach %(name)s whole: %(loss)s")
+        % {"file": each.name or _name_file(each), "name": attempts[-1].name, "loss": each.loss}
+        for each in shortened[:3]
     )
 
 

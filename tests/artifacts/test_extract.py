@@ -65,7 +65,7 @@ def test_a_document_becomes_text_with_marks(kept, source: str) -> None:
 def test_long_text_is_cut_and_the_note_says_where(kept) -> None:
     """`[truncated: pages 1-2 of 9]`: what was read of how much there is."""
     found = extract_text(kept(pdf(*["Hello world"] * 9)), "application/pdf", max_chars=30)
-    assert found == Text(found.text, "pdf", "[truncated: pages 1-2 of 9]")
+    assert found == Text(found.text, "pdf", "[truncated: pages 1-2 of 9]", 1 / 9)
     assert len(found.text) <= 30
 
 

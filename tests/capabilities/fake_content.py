@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capabilities.core.message import Blob, Converted, ConvertTo, Text, UnreadableError, blob_of
+from capabilities.core.message import Blob, Converted, ConvertTo, PageImages, Text, UnreadableError, blob_of
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,17 @@ class FakePage(FakeContent):
     def render(self) -> Text | None:
         self._check()
         return None if self.seen is None else Text(self.seen, "html")
+
+
+@dataclass(frozen=True)
+class FakeScan(FakeContent):
+    """A document of `total` pages without words, each of which looks like `page` when it is drawn."""
+
+    page: Converted | None = None
+    total: int = 3
+
+    def draw(self, target: ConvertTo, count: int) -> PageImages | None:
+        self._check()
+        if self.page is None or count < 1:
+            return None
+        return PageImages(dict.fromkeys(range(1, min(count, self.total) + 1), self.page), self.total)

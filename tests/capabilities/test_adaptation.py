@@ -207,8 +207,10 @@ def test_a_converted_image_goes_natively_in_its_new_form() -> None:
     """convert: type and bytes are those of the new image; the reason stays what made it necessary."""
     file = replace(TIFF, content=FakeContent(image=SMALL_PNG))
     done = adapted(ask(file), reader("openai", "vision", policy="convert"))
-    native = done.chat.messages[0].parts[0]
+    lead, native = done.chat.messages[0].parts
     assert isinstance(native, NativePart)
+    assert isinstance(lead, TextPart)
+    assert "Done: converted to image/png" in lead.text
     assert (native.mime_type, native.blob) == ("image/png", SMALL_PNG.blob)
     assert (done.deliveries[0].delivery.outcome, done.deliveries[0].delivery.reason.code) == (
         Outcome.CONVERTED,
@@ -232,13 +234,16 @@ def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converte
     assert (done.delivery.outcome, done.delivery.reason.code) == (Outcome.DESCRIBED, code)
 
 
+PDF_LEAD = "Artifact content (report.pdf):\nArtifact ID: artifact:a4\nDone: extracted as text from: PDF document"
+
+
 def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
     """extract: words where there are any, else the description with that reason."""
     who = reader("openai", policy="extract")
     good = adapted(ask(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), who).deliveries[0]
     assert (good.delivery.outcome, good.text) == (
         Outcome.EXTRACTED,
-        "Artifact content (report.pdf):\n[page 1]\nTotal: 3",
+        f"{PDF_LEAD}\n[page 1]\nTotal: 3",
     )
     for words in (None, "  \n"):
         bad = adapted(ask(replace(PDF, content=FakeContent(words=words))), who).deliveries[0]
@@ -262,7 +267,10 @@ def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome:
     """extract leaves its markup out; a page that shows no words, or cannot be rendered, stands as it is written."""
     page = replace(HTML, content=content)
     done = adapted(ask(page), reader("openai", policy="extract")).deliveries[0]
-    assert (done.delivery.outcome, done.text) == (outcome, f"Artifact content (page.html):\n{text}")
+    assert done.delivery.outcome is outcome
+    assert done.text is not None
+    assert done.text.startswith("Artifact content (page.html):\n")
+    assert done.text.endswith(f"\n{text}")
     plain = adapted(ask(page), reader("openai")).deliveries[0]
     assert (plain.delivery.outcome, plain.text) == (Outcome.INLINED, f"Artifact content (page.html):\n{SOURCE}")
 
@@ -271,7 +279,7 @@ def test_what_the_extraction_noted_stands_before_the_text() -> None:
     """A model that reads a part of a document is told so before it begins."""
     content = FakeContent(words="page one", note="[pages 1-1 of 200]")
     text = adapted(ask(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
-    assert text == "Artifact content (report.pdf):\n[pages 1-1 of 200]\npage one"
+    assert text == f"{PDF_LEAD}\n[pages 1-1 of 200]\npage one"
 
 
 def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
@@ -400,8 +408,8 @@ def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatReque
     sent = {Outcome.NATIVE, Outcome.HOISTED, Outcome.CONVERTED}
     assert len(natives) == sum(each.delivery.outcome in sent for each in done.deliveries)
     assert all((each.text is None) == (each.delivery.outcome in sent) for each in done.deliveries)
-    counts = [pair.rpartition(":")[2] if ":" in pair else "1" for pair in summary(done.deliveries).split(";") if pair]
-    assert sum(map(int, counts)) == len(files_of(chat))
+    counts = [pair.rpartition(":")[2] for pair in summary(done.deliveries).split(";") if pair]
+    assert sum(int(count) if count.isdigit() else 1 for count in counts) == len(files_of(chat))
 
 
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")

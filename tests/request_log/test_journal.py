@@ -200,6 +200,7 @@ def test_nothing_of_a_files_content_waits_to_be_written():
         "size": 70,
         "outcome": "described",
         "shown": "described",
+        "loss": None,
         "reason": "no_capability",
         "sentence": {
             "code": "The model does not have the capability %(capability)s.",

@@ -191,7 +191,7 @@ def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Clien
 def test_each_service_stands_under_the_word_for_how_it_receives_the_file(admin: Client, demo: None) -> None:
     """The vision model gets the image as it is, the text model its description, with the reason and who else could."""
     text = page(admin, stored(), "?language=en")
-    as_it_is, described = text.split('id="g-ok"')[1].split('id="g-warn"')
+    as_it_is, described = text.split('id="g-native"')[1].split('id="g-described"')
     assert 'id="d-vision-model"' in as_it_is
     assert 'id="d-text-model"' in described
     assert "[Attachment received]" in described

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from capabilities.core.delivery.decision import Delivery, Outcome, decide
+from capabilities.core.delivery.page_images import count_images
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.room import SizeBudget, byte_count
@@ -32,7 +33,7 @@ class PartDelivery:
     file: FilePart
     delivery: Delivery
     text: str | None = None
-    native: NativePart | None = None
+    natives: tuple[NativePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
     """The request as this reader gets it, or, under policy `native_only`, the file it cannot read."""
     if not chat.has_files:
         return Adapted(chat)
-    totals = Counter(part.kind for message in chat.messages for _, part in _files(message))
-    budget = SizeBudget(reader, words, totals)
+    images = count_images((part for message in chat.messages for _, part in _files(message)), reader)
+    budget = SizeBudget(reader, words, images)
     for index, message in enumerate(chat.messages):
         budget.take(index, message.role, _files(message), _text_bytes((message,)))
     rewriter = _MessageRewriter(words, budget.files)
@@ -98,11 +99,19 @@ def is_sent_as_it_came(chat: ChatRequest, reader: Reader) -> bool:
 
 
 def summary(deliveries: Sequence[PartDelivery]) -> str:
-    """The `x-routing-adaptation` header: `image=native;file=described:2`, in order of appearance (CONTRACT §6)."""
+    """The `x-routing-adaptation` header: `image=native;file=described:2`, in order of appearance (CONTRACT §6).
+
+    What does not arrive whole is noted: `text=inlined:cut`, `image=converted:scaled:2`.
+    """
     if not deliveries:
         return ""
-    counts = Counter(f"{slot_key(each.file.kind)}={each.delivery.outcome.value}" for each in deliveries)
+    counts = Counter(f"{slot_key(each.file.kind)}={_ending(each.delivery)}" for each in deliveries)
     return ";".join(pair if count == 1 else f"{pair}:{count}" for pair, count in counts.items())
+
+
+def _ending(delivery: Delivery) -> str:
+    outcome = delivery.outcome.value
+    return f"{outcome}:{delivery.loss.kind.value}" if delivery.loss else outcome
 
 
 def _files(message: Message) -> Iterator[tuple[int, FilePart]]:
@@ -147,14 +156,14 @@ class _MessageRewriter:
 
     def _file(self, index: int, place: int, file: FilePart) -> list[Part]:
         written = self.files[index, place]
-        self.deliveries.append(PartDelivery(index, place, file, written.delivery, written.text, written.native))
-        if written.native is None:
+        self.deliveries.append(PartDelivery(index, place, file, written.delivery, written.text, written.natives))
+        if not written.natives:
             return [TextPart(written.text or "", file.cache)]
-        lead = TextPart(artifact_lead(self._name(file), self.words.language))
+        lead = TextPart(written.lead or artifact_lead(self._name(file), self.words.language))
         if written.delivery.hoist:
-            self.waiting += [lead, written.native]
+            self.waiting += [lead, *written.natives]
             return [TextPart(f"{lead.text}\n{HOISTED_ABOVE[nearest(self.words.language)]}")]
-        return [lead, written.native] if file.led else [written.native]
+        return [lead, *written.natives] if file.led or written.lead else list(written.natives)
 
     def _name(self, file: FilePart) -> str:
         """A name that tells nameless files apart: `image 2` is the second file of the request."""

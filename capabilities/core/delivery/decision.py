@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+from capabilities.core.delivery.loss import Loss
 from capabilities.core.delivery.obstacles import OBSTACLES, tool_result_slot
 from capabilities.core.delivery.reader import ContentPolicy, Position, Reader, policies_of
 from capabilities.core.delivery.reasons import Reason, ReasonCode, because
@@ -46,10 +47,11 @@ class Outcome(StrEnum):
 
 
 class DeliveryForm(StrEnum):
-    """The three words people see."""
+    """The four words people see; `cut` is what arrives as it is or converted, but not all of it."""
 
     AS_IS = "as_is"
     CONVERTED = "converted"
+    CUT = "cut"
     DESCRIBED = "described"
 
 
@@ -64,6 +66,7 @@ FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
         Outcome.REFUSED: DeliveryForm.DESCRIBED,
     }
 )
+"""The word for what arrives whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class Delivery:
     """What happens to a file and why; `mime_type` is what arrives, `hoist` whether it moves behind the tool results.
 
     `reason` explains an outcome other than the native one by what stood in the way. `target` is set for `converted`.
+    `loss` is what of the file does not arrive, known once the delivery was carried out.
     """
 
     outcome: Outcome
@@ -79,11 +83,12 @@ class Delivery:
     mime_type: str | None = None
     hoist: bool = False
     target: ConvertTo | None = None
+    loss: Loss | None = None
 
     @property
     def form(self) -> DeliveryForm:
         """The word people see."""
-        return FORMS[self.outcome]
+        return DeliveryForm.CUT if self.loss else FORMS[self.outcome]
 
 
 ANYWHERE = Position()
@@ -101,7 +106,7 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     if reasons or slot is None:
         return _decide_without_native(file, reader, position, slot, reasons)
     capability = next(word for word in slot.capabilities if reader.capabilities.has(word))
-    hoist = _hoists(slot, reader, position)
+    hoist = hoists(slot, reader, position)
     fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
 
@@ -128,10 +133,12 @@ def _decide_text(file: FilePart, reader: Reader) -> Outcome:
 def can_read(file: FilePart, reader: Reader) -> bool:
     """Whether this reader would get the file other than as a description, were its bytes at hand.
 
-    For the names in a description: those who can take this very file, its type and size included.
+    For the names in a description: those who can take this very file, its type and size included. Who would get a
+    document's words or pages instead does not count: whoever reads the description could have these as well.
     """
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AtHand()))
-    return decide(at_hand, reader).form is not DeliveryForm.DESCRIBED
+    itself = reader if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
+    return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +162,28 @@ def _decide_without_native(
     if slot is not None and ContentPolicy.CONVERT in reader.policies and _convertible(file, reasons):
         target = conversion_target(slot, reader, position)
         if target.mime_types:
-            hoist = _hoists(slot, reader, position)
+            hoist = hoists(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
+    seen = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
+    if seen is not None:
+        return Delivery(Outcome.CONVERTED, reason, seen, hoist=hoists(seen, reader, position))
     return decide_in_words(file, reader, reason)
+
+
+PAGED = frozenset({"application/pdf"})
+"""Types whose pages can be drawn."""
+
+
+def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None:
+    """The slot that takes the document's pages as images, for a model that sees; None where none does."""
+    slot = reader.slots.get(Kind.IMAGE)
+    if slot is None or ContentPolicy.CONVERT not in reader.policies or file.mime_type not in PAGED:
+        return None
+    types = conversion_target(slot, reader, position).mime_types
+    if file.content is None or not types:
+        return None
+    page = FilePart(Kind.IMAGE, types[0], content=file.content)
+    return None if any(obstacle(page, reader, slot, position) for obstacle in OBSTACLES) else slot
 
 
 def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
@@ -196,9 +222,20 @@ CONVERSION_HELPS = frozenset(
 """What another type, fewer pixels or fewer bytes may cure; the converted image is judged again (`adaptation`)."""
 
 
+CONVERTIBLE = frozenset(
+    f"image/{name}"
+    for name in (
+        *("jpeg", "png", "apng", "gif", "webp", "bmp", "tiff", "avif", "heic", "heif", "jp2", "jpx", "qoi", "icns"),
+        *("x-icon", "vnd.microsoft.icon", "vnd.adobe.photoshop", "x-tga", "x-pcx"),
+        *("x-portable-pixmap", "x-portable-graymap", "x-portable-bitmap", "x-portable-anymap"),
+    )
+)
+"""Types of images that the decoder knows, HEIC where the extra is installed; a raw photograph is none of them."""
+
+
 def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
     curable = all(reason.code in CONVERSION_HELPS for reason in reasons)
-    return curable and file.kind is Kind.IMAGE and file.content is not None
+    return curable and file.mime_type in CONVERTIBLE and file.content is not None
 
 
 IMAGE_TARGETS = ("image/png", "image/jpeg", "image/webp")
@@ -212,5 +249,6 @@ def conversion_target(slot: Slot, reader: Reader, position: Position) -> Convert
     return ConvertTo(types, slot.max_bytes, slot.side(position.total))
 
 
-def _hoists(slot: Slot, reader: Reader, position: Position) -> bool:
+def hoists(slot: Slot, reader: Reader, position: Position) -> bool:
+    """Whether a file for this slot moves from a tool result into the user message behind it."""
     return position.role is Role.TOOL and not tool_result_slot(slot, reader, position)

@@ -50,7 +50,7 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
     `later` is adapted from the messages of `earlier` and further ones.
     """
     for before, now in zip(earlier.deliveries, later.deliveries, strict=False):
-        if (before.text, before.native) != (now.text, now.native):
+        if (before.text, before.natives) != (now.text, now.natives):
             return PrefixBreak(now)
     return None
 

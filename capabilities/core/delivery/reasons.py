@@ -66,7 +66,7 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ),
         ReasonCode.UNREADABLE: worded("The file's bytes cannot be read (%(problem)s)."),
         ReasonCode.NO_TEXT_FOUND: worded("No text could be extracted from this %(mime_type)s file."),
-        ReasonCode.NOT_CONVERTED: worded("This %(mime_type)s image could not be converted."),
+        ReasonCode.NOT_CONVERTED: worded("This %(mime_type)s file could not be converted."),
     }
 )
 """English sentences with named places; pages translate them and fill in `Reason.facts`."""

@@ -53,12 +53,12 @@ def byte_count(text: str | None) -> int:
 
 
 class SizeBudget:
-    """What became of the files of each message so far; `totals` is how many of each kind the whole request has."""
+    """What became of the files of each message so far; `images` is how many of them the whole request has."""
 
-    def __init__(self, reader: Reader, words: TextStyle, totals: Mapping[Kind, int]) -> None:
+    def __init__(self, reader: Reader, words: TextStyle, images: int) -> None:
         self.files: dict[tuple[int, int], WrittenFile] = {}
         """By the index of the message and the place in it."""
-        self._reader, self._words, self._totals = reader, words, totals
+        self._reader, self._words, self._images = reader, words, images
         most = reader.slots.max_request_bytes
         self._request = None if most is None else RoomLimit(ReasonCode.REQUEST_FULL, most)
         self._limits: dict[str, tuple[RoomLimit, ...]] = {}
@@ -76,28 +76,30 @@ class SizeBudget:
         for place, file in files:
             written = self._write(file, role)
             self.files[message, place] = written
-            if written.native is None:
-                self._add_text(byte_count(written.text))
+            self._add_text(byte_count(written.text or written.lead))
+            if not written.natives:
                 continue
-            placed = _Placed(message, place, file, self._takes(file, written.native))
+            placed = _Placed(message, place, file, self._takes(written.natives))
             self._placed.append(placed)
             self._used.update(placed.takes)
             self._used_here.update(placed.takes)
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
         """The file as it goes alone, where there is room for it beside others or room is made; else as it goes then."""
-        alone = write(file, self._reader, Position(role, total=self._totals[file.kind]), self._words)
-        if alone.native is None or self._make_room(self._takes(file, alone.native)):
+        alone = write(file, self._reader, Position(role, total=self._images), self._words)
+        if not alone.natives or self._make_room(self._takes(alone.natives)):
             return alone
-        return write(file, self._reader, self._position(role, file.kind), self._words)
+        return write(file, self._reader, self._position(role), self._words)
 
-    def _takes(self, file: FilePart, native: NativePart) -> Mapping[RoomLimit, int]:
-        """What a native file takes of each limit there is."""
-        size = native.blob.size if native.blob else 0
-        counts = {ReasonCode.TOO_MANY_FILES: 1, ReasonCode.TOO_MUCH_OF_A_KIND: size}
-        takes = {limit: counts[limit.code] for limit in self._limits_on(file.kind)}
-        if self._request is not None:
-            takes[self._request] = wire_bytes(size)
+    def _takes(self, natives: Iterable[NativePart]) -> Mapping[RoomLimit, int]:
+        """What the native parts of a file take of each limit there is."""
+        takes = Counter[RoomLimit]()
+        for native in natives:
+            size = native.blob.size if native.blob else 0
+            counts = {ReasonCode.TOO_MANY_FILES: 1, ReasonCode.TOO_MUCH_OF_A_KIND: size}
+            takes.update({limit: counts[limit.code] for limit in self._limits_on(native.kind)})
+            if self._request is not None:
+                takes[self._request] += wire_bytes(size)
         return takes
 
     def _limits_on(self, kind: Kind) -> tuple[RoomLimit, ...]:
@@ -148,9 +150,9 @@ class SizeBudget:
                 self.files[placed.message, placed.place] = written
                 self._count_text(byte_count(written.text))
 
-    def _position(self, role: Role, kind: Kind) -> Position:
+    def _position(self, role: Role) -> Position:
         """Where the next file stands: after all that are native now."""
         counts = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MANY_FILES}
         sizes = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MUCH_OF_A_KIND}
         request = self._used[self._request] if self._request else 0
-        return Position(role, counts, sizes, request, self._totals[kind])
+        return Position(role, counts, sizes, request, self._images)

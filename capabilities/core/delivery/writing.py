@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from capabilities.core.delivery.decision import (
+    ContentPolicy,
     Delivery,
     Outcome,
     Position,
@@ -19,9 +20,20 @@ from capabilities.core.delivery.decision import (
     decide_in_words,
     describe_or_refuse,
 )
+from capabilities.core.delivery.loss import Loss, LossKind, loss_of
+from capabilities.core.delivery.page_images import draw_pages
 from capabilities.core.delivery.reasons import Reason, ReasonCode, because
-from capabilities.core.message import Blob, ChatRequest, FilePart, NativePart, Rendered, Text, UnreadableError
-from capabilities.core.texts.description import artifact_lead, attachment_block, failed_block, reference_of
+from capabilities.core.message import ChatRequest, Converted, FilePart, NativePart, Rendered, Text, UnreadableError
+from capabilities.core.texts.description import (
+    artifact_lead,
+    attachment_block,
+    failed_block,
+    reference_of,
+    tell_conversion,
+    tell_drawing,
+    tell_extraction,
+    treatment_lead,
+)
 from capabilities.core.texts.excerpt import head_and_tail
 from capabilities.core.vocabulary import Kind
 
@@ -53,11 +65,15 @@ def text_style_for(
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """What became of one file: the delivery as it really ended, and either its text or its native part."""
+    """What became of one file: the delivery as it really ended, and its text or its native parts behind a lead.
+
+    `lead` are the lines before what was converted; what goes as it came has none of its own.
+    """
 
     delivery: Delivery
     text: str | None = None
-    native: NativePart | None = None
+    natives: tuple[NativePart, ...] = ()
+    lead: str = ""
 
 
 def name_of(file: FilePart, otherwise: str = "") -> str:
@@ -72,7 +88,8 @@ def write(file: FilePart, reader: Reader, position: Position, words: TextStyle) 
 
 def write_in_words(file: FilePart, reader: Reader, reason: Reason, words: TextStyle) -> WrittenFile:
     """The file as words, though it could go natively, for this reason."""
-    return _write_as(decide_in_words(file, reader, reason), file, reader, Position(), words)
+    wordy = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
+    return _write_as(decide_in_words(file, wordy, reason), file, wordy, Position(), words)
 
 
 def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
@@ -109,17 +126,17 @@ def _write_description_instead(file: FilePart, reader: Reader, words: TextStyle,
 def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
     blob = file.content.blob() if file.content else None
     url = None if blob else file.url
-    return WrittenFile(delivery, native=_native(file, file.mime_type, blob, url))
-
-
-def _native(file: FilePart, mime_type: str, blob: Blob | None, url: str | None) -> NativePart:
-    """The file as it goes along, with what its part said beside it."""
-    return NativePart(file.kind, mime_type, blob, url, file.filename, file.detail, file.cache)
+    part = NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail, file.cache)
+    return WrittenFile(delivery, natives=(part,))
 
 
 def _write_converted(
     file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
 ) -> WrittenFile:
+    if file.kind is not Kind.IMAGE:
+        return _write_pages(file, delivery, reader, position, words) or _write_description_instead(
+            file, reader, words, because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
+        )
     found = file.content.convert(delivery.target) if file.content and delivery.target else None
     if found is None:
         reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
@@ -129,15 +146,53 @@ def _write_converted(
     judged = decide(image, reader, position)
     if judged.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _write_description_instead(file, reader, words, judged.reason)
-    native = _native(file, found.mime_type, found.blob, None)
-    return WrittenFile(replace(delivery, mime_type=found.mime_type, hoist=judged.hoist), native=native)
+    ended = replace(delivery, mime_type=found.mime_type, hoist=judged.hoist, loss=_lost_pixels(file, found))
+    treatment = tell_conversion(file.mime_type, found.mime_type, found.width, found.height, words.language)
+    return WrittenFile(ended, natives=(_converted_part(file, found),), lead=_lead(file, treatment, words))
 
 
-def _write_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position, words: TextStyle) -> WrittenFile:
+def _converted_part(file: FilePart, image: Converted) -> NativePart:
+    """An image that was made of a file, with what the file's part said beside it."""
+    size = {"width": image.width, "height": image.height}
+    return NativePart(Kind.IMAGE, image.mime_type, image.blob, None, file.filename, file.detail, file.cache, **size)
+
+
+def _lost_pixels(file: FilePart, image: Converted) -> Loss | None:
+    sides = (file.width, file.height, image.width, image.height)
+    if not all(sides):
+        return None
+    width, height, new_width, new_height = (int(side or 0) for side in sides)
+    return loss_of(LossKind.SCALED, new_width * new_height, width * height)
+
+
+def _lead(file: FilePart, treatment: str, words: TextStyle) -> str:
+    """The lines before what was made of a file."""
+    reference = reference_of(file.artifact_id) if file.artifact_id else None
+    return treatment_lead(name_of(file), reference, treatment, words.language)
+
+
+def _write_pages(
+    file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
+) -> WrittenFile | None:
+    """The pages of a document as images, as many as there is room for; None where not one can be had."""
+    drawn = draw_pages(file, reader, position)
+    if drawn is None:
+        return None
+    loss = loss_of(LossKind.CUT, len(drawn.images), drawn.total)
+    parts = tuple(_converted_part(file, image) for image in drawn.images.values())
+    treatment = tell_drawing(file.mime_type, min(drawn.images), max(drawn.images), drawn.total, words.language)
+    ended = Delivery(Outcome.CONVERTED, delivery.reason, drawn.slot, parts[0].mime_type, drawn.hoist, loss=loss)
+    return WrittenFile(ended, natives=parts, lead=_lead(file, treatment, words))
+
+
+def _write_text(
+    file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
+) -> WrittenFile:
     found, delivery = _find_text(file, delivery)
     if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
-        return _write_description_instead(file, reader, words, reason)
+        drawn = _write_pages(file, replace(delivery, reason=reason), reader, position, words)
+        return drawn or _write_description_instead(file, reader, words, reason)
     shown = head_and_tail(
         found.text,
         words.language,
@@ -146,11 +201,22 @@ def _write_text(file: FilePart, delivery: Delivery, reader: Reader, _: Position,
         artifact_ref=reference_of(file.artifact_id) if file.artifact_id else None,
         has_get_artifact=words.has_get_artifact and file.artifact_id is not None,
     )
+    limit = reader.head_chars + reader.tail_chars
     if shown.cut and delivery.outcome is Outcome.INLINED:
-        limit = reader.head_chars + reader.tail_chars
         delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=shown.total_chars, limit=limit))
-    lines = [artifact_lead(name_of(file), words.language), *([found.note] if found.note else []), shown.text]
-    return WrittenFile(delivery, "\n".join(lines))
+    lead = artifact_lead(name_of(file), words.language)
+    if delivery.outcome is Outcome.EXTRACTED:
+        lead = _lead(file, tell_extraction(file.mime_type, words.language), words)
+    lines = [lead, *([found.note] if found.note else []), shown.text]
+    return WrittenFile(replace(delivery, loss=_lost_text(found, min(shown.total_chars, limit))), "\n".join(lines))
+
+
+def _lost_text(text: Text, arrives: int) -> Loss | None:
+    """What does not arrive of a text, by what was taken out of the file and what is shown of that."""
+    if text.share is None:
+        return Loss(LossKind.CUT)
+    share = text.share * arrives / max(len(text.text), 1)
+    return loss_of(LossKind.CUT, share, 1)
 
 
 def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:

@@ -1,7 +1,7 @@
 """The texts a model reads in place of a file, and their way back to fields (REQUIREMENTS, decision 2).
 
-Three texts (`attachment_block`, `unreadable_block`, `failed_block`), two lines around text that is there
-(`truncated_note`, `artifact_lead`), and `parse`/`parse_all`, which read every one of them. Each block is written in
+Three texts (`attachment_block`, `unreadable_block`, `failed_block`), lines around what is there (`truncated_note`,
+`artifact_lead`, `treatment_lead`), and `parse`/`parse_all`, which read every one of them. Each block is written in
 the language nearest to the tag given; no block ever holds a file's data. Sizes are bytes, positions characters.
 """
 
@@ -26,6 +26,7 @@ __all__ = [
     "parse",
     "parse_all",
     "reference_of",
+    "treatment_lead",
     "truncated_note",
     "unreadable_block",
 ]
@@ -121,6 +122,34 @@ def truncated_note(
 def artifact_lead(filename_or_id: str, language: str | None) -> str:
     """The line before native media that came out of get_artifact: `工件内容 (report.pdf):`."""
     return f"{words(language).lead}{escape_name(filename_or_id)}):"
+
+
+def treatment_lead(filename_or_id: str, artifact_ref: str | None, treatment: str, language: str | None) -> str:
+    """The lines before what was made of a file: its name, its reference and what was done (decision 15)."""
+    say = words(language)
+    reference = [say.reference + escape_name(artifact_ref)] if artifact_ref else []
+    return "\n".join([artifact_lead(filename_or_id, language), *reference, say.treatment + treatment])
+
+
+def tell_extraction(mime_type: str, language: str | None) -> str:
+    """What was done, for `treatment_lead`: the text was taken out of such a file."""
+    return words(language).extracted.format(type=_type_for_models(mime_type, language))
+
+
+def tell_conversion(mime_type: str, target: str, width: int | None, height: int | None, language: str | None) -> str:
+    """What was done, for `treatment_lead`: an image has another type or size now; `?` for a side that is unknown."""
+    type_ = _type_for_models(mime_type, language)
+    return words(language).converted.format(type=type_, mime_type=target, width=width or "?", height=height or "?")
+
+
+def tell_drawing(mime_type: str, first: int, last: int, total: int, language: str | None) -> str:
+    """What was done, for `treatment_lead`: pages (from 1) of such a file follow as images."""
+    type_ = _type_for_models(mime_type, language)
+    return words(language).drawn.format(type=type_, first=first, last=last, total=total)
+
+
+def _type_for_models(mime_type: str, language: str | None) -> str:
+    return escape_name(friendly_type(mime_type, nearest(language)))
 
 
 def _list_readers(say: Phrases, agents: Sequence[str], has_send_message: bool) -> str:

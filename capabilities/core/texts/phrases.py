@@ -55,6 +55,10 @@ class Phrases:
     whole: str
     call_of: str
     lead: str
+    treatment: str
+    extracted: str
+    converted: str
+    drawn: str
     nameless: str
     unknown: str
 
@@ -92,6 +96,10 @@ ZH = Phrases(
     whole="；全文见 {reference}",
     call_of="，ref 为 {reference}",
     lead="工件内容 (",
+    treatment="处理方式: ",
+    extracted="已提取为文本，原为 {type}",
+    converted="已转换为 {mime_type}，{width}×{height} 像素，原为 {type}",
+    drawn="第 {first}–{last} 页（共 {total} 页）已转换为图片，依次如下，原为 {type}",
     nameless="未知文件",
     unknown="未知",
 )
@@ -130,6 +138,10 @@ EN = Phrases(
     whole="; the whole is {reference}",
     call_of=", where ref is {reference}",
     lead="Artifact content (",
+    treatment="Done: ",
+    extracted="extracted as text from: {type}",
+    converted="converted to {mime_type}, {width}×{height} pixels, from: {type}",
+    drawn="pages {first}–{last} of {total} follow as images, in order, from: {type}",
     nameless="unknown file",
     unknown="unknown",
 )

@@ -42,6 +42,8 @@ EXAMPLE = "status:error task:planning provider:openai since:1h"
 BADGE_ORDER = (
     ("described", "described"),
     ("refused", "described"),
+    ("cut", "cut"),
+    ("scaled", "cut"),
     ("extracted", "converted"),
     ("converted", "converted"),
 )
@@ -107,9 +109,9 @@ def _address(typed: str, **place: str) -> str:
 
 
 def content_of(adaptation: str) -> dict[str, str]:
-    """The badge for what became of a request's files, the worst first, from `image=native;file=described:2`."""
+    """The badge for what became of a request's files, the worst first, from `image=native;file=inlined:cut:2`."""
     pairs = [part.partition("=") for part in adaptation.split(";") if "=" in part]
-    went = {outcome.partition(":")[0]: kind for kind, _sep, outcome in reversed(pairs)}
+    went = {word: kind for kind, _sep, outcome in reversed(pairs) for word in outcome.split(":")}
     for outcome, badge in BADGE_ORDER:
         if outcome in went:
             return {"badge": badge, "kind": _kind(went[outcome])}

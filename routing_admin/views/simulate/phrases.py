@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.adaptation import PartDelivery
-from capabilities.core.delivery.decision import FORMS, DeliveryForm
+from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.message import ChatRequest, TextPart
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import join_words
@@ -70,6 +70,7 @@ FILES: Mapping[Kind, Text] = {
 WAYS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: gettext_lazy("%(file)s as it is"),  # type: ignore[dict-item]
     DeliveryForm.CONVERTED: gettext_lazy("%(file)s converted"),  # type: ignore[dict-item]
+    DeliveryForm.CUT: gettext_lazy("%(file)s not whole"),  # type: ignore[dict-item]
     DeliveryForm.DESCRIBED: gettext_lazy("%(file)s described"),  # type: ignore[dict-item]
 }
 
@@ -113,7 +114,7 @@ def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
 
 def details(outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery]) -> list[str]:
     """The line under a candidate's name: how each file went, what its failure means, how long it waited."""
-    said = [str(WAYS[FORMS[one.delivery.outcome]]) % {"file": FILES[one.file.kind]} for one in deliveries]
+    said = [str(WAYS[one.delivery.form]) % {"file": FILES[one.file.kind]} for one in deliveries]
     if outcome in MEANINGS_BY_CODE:
         said.append(str(MEANINGS_BY_CODE[outcome]))
     if attempt and attempt.waits:

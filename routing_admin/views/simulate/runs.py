@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.access import actor_of
 from capabilities.acts import Act
-from capabilities.core.delivery.decision import FORMS, DeliveryForm
+from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.message import ChatRequest
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration.revisions import ledger
@@ -100,7 +100,7 @@ def stop_view(
 ) -> StopView:
     """One candidate without its payload."""
     tone, icon = words.tone_of(outcome, last=last)
-    described = any(FORMS[one.delivery.outcome] is DeliveryForm.DESCRIBED for one in deliveries)
+    described = any(one.delivery.form is DeliveryForm.DESCRIBED for one in deliveries)
     return StopView(
         place=at + 1,
         name=name,

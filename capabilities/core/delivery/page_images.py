@@ -1,0 +1,82 @@
+"""A document's pages as images, for a model that sees but takes no such file: a scan has no words to take out.
+
+It is the rung of the ladder between the words of a document and its description. Each page stands where an image
+would, by the same decision, and as many come as there is room for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from capabilities.core.delivery.decision import Outcome, conversion_target, decide, hoists, page_slot
+from capabilities.core.delivery.obstacles import wire_bytes
+from capabilities.core.delivery.reader import Position, Reader
+from capabilities.core.delivery.slots import Slot, slot_key
+from capabilities.core.message import Converted, Drawable, FilePart
+from capabilities.core.vocabulary import Kind
+
+MAX_PAGES = 20
+"""Pages of one document that are sent as images: about as many tokens as a long text."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPages:
+    """The images by page number (from 1), how many pages there are, and where the images stand."""
+
+    images: Mapping[int, Converted]
+    total: int
+    slot: Slot
+    hoist: bool
+
+
+def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages | None:
+    """The first pages that this reader can see here; None where it sees none, or none can be drawn."""
+    slot, content = page_slot(file, reader, position), file.content
+    if slot is None or not isinstance(content, Drawable):
+        return None
+    most = _most_pages(slot)
+    most = most if slot.max_count is None else min(most, slot.max_count - _count(position))
+    crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
+    drawn = content.draw(conversion_target(slot, reader, crowded), most) if most > 0 else None
+    fitting = _take_fitting(drawn.images, file, reader, position) if drawn else {}
+    if drawn is None or not fitting:
+        return None
+    return DrawnPages(fitting, drawn.total, slot, hoists(slot, reader, position))
+
+
+def count_images(files: Iterable[FilePart], reader: Reader) -> int:
+    """How many images a request with these files may come to hold; a document that may be drawn counts its pages."""
+    total = 0
+    for file in files:
+        slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE else None
+        total += 1 if file.kind is Kind.IMAGE else _most_pages(slot) if slot else 0
+    return total
+
+
+def _most_pages(slot: Slot) -> int:
+    """The same for every conversation: where a crowd of images has to be smaller, pages alone are none."""
+    return min(MAX_PAGES, slot.crowd_count // 2) if slot.crowd_count else MAX_PAGES
+
+
+def _count(position: Position) -> int:
+    return position.counts.get(slot_key(Kind.IMAGE), 0)
+
+
+def _take_fitting(
+    images: Mapping[int, Converted], file: FilePart, reader: Reader, position: Position
+) -> Mapping[int, Converted]:
+    """The images from the first on that still fit, each judged behind those before it."""
+    key, fitting = slot_key(Kind.IMAGE), dict[int, Converted]()
+    for number, image in images.items():
+        size = image.blob.size
+        part = FilePart(Kind.IMAGE, image.mime_type, None, size, width=image.width, height=image.height)
+        part = replace(part, content=file.content)
+        if decide(part, reader, position).outcome not in (Outcome.NATIVE, Outcome.HOISTED):
+            break
+        fitting[number] = image
+        counts = {**position.counts, key: _count(position) + 1}
+        sizes = {**position.sizes, key: position.sizes.get(key, 0) + size}
+        taken = position.request_bytes + wire_bytes(size)
+        position = replace(position, counts=counts, sizes=sizes, request_bytes=taken)
+    return fitting

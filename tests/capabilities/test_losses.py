@@ -1,0 +1,85 @@
+"""What does not arrive whole says so: its form, its share, its word in the header."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_content import FakeContent
+
+from capabilities.core.delivery.adaptation import PartDelivery, TextStyle, adapt, summary
+from capabilities.core.delivery.decision import DeliveryForm, Outcome
+from capabilities.core.delivery.loss import Loss, LossKind, loss_of
+from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, Text, blob_of
+from capabilities.core.vocabulary import Capabilities, Kind
+
+BMP = FilePart(Kind.IMAGE, "image/bmp", "plan.bmp", 44, "a1", width=400, height=200)
+PDF = FilePart(Kind.DOCUMENT, "application/pdf", "report.pdf", 44, "a2")
+LOG = FilePart(Kind.TEXT, "text/plain", "long.log", 44, "a3")
+
+
+def reader(*capabilities: str, policy: str = "extract+convert") -> Reader:
+    return Reader(slots_for("openai"), Capabilities(("text", *capabilities)), policies_of(policy))
+
+
+def deliver(file: FilePart, who: Reader) -> PartDelivery:
+    done = adapt(ChatRequest((Message(Role.USER, (file,)),)), who, TextStyle("en"))
+    return done.deliveries[0]
+
+
+def test_a_text_that_is_cut_is_not_as_it_is() -> None:
+    """44,000 characters are shown of 88,000: half is missing, amber on the page, `:cut` in the header."""
+    done = deliver(replace(LOG, content=FakeContent(words="x" * 88_000)), reader())
+    assert (done.delivery.outcome, done.delivery.form) == (Outcome.INLINED, DeliveryForm.CUT)
+    assert done.delivery.loss == Loss(LossKind.CUT, 0.5)
+    assert done.delivery.loss.sentence() == "Cut, 50% is missing."
+    assert summary([done, done]) == "text=inlined:cut:2"
+
+
+def test_a_text_that_is_whole_is_as_it_is() -> None:
+    """Nothing is noted where nothing is missing."""
+    done = deliver(replace(LOG, content=FakeContent(words="x" * 44_000)), reader())
+    assert (done.delivery.form, done.delivery.loss, summary([done])) == (DeliveryForm.AS_IS, None, "text=inlined")
+
+
+@pytest.mark.parametrize(("share", "loss"), [(0.25, Loss(LossKind.CUT, 0.75)), (None, Loss(LossKind.CUT)), (1.0, None)])
+def test_an_extraction_that_stopped_says_how_much_is_missing(share: float | None, loss: Loss | None) -> None:
+    """As much as the reader of the document knows; what it does not know is no number."""
+
+    class Stopped(FakeContent):
+        def text(self) -> Text | None:
+            return Text("page one", "pdf", "[truncated]" if loss else "", share)
+
+    done = deliver(replace(PDF, content=Stopped()), reader())
+    assert (done.delivery.outcome, done.delivery.loss) == (Outcome.EXTRACTED, loss)
+    assert summary([done]) == ("file=extracted:cut" if loss else "file=extracted")
+
+
+def test_an_extraction_that_stopped_and_is_cut_again_counts_both() -> None:
+    """Half of the document was read, and half of that is shown."""
+
+    class Stopped(FakeContent):
+        def text(self) -> Text | None:
+            return Text("x" * 88_000, "pdf", "[truncated]", 0.5)
+
+    assert deliver(replace(PDF, content=Stopped()), reader()).delivery.loss == Loss(LossKind.CUT, 0.75)
+
+
+@pytest.mark.parametrize(("size", "loss"), [((200, 100), Loss(LossKind.SCALED, 0.75)), ((400, 200), None)])
+def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | None) -> None:
+    """A change of type alone loses nothing."""
+    content = FakeContent(image=Converted(blob_of(b"png"), "image/png", *size))
+    done = deliver(replace(BMP, content=content), reader("vision"))
+    assert (done.delivery.outcome, done.delivery.loss) == (Outcome.CONVERTED, loss)
+    assert done.delivery.form is (DeliveryForm.CUT if loss else DeliveryForm.CONVERTED)
+    assert summary([done]) == ("image=converted:scaled" if loss else "image=converted")
+
+
+@pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
+def test_a_loss_is_never_nothing_and_never_everything(arrives: int, percent: int) -> None:
+    """Whole percents between 1 and 99: something arrives, and something does not."""
+    found = loss_of(LossKind.CUT, arrives, 1_000_000)
+    assert found is not None
+    assert found.percent == percent

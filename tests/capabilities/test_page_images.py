@@ -1,0 +1,124 @@
+"""A scanned document for a model that sees: its pages as images, the rung between its words and its description."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_content import FakeContent, FakeScan
+
+from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, summary
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.loss import Loss, LossKind
+from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.slots_json import with_limits
+from capabilities.core.message import ChatRequest, Converted, FilePart, Message, NativePart, Role, TextPart, blob_of
+from capabilities.core.vocabulary import Capabilities, Kind
+
+PAGE = Converted(blob_of(b"p" * 900), "image/png", 1000, 1400)
+SCAN = FilePart(Kind.DOCUMENT, "application/pdf", "scan.pdf", 44, "a1", content=FakeScan(page=PAGE, total=3))
+PNG = FilePart(Kind.IMAGE, "image/png", "dot.png", 44, "a2", content=FakeContent())
+
+
+def reader(*capabilities: str, protocol: str = "openai", policy: str = "extract+convert", **limits: object) -> Reader:
+    slots = with_limits(slots_for(protocol), {"image": limits} if limits else {})
+    return Reader(slots, Capabilities(("text", *capabilities)), policies_of(policy))
+
+
+def adapted(who: Reader, *parts: FilePart, role: Role = Role.USER, language: str = "en") -> Adapted:
+    done = adapt(ChatRequest((Message(role, parts),)), who, TextStyle(language))
+    assert isinstance(done, Adapted)
+    return done
+
+
+def natives(done: Adapted) -> list[NativePart]:
+    return [part for message in done.chat.messages for part in message.parts if isinstance(part, NativePart)]
+
+
+@pytest.mark.parametrize("policy", ["extract+convert", "convert"])
+def test_pages_of_a_scan_reach_a_model_that_sees(policy: str) -> None:
+    """Behind a lead that says which pages they are, each where an image stands."""
+    done = adapted(reader("vision", policy=policy), SCAN)
+    lead, *pages = done.chat.messages[0].parts
+    assert isinstance(lead, TextPart)
+    assert lead.text == (
+        "Artifact content (scan.pdf):\nArtifact ID: artifact:a1\n"
+        "Done: pages 1–3 of 3 follow as images, in order, from: PDF document"
+    )
+    assert [(page.kind, page.mime_type) for page in pages] == [(Kind.IMAGE, "image/png")] * 3
+    assert (done.deliveries[0].delivery.outcome, done.deliveries[0].delivery.loss) == (Outcome.CONVERTED, None)
+    assert summary(done.deliveries) == "file=converted"
+
+
+def test_the_lead_of_pages_in_chinese() -> None:
+    """In the language of the request."""
+    lead = adapted(reader("vision"), SCAN, language="zh").chat.messages[0].parts[0]
+    assert isinstance(lead, TextPart)
+    assert lead.text.endswith("处理方式: 第 1–3 页（共 3 页）已转换为图片，依次如下，原为 PDF 文档")
+
+
+def test_words_come_before_pages_and_the_file_before_both() -> None:
+    """native → extracted → pages → described."""
+    with_words = replace(SCAN, content=FakeScan(words="Total: 3", page=PAGE))
+    assert adapted(reader("vision", "file"), with_words).deliveries[0].delivery.outcome is Outcome.NATIVE
+    assert adapted(reader("vision"), with_words).deliveries[0].delivery.outcome is Outcome.EXTRACTED
+    assert adapted(reader("vision"), SCAN).deliveries[0].delivery.outcome is Outcome.CONVERTED
+
+
+@pytest.mark.parametrize(
+    ("who", "content"),
+    [
+        (reader(), SCAN.content),
+        (reader("vision", policy="extract"), SCAN.content),
+        (reader("vision"), FakeScan(page=None)),
+        (reader("vision"), FakeContent()),
+        (reader("vision", maxBytes=10), SCAN.content),
+        (reader("vision", mimeTypes=["image/tiff"]), SCAN.content),
+    ],
+    ids=["blind", "no convert", "not drawn", "cannot draw", "too large", "no type"],
+)
+def test_a_scan_that_nobody_can_draw_here_is_described(who: Reader, content: FakeContent) -> None:
+    """The reason stays that it holds no words."""
+    done = adapted(who, replace(SCAN, content=content))
+    assert natives(done) == []
+    assert done.deliveries[0].delivery.outcome is Outcome.DESCRIBED
+    assert done.deliveries[0].delivery.reason.code is ReasonCode.NO_TEXT_FOUND
+
+
+def test_more_pages_than_are_sent_are_a_cut() -> None:
+    """Twenty pages go, of a hundred."""
+    done = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
+    assert len(natives(done)) == 20
+    assert done.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)
+    assert summary(done.deliveries) == "file=converted:cut"
+
+
+def test_pages_take_the_room_of_images() -> None:
+    """With two images before it, a limit of four leaves room for two pages; the next image finds none."""
+    done = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
+    assert summary(done.deliveries) == "image=native:2;file=converted:cut;image=described"
+    assert len(natives(done)) == 4
+
+
+def test_pages_are_no_crowd() -> None:
+    """Anthropic takes images of 8,000 pixels only while there are at most twenty: so many pages are never sent."""
+    done = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
+    assert len(natives(done)) == 10
+
+
+def test_pages_of_a_tool_result_move_behind_it() -> None:
+    """Where a protocol takes no images in tool results, with the lead left in the result."""
+    done = adapted(reader("vision"), SCAN, role=Role.TOOL)
+    assert [message.role for message in done.chat.messages] == [Role.TOOL, Role.USER]
+    assert len(natives(done)) == 3
+    assert done.deliveries[0].delivery.hoist
+
+
+def test_pages_that_make_room_for_newer_files_become_words() -> None:
+    """An older scan is described when a newer image needs its room (decision 19)."""
+    messages = (Message(Role.USER, (SCAN,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)))
+    done = adapt(ChatRequest(messages), reader("vision", maxCount=4), TextStyle("en"))
+    assert isinstance(done, Adapted)
+    assert summary(done.deliveries) == "file=described;image=native:2"

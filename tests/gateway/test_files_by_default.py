@@ -1,0 +1,78 @@
+"""What a file becomes on /v1 where nobody chose a policy: its words, its pages, another form; what is lost is told."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import pytest
+from PIL import Image
+
+from artifacts.actions import store_bytes
+from artifacts.storage.content import part_of
+from capabilities.acts import SYSTEM
+from capabilities.core.message import FilePart
+from routing_admin.gateway.media import count_pages, part_of_bytes
+from tests.artifacts.samples import pdf
+from tests.gateway.plane import logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def file(data: bytes, filename: str, mime_type: str) -> dict[str, object]:
+    return {"type": "file", "file": {"filename": filename, "file_data": url_of(data, mime_type)}}
+
+
+def url_of(data: bytes, mime_type: str) -> str:
+    return f"data:{mime_type};base64,{base64.b64encode(data).decode()}"
+
+
+def picture(name: str, size: tuple[int, int]) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", size, "navy").save(buffer, name)
+    return buffer.getvalue()
+
+
+def test_the_words_of_a_document_reach_a_text_model_behind_a_lead(key):
+    """Name, reference and what was done come first, then the text; the reference is there to be fetched."""
+    answer = post(key, said(file(pdf("Total: 42"), "bill.pdf", "application/pdf"), model="echo-text"))
+    assert answer.headers["x-routing-adaptation"] == "file=extracted"
+    words = answer.json()["choices"][0]["message"]["content"]
+    lead, reference, done, mark, text = (line.removeprefix("   > ") for line in words.splitlines()[2:7])
+    assert lead == "工件内容 (bill.pdf):"
+    assert reference.startswith("工件ID: artifact:")
+    assert (done, mark, text) == ("处理方式: 已提取为文本，原为 PDF 文档", "[page 1]", "Total: 42")
+
+
+def test_a_scan_reaches_a_model_that_sees_page_by_page(key):
+    """A document without words, for a model without `file`: its pages are images."""
+    answer = post(key, said(file(pdf("", ""), "scan.pdf", "application/pdf"), model="echo-vision"))
+    assert answer.headers["x-routing-adaptation"] == "file=converted"
+    assert answer.json()["choices"][0]["message"]["content"].count("- image, image/jpeg") == 2
+    row = logged(answer.headers["x-request-id"])
+    (delivery,) = row.attempts.last().deliveries
+    assert (delivery["outcome"], delivery["shown"], delivery["reason"]) == ("converted", "converted", "no_text_found")
+
+
+def test_a_long_text_is_told_to_be_cut(key):
+    """In the header, and in the log with the share that is missing."""
+    answer = post(key, said(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))
+    assert answer.headers["x-routing-adaptation"] == "text=inlined:cut"
+    (delivery,) = logged(answer.headers["x-request-id"]).attempts.last().deliveries
+    assert (delivery["shown"], delivery["loss"]["facts"]) == ("cut", {"percent": 50})
+
+
+def test_pages_are_counted_inside_a_request_as_in_the_store(key):
+    """610 pages are 610 pages, so that both ways end in the same delivery."""
+    data = pdf(*["x"] * 610)
+    inline = count_pages(part_of_bytes(data, "application/pdf", "long.pdf"))
+    stored = part_of(store_bytes(SYSTEM, data, filename="long.pdf"))
+    assert (inline.pages, stored.pages) == (610, 610)
+
+
+def test_only_a_pdf_of_the_request_is_counted(key):
+    """Neither an artifact, which was measured when it came, nor a picture."""
+    dot = part_of_bytes(picture("PNG", (2, 2)), "image/png", None)
+    assert count_pages(dot) is dot
+    known = FilePart(dot.kind, "application/pdf", pages=3)
+    assert count_pages(known) is known
