@@ -56,5 +56,9 @@ def _keep(place: Path, data: bytes) -> None:
     """Writes it whole or not at all; two processes may do so at once."""
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = place.with_name(f"{secrets.token_hex(8)}.part")
-    part.write_bytes(data)
+    try:
+        part.write_bytes(data)
+    except OSError:  # the disk is full: it is made anew the next time
+        part.unlink(missing_ok=True)
+        return
     os.replace(part, place)

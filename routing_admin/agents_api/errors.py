@@ -104,7 +104,7 @@ def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceErro
     if not away.is_away(error):
         return on_crash(request, error)
     log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
-    return _come_again(refusal(request, 503, away.UNAVAILABLE, away.MESSAGE))
+    return _come_again(refusal(request, 503, away.UNAVAILABLE, away.explain(error)))
 
 
 def _come_again(response: HttpResponse) -> HttpResponse:

@@ -16,6 +16,19 @@ MESSAGE = worded(
     "The database does not answer just now, and this call needs it: to look up its key or a file, or to store one. "
     "Send it again in a few seconds."
 )
+FULL_MESSAGE = worded(
+    "The disk of the database is full, and this call has to write to it. Send it again once there is room."
+)
+
+
+def explain(error: BaseException) -> str:
+    """What whoever needs the database is told of an error that says that it is away."""
+    return FULL_MESSAGE if is_full(error) else MESSAGE
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that the database has no room left, in SQLite's words or PostgreSQL's."""
+    return "is full" in str(error) or "No space left" in str(error)
 
 
 def is_away(error: BaseException | None) -> bool:

@@ -65,7 +65,7 @@ def error_of_fault(error: Exception) -> GatewayError:
     """
     if away.is_away(error):
         log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
-        busy = GatewayError(503, away.UNAVAILABLE, away.MESSAGE)
+        busy = GatewayError(503, away.UNAVAILABLE, away.explain(error))
         busy.retry_after, busy.should_retry = away.AGAIN_SECONDS, True
         return busy
     log.error("the data plane failed", exc_info=error)

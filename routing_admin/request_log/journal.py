@@ -48,12 +48,14 @@ def spool_folder() -> Path:
 class Journal:
     """Entries that wait, and who writes them.
 
-    `behind_since` is when the database first did not take one, None while it takes all; `dropped` counts those lost.
+    `behind_since` is when the database first did not take one, None while it takes all; `disk_is_full` says that those
+    it did not take cannot go to disk either and wait in memory; `dropped` counts those lost.
     """
 
     waiting: deque[Entry] = field(default_factory=deque)
     dropped: int = 0
     behind_since: datetime | None = None
+    disk_is_full: bool = False
     folder: Callable[[], Path] = spool_folder
     _spool: Spool | None = None
     _retry_at: float = 0.0
@@ -88,8 +90,7 @@ class Journal:
             if self.behind_since is not None and time.monotonic() >= self._retry_at:
                 self._drain()
             while self.waiting:
-                batch = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
-                if not self._write(batch):
+                if not self._write(self._next_batch()):
                     break
         if self.behind_since is not None:
             self._thread.demand()
@@ -108,17 +109,25 @@ class Journal:
         self._retry_at = 0.0
         self.flush()
         self.spool.close()
+        if self.waiting:
+            self.dropped += len(self.waiting)
+            log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
+
+    def _next_batch(self) -> list[Entry]:
+        return [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
 
     def _write(self, batch: Sequence[Entry]) -> bool:
         """Whether the batch is out of memory: in the log, on disk, or given up."""
-        if self.behind_since is not None:
-            return self._keep(batch)
+        return (self.behind_since is None and self._insert(batch)) or self._keep(batch)
+
+    def _insert(self, batch: Sequence[Entry]) -> bool:
+        """Whether the log has taken the batch, but for entries that it will never take; those are given up."""
         try:
             write(batch)
         except Exception as error:  # whatever the database trips over, one entry must not take the others along
             if is_away(error):
                 self._fall_behind(error)
-                return self._keep(batch)
+                return False
             for entry in batch:
                 self._write_one(entry)
         return True
@@ -135,8 +144,11 @@ class Journal:
             self.spool.append(rows_of(batch))
         except OSError as error:
             self.waiting.extendleft(reversed(batch))
-            log.error("%s requests wait in memory, for the disk does not take them: %s", len(self.waiting), error)
+            if not self.disk_is_full:
+                log.error("requests wait in memory, for the disk does not take them: %s", error)
+            self.disk_is_full = True
             return False
+        self.disk_is_full = False
         return True
 
     def _write_again(self, rows: Rows) -> None:
@@ -162,13 +174,15 @@ class Journal:
         log.error("request %s could not be logged: %s", request_id, type(error).__name__)
 
     def _fall_behind(self, error: BaseException | None = None) -> None:
-        self.behind_since = datetime.now(UTC)
         self._retry_at = time.monotonic() + AGAIN_SECONDS
+        if self.behind_since is not None:
+            return
+        self.behind_since = datetime.now(UTC)
         if error is not None:
             log.warning("the request log does not answer (%s); requests wait in %s", error, self.spool.folder)
 
     def _drain(self) -> None:
-        """Writes what is on disk; when all of it is written the log is up to date again."""
+        """Writes what is on disk, and first of what is in memory; the log is up to date again when it takes both."""
         try:
             self.spool.drain(self._write_again)
         except Exception as error:  # it stays on disk, whatever is wrong
@@ -176,8 +190,12 @@ class Journal:
             if not is_away(error):
                 log.error("what waits in %s cannot be written: %s", self.spool.folder, error, exc_info=error)
             return
+        batch = self._next_batch()
+        if batch and not self._insert(batch):
+            self.waiting.extendleft(reversed(batch))
+            return
         log.warning("the request log is written again")
-        self.behind_since = None
+        self.behind_since, self.disk_is_full = None, False
 
 
 def close_connection() -> None:

@@ -12,7 +12,7 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Plan
-from routing_admin.databases.away import MESSAGE, UNAVAILABLE, is_away
+from routing_admin.databases.away import UNAVAILABLE, explain, is_away
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.journal import journal as this_process
@@ -94,7 +94,7 @@ class RequestRecorder:
 def facts_of_fault(error: Exception) -> dict[str, Any]:
     """How a request ended that a fault of ours ended: 503 where the database does not answer, else 500."""
     if is_away(error):
-        return {"outcome": UNAVAILABLE, "status": 503, "error": MESSAGE}
+        return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}
     sentence = worded(
         "Something failed here (%(kind)s). The server's log has it under this request id.", kind=type(error).__name__
     )

@@ -6,6 +6,8 @@ outside, in the ASGI application; inside, each address then applies its own and 
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -21,6 +23,12 @@ IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
 """The setting that the limits here grow with."""
+
+
+DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL = "The disk on which this server holds large requests is full. Send the request again once there is room."
+
+log = logging.getLogger(__name__)
 
 
 class _BodyTooLargeError(Exception):
@@ -67,6 +75,11 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
         except UnknownCallerError:
             if not started:
                 await refuse_unknown(scope["path"], send)
+        except OSError as error:
+            if started or error.errno not in DISK_IS_FULL:
+                raise
+            log.error("a body cannot be held while it is received: %s", error)
+            await send_refusal(scope["path"], 507, "storage_full", FULL, send)
 
     return application
 

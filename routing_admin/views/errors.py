@@ -10,6 +10,7 @@ from django.shortcuts import render
 
 from routing_admin.configuration import snapshot
 from routing_admin.databases.away import AGAIN_SECONDS, is_away
+from routing_admin.server.disk_space import low_disk_space
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -18,6 +19,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return render(request, "500.html", status=500)
     snapshot.look()
     request.user = AnonymousUser()  # who is signed in stands in the database, too
-    response = render(request, "503.html", {"unread_since": snapshot.unread_since()}, status=503)
+    said = {"unread_since": snapshot.unread_since(), "disk_space": low_disk_space()}
+    response = render(request, "503.html", said, status=503)
     response.headers["Retry-After"] = str(round(AGAIN_SECONDS))
     return response

@@ -21,7 +21,7 @@ from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
-from routing_admin.request_log.journal import BATCH, Journal
+from routing_admin.request_log.journal import AGAIN_SECONDS, BATCH, Journal
 from routing_admin.request_log.spool import Spool
 from tests.databases import locks
 
@@ -149,8 +149,8 @@ def test_a_file_that_another_process_holds_is_left_to_it(journal: Journal) -> No
     theirs.close()
 
 
-def test_on_a_full_disk_entries_wait_in_memory(journal: Journal) -> None:
-    """Nothing is lost, and no half line is left."""
+def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is lost, no half line is left, and the server's log says so once, however often it is tried."""
     journal.spool.append(rows_of([entry("first")]))
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -158,12 +158,29 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 50, usual[1]))
         try:
             journal.record(entry("second"))
-            journal.flush()
+            for _ in range(3):
+                journal.flush()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, usual)
         assert ([each.facts.id for each in journal.waiting], path.stat().st_size) == (["second"], whole)
+        assert (journal.disk_is_full, caplog.text.count("the disk does not take them")) == (True, 1)
     catch_up(journal)
+    assert not journal.disk_is_full
     assert ids() == {"first", "second"}
+
+
+def test_a_log_that_takes_nothing_is_behind_since_the_first_entry(journal: Journal) -> None:
+    """Though nothing waits on a disk that is full, too: memory is tried, and the moment stays what it was."""
+    journal.folder().write_text("no folder can be made here")
+    with locked():
+        journal.record(entry("one"))
+        journal.flush()
+        since, until = journal.behind_since, time.monotonic() + 1.2 * AGAIN_SECONDS
+        while time.monotonic() < until:
+            journal.flush()
+        assert (journal.behind_since, journal.disk_is_full, len(journal.waiting)) == (since, True, 1)
+    catch_up(journal)
+    assert ids() == {"one"}
 
 
 def test_a_row_that_the_database_never_takes_holds_up_no_other(journal: Journal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from capabilities.templatetags.moments import exact
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import journal
+from routing_admin.server import disk_space
 from tests.cast import browser_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -40,3 +42,19 @@ def test_the_dashboard_tells_of_entries_that_wait(
     assert words in page
     assert journal.behind_since is not None
     assert exact(journal.behind_since) in page
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "requests wait in memory"), ("zh-hans", "条请求暂存在内存中")])
+def test_the_dashboard_tells_of_a_full_disk(
+    two_waiting: None, language: str, words: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of entries in memory, of those that are lost, and beforehand of how little room there is."""
+    monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
+    monkeypatch.setattr(journal, "disk_is_full", True)
+    monkeypatch.setattr(journal, "dropped", 7)
+    waiting = [entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
+    monkeypatch.setattr(journal, "waiting", deque(waiting))
+    page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
+    assert f"3 {words}" in page
+    assert {"en": "7 requests could not be logged", "zh-hans": "有 7 条请求未能记录"}[language] in page
+    assert {"en": "are free on the disk", "zh-hans": "可用空间"}[language] in page

@@ -27,6 +27,7 @@ from routing_admin.request_log import health
 from routing_admin.request_log.health import Day, Health
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.story import color_chips
+from routing_admin.server.disk_space import low_disk_space
 from routing_admin.views.requests.pages import content_of
 
 
@@ -124,6 +125,9 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "unread_since": snapshot.unread_since(),
         "unlogged_since": journal.behind_since,
         "unlogged": journal.spool.waiting() if journal.behind_since else 0,
+        "unlogged_in_memory": len(journal.waiting) if journal.disk_is_full else 0,
+        "log_dropped": journal.dropped,
+        "disk_space": low_disk_space(),
         "state": state,
         "blocked": [each for each in standings if not each.ready],
         "tiles": tiles,

@@ -1,0 +1,91 @@
+"""A disk without room: calls are answered, uploads and changes refused in words, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import os
+import resource
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing_admin.server.body_limit import limit_bodies
+from tests.gateway.serving import Server, environment_of, manage, served
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of another process are set as Linux does")
+BOUNDARY = "part"
+
+
+def test_a_server_whose_disk_is_full_goes_on_and_catches_up(tmp_path: Path):
+    """No file may grow, as on a full disk: answers, and what was logged meanwhile is there when there is room again."""
+    with served(tmp_path) as server:
+        environment = environment_of(tmp_path, server.lab)
+        key = manage(environment, "issue_agent_key", "text-agent", "--scope", "agents:write")
+        writer = {"authorization": f"Bearer {key}"}
+        assert send(server, "POST", "/v1/files", upload(b"before"))[0] == 200
+        set_room(server, 0)
+        names = [f"full-{at}" for at in range(20)]
+        assert [chat(server, name) for name in names] == [200] * len(names)
+        status, told = send(server, "POST", "/v1/files", upload(os.urandom(300_000)))
+        assert (status, told["error"]["code"]) == (507, "storage_full")
+        status, told = send(server, "PUT", "/api/v1/agents/new-one", b'{"taskType": "planning"}', writer)
+        assert (status, told["error"]) == (503, "unavailable")
+        assert send(server, "GET", f"/api/v1/requests/{names[0]}")[0] == 503
+        set_room(server, resource.RLIM_INFINITY)
+        while send(server, "GET", f"/api/v1/requests/{names[-1]}")[0] == 503:
+            assert server.process.poll() is None
+        assert [server.timeline(name)["outcome"] for name in names] == ["ok"] * len(names)
+        assert send(server, "POST", "/v1/files", upload(b"after"))[0] == 200
+        assert [each["bytes"] for each in server.get("/v1/files")["data"]] == [5, 6]
+        assert list((tmp_path / "artifacts" / "tmp").iterdir()) == []
+
+
+async def test_a_large_body_that_cannot_be_held_is_507():
+    """Django keeps large bodies in files of the system's; that its disk is full is no fault of the request."""
+
+    async def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await limit_bodies(full)({"type": "http", "path": "/api/v1/artifacts", "headers": []}, full, send)
+    assert sent[0]["status"] == 507
+    assert json.loads(sent[1]["body"])["error"] == "storage_full"
+
+
+def set_room(server: Server, size: int) -> None:
+    """No file of the server may grow beyond so many bytes."""
+    hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def chat(server: Server, name: str) -> int:
+    """The status of a call under that id."""
+    body = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}
+    return send(server, "POST", "/v1/chat/completions", json.dumps(body).encode(), {"x-request-id": name})[0]
+
+
+def upload(content: bytes) -> bytes:
+    """A form with that file."""
+    head = f'--{BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
+    return head.encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()
+
+
+def send(
+    server: Server, method: str, path: str, body: bytes | None = None, more: dict[str, str] | None = None
+) -> tuple[int, Any]:
+    """The answer's status and JSON."""
+    kind = f"multipart/form-data; boundary={BOUNDARY}" if path == "/v1/files" else "application/json"
+    headers = {"authorization": f"Bearer {server.key}", "content-type": kind, **(more or {})}
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
