@@ -10,7 +10,7 @@ import weakref
 from io import SEEK_END, BytesIO
 from typing import Any
 
-from django.core.exceptions import TooManyFilesSent
+from django.core.exceptions import SuspiciousOperation
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest
@@ -145,7 +145,7 @@ def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFil
     _measure(request)
     try:
         files = request.FILES.getlist(name)
-    except (MultiPartParserError, UnreadablePostError, TooManyFilesSent, ValueError) as error:
+    except (MultiPartParserError, UnreadablePostError, SuspiciousOperation, ValueError) as error:
         for handler in request.upload_handlers:
             handler.upload_interrupted()
         raise UploadFailedError(f"The upload could not be read: {error}") from error
