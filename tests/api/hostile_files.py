@@ -1,0 +1,400 @@
+"""Files made to mislead, to stall, to fill memory or to break out, by what they try; each is made when it is asked for.
+
+The bytes are all made here: by the standard library, by Pillow, and by hand from a format's published structure.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from PIL import Image
+
+from tests.artifacts.compound_files import doc, msg, ppt, xls
+from tests.artifacts.samples import (
+    SAMPLES,
+    be16,
+    be32,
+    docx,
+    flac,
+    iso_media,
+    le32,
+    mp3,
+    ole2,
+    open_document,
+    pdf,
+    picture,
+    wav,
+    xlsx,
+    zip_of,
+)
+
+MIB = 1 << 20
+ODT, SHEET = "application/vnd.oasis.opendocument.text", "xl/worksheets/sheet1.xml"
+TYPES = b'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>'
+
+
+@dataclass(frozen=True)
+class HostileFile:
+    """What it tries, what it says it is, and its bytes."""
+
+    trick: str
+    filename: str
+    mime: str
+    make: Callable[[], bytes]
+
+
+def png_of(width: int, height: int, *more: bytes, data: bytes = b"\0" * 64) -> bytes:
+    """A PNG that declares that size, whatever its data hold."""
+    head = be32(width) + be32(height) + b"\x08\x02\0\0\0"
+    chunks = [chunk(b"IHDR", head), *more, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    """A chunk of a PNG."""
+    return be32(len(data)) + name + data + be32(zlib.crc32(name + data))
+
+
+def packed(name: str, size: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A zip whose one entry unpacks to so many noughts."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as package:
+        if name.startswith(("word/", "xl/", "ppt/")):
+            package.writestr("[Content_Types].xml", TYPES)
+        with package.open(name, "w") as entry:
+            for _ in range(size // MIB):
+                entry.write(b" " * MIB)
+    return buffer.getvalue()
+
+
+def nested(levels: int, pack: Callable[[bytes], bytes], core: bytes = b"the end") -> bytes:
+    """An archive in an archive, so many times."""
+    for _ in range(levels):
+        core = pack(core)
+    return core
+
+
+def tar_with(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
+    """A tar of entries of that kind; sizes as they are declared, with nothing behind them."""
+    entries = []
+    for name in names:
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.linkname, entry.size = kind, target, size
+        entries.append(entry.tobuf(tarfile.GNU_FORMAT))
+    return b"".join(entries) + bytes(1024)
+
+
+def cut_files() -> Iterator[HostileFile]:
+    """Real files of sixty formats that end in their middle, and of twenty that end in their head."""
+    binary = [each for each in SAMPLES if each.is_binary and len(each.data) > 40]
+    for sample in binary[:: max(1, len(binary) // 60)][:60]:
+        yield HostileFile("cut in half", sample.name, sample.mime, partial(cut, sample.data, len(sample.data) // 2))
+    for sample in binary[3 :: max(1, len(binary) // 20)][:20]:
+        yield HostileFile("cut in its head", sample.name, "", partial(cut, sample.data, 21))
+
+
+def cut(data: bytes, at: int) -> bytes:
+    """The beginning."""
+    return data[:at]
+
+
+def mislabelled_files() -> Iterator[HostileFile]:
+    """Real files under the name and the type of another."""
+    chosen = [each for each in SAMPLES if len(each.data) > 40][::9][:26]
+    for sample, other in zip(chosen, [*chosen[5:], *chosen[:5]], strict=True):
+        yield HostileFile(f"{sample.name} as", other.name, other.mime, partial(bytes, sample.data))
+
+
+BOMBS: Mapping[str, tuple[str, str, Callable[[], bytes]]] = {
+    "docx of 100 MB": ("a.docx", "", lambda: packed("word/document.xml", 100 * MIB)),
+    "xlsx of 64 MB": ("a.xlsx", "", lambda: packed(SHEET, 64 * MIB)),
+    "pptx of 64 MB": ("a.pptx", "", lambda: packed("ppt/slides/slide1.xml", 64 * MIB)),
+    "odt of 64 MB": ("a.odt", ODT, lambda: packed("content.xml", 64 * MIB)),
+    "epub of 64 MB": ("a.epub", "application/epub+zip", lambda: packed("a.xhtml", 64 * MIB)),
+    "bzip2 in a zip": ("a.zip", "", lambda: packed("a", 64 * MIB, method=zipfile.ZIP_BZIP2)),
+    "lzma in a zip": ("b.zip", "", lambda: packed("a", 64 * MIB, method=zipfile.ZIP_LZMA)),
+    "gzip of 128 MB": ("a.gz", "application/gzip", lambda: gzip.compress(bytes(128 * MIB), 1)),
+    "gzipped tar": (
+        "a.tgz",
+        "application/gzip",
+        lambda: gzip.compress(tar_with("a", size=8 << 30) + bytes(64 * MIB), 1),
+    ),
+    "bzip2 of 64 MB": ("a.bz2", "application/x-bzip2", lambda: bz2.compress(bytes(64 * MIB))),
+    "xz of 64 MB": ("a.xz", "application/x-xz", lambda: lzma.compress(bytes(64 * MIB))),
+    "zips in zips": ("n.zip", "", lambda: nested(60, lambda core: zip_of({"a.zip": core}))),
+    "gzips in gzips": ("n.gz", "", lambda: nested(200, gzip.compress)),
+    "a zip of 20,000 names": ("many.zip", "", lambda: zip_of({f"{n}.txt": b"" for n in range(20_000)})),
+    "the same name 500 times": ("same.tar", "", lambda: tar_with(*["a"] * 500)),
+    "svg of 40 MB": ("a.svgz", "image/svg+xml", lambda: gzip.compress(b"<svg>" + b" " * 40 * MIB + b"</svg>", 1)),
+    "pdf stream of 100 MB": ("a.pdf", "", lambda: pdf_of(zlib.compress(bytes(100 * MIB), 1), b"/Filter /FlateDecode")),
+    "pdf filters in filters": ("b.pdf", "", lambda: pdf_of(b"x", b"/Filter [" + b"/FlateDecode " * 5000 + b"]")),
+    "png text of 64 MB": (
+        "t.png",
+        "",
+        lambda: png_of(4, 4, chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(64 * MIB), 1))),
+    ),
+    "png profile of 64 MB": (
+        "p.png",
+        "",
+        lambda: png_of(4, 4, chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(64 * MIB), 1))),
+    ),
+    "gif of 3,000 frames": ("f.gif", "image/gif", lambda: frames(3000)),
+}
+
+
+def pdf_of(stream: bytes, about: bytes = b"", *, catalog: bytes = b"/Pages 2 0 R", pages: bytes = b"") -> bytes:
+    """A PDF whose one page draws that stream."""
+    objects = [
+        b"<< /Type /Catalog %s >>" % catalog,
+        pages or b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R >>",
+        b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(stream), about, stream),
+    ]
+    out, places = b"%PDF-1.7\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    start = len(out)
+    out += b"xref\n0 5\n0000000000 65535 f \n%s" % table
+    return out + b"trailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % start
+
+
+def frames(count: int) -> bytes:
+    """An animated GIF."""
+    buffer = io.BytesIO()
+    images = [Image.new("P", (1, 1), n % 200) for n in range(count)]
+    images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], optimize=False)
+    return buffer.getvalue()
+
+
+ESCAPES = (
+    *(
+        "../../../../etc/passwd",
+        "/etc/passwd",
+        "..\\..\\windows\\system32\\a.dll",
+        "C:\\a.exe",
+        "a/../../b",
+        "\\\\host\\a",
+    ),
+    *("a\0b.txt", "con.txt", "a" * 5000, "\u202egnp.exe", "<script>alert(1)</script>", "{{7*7}}", "%s%n%x", "\r\nX: y"),
+)
+"""Names of entries that a careless reader would follow."""
+
+
+def escaping_archives() -> Iterator[HostileFile]:
+    """Archives whose names, links and devices lead out of them; nothing of them is ever unpacked to a disk."""
+    for number, name in enumerate(ESCAPES):
+        yield HostileFile("zip slip", f"slip{number}.zip", "application/zip", partial(zip_of, {name: b"x"}))
+    for number, name in enumerate(ESCAPES[:6]):
+        yield HostileFile("tar slip", f"slip{number}.tar", "application/x-tar", partial(tar_with, name))
+    kinds = {b"2": "symbolic link", b"1": "hard link", b"3": "character device", b"4": "block device", b"6": "fifo"}
+    for kind, name in kinds.items():
+        make = partial(tar_with, "a", kind=kind, target="/etc/passwd")
+        yield HostileFile(name, f"{name}.tar", "application/x-tar", make)
+    yield HostileFile("a size of a terabyte", "huge.tar", "application/x-tar", partial(tar_with, "a", size=1 << 40))
+
+
+def wide_images() -> Mapping[str, tuple[str, bytes]]:
+    """Headers that claim more pixels than any memory has, or less than none."""
+    jpeg = b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc0\0\x11\x08\xff\xff\xff\xff\3\1\x11\0\2\x11\0\3\x11\0"
+    bmp = b"BM" + le32(1 << 30) + bytes(4) + le32(54) + le32(40)
+    return {
+        "30k.png": ("image/png", png_of(30_000, 30_000)),
+        "31bit.png": ("image/png", png_of(2**31 - 1, 2**31 - 1)),
+        "32bit.png": ("image/png", png_of(2**32 - 1, 2**32 - 1)),
+        "nothing.png": ("image/png", png_of(0, 0)),
+        "line.png": ("image/png", png_of(1, 2**31 - 1)),
+        "broken.png": ("image/png", png_of(8, 8)[:40] + b"\xff" * 200),
+        "wide.gif": ("image/gif", b"GIF89a\xff\xff\xff\xff\xf7\0\0" + bytes(768) + b",\0\0\0\0\xff\xff\xff\xff\0\x0b"),
+        "wide.jpg": ("image/jpeg", jpeg),
+        "endless.jpg": ("image/jpeg", b"\xff\xd8" + b"\xff\xe0\0\2" * 100_000),
+        "negative.bmp": ("image/bmp", bmp + struct.pack("<ii", -1, -(2**31)) + bytes(60)),
+        "wide.bmp": ("image/bmp", bmp + struct.pack("<ii", 2**31 - 1, 2**31 - 1) + b"\1\0\x18\0" + bytes(60)),
+        "wide.webp": ("image/webp", b"RIFF\x20\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + b"\xff" * 6 + bytes(8)),
+        "loop.tif": ("image/tiff", b"II*\0\x08\0\0\0\0\0\x08\0\0\0"),
+        "many.tif": ("image/tiff", b"II*\0\x08\0\0\0\xff\xff" + b"\0\1\4\0\xff\xff\xff\xff\xff\xff\xff\xff" * 400),
+        "wide.psd": (
+            "image/vnd.adobe.photoshop",
+            b"8BPS\0\1" + bytes(6) + b"\0\3" + b"\0\4\x93\xe0" * 2 + b"\0\x08\0\3",
+        ),
+        "wide.ico": ("image/x-icon", b"\0\0\1\0\xff\xff" + b"\0\0\0\0\1\0\x20\0\xff\xff\xff\x7f\x16\0\0\0" * 50),
+        "wide.icns": ("image/icns", b"icns\xff\xff\xff\xffic10\xff\xff\xff\xff" + bytes(40)),
+        "wide.heic": ("image/heic", iso_media(b"heic")[:40] + b"\xff" * 100),
+        "wide.avif": ("image/avif", be32(24) + b"ftypavif" + be32(0) + b"avifmif1" + be32(1) + b"meta" + b"\xff" * 8),
+        "wide.jp2": ("image/jp2", b"\0\0\0\x0cjP  \r\n\x87\n" + be32(45) + b"jp2h" + be32(22) + b"ihdr" + b"\xff" * 14),
+        "wide.pcx": ("image/x-pcx", b"\x0a\5\1\x08" + b"\0\0\0\0\xff\xff\xff\xff" + bytes(116)),
+    }
+
+
+LAUGHS = (
+    b'<!DOCTYPE d [<!ENTITY a0 "ha">'
+    + b"".join(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 10))
+    + b"]>"
+)
+EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY % y SYSTEM "http://127.0.0.1:9/x"> %y;]>'
+QUADRATIC = b'<!DOCTYPE d [<!ENTITY a "' + b"a" * 50_000 + b'">]>'
+DEEP = b"<a>" * 50_000
+
+
+def xml_bombs() -> Iterator[HostileFile]:
+    """Entities that grow, entities that reach out, elements without end: bare and inside every office format."""
+    kinds = {"laughs": LAUGHS + b"<d>&a9;</d>", "external": EXTERNAL + b"<d>&x;</d>"}
+    kinds |= {"quadratic": QUADRATIC + b"<d>" + b"&a;" * 5000 + b"</d>", "deep": DEEP}
+    for name, body in kinds.items():
+        yield HostileFile(name, f"{name}.xml", "application/xml", partial(bytes, body))
+        yield HostileFile(name, f"{name}.svg", "image/svg+xml", partial(bytes, b"<svg>" + body))
+        yield HostileFile(name, f"{name}.html", "text/html", partial(bytes, body))
+        for part, file in {
+            "word/document.xml": "docx",
+            SHEET: "xlsx",
+            "ppt/slides/slide1.xml": "pptx",
+            "content.xml": "odt",
+        }.items():
+            entries = {"[Content_Types].xml": TYPES} if file != "odt" else {"mimetype": ODT.encode()}
+            yield HostileFile(name, f"{name}.{file}", "", partial(zip_of, {**entries, part: body}))
+
+
+BROKEN_PDFS: Mapping[str, Callable[[], bytes]] = {
+    "no table": lambda: pdf("x").split(b"xref")[0],
+    "table of itself": lambda: pdf("x").replace(b"trailer <<", b"trailer << /Prev 9 "),
+    "endless table": lambda: b"%PDF-1.4\nxref\n0 99999999999\n" + b"0000000000 65535 f \n" * 1000,
+    "pages in pages": lambda: pdf_of(b"", pages=b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"),
+    "a billion pages": lambda: pdf_of(b"", pages=b"<< /Type /Pages /Kids [3 0 R] /Count 1000000000 >>"),
+    "a page 9,000 times": lambda: pdf_of(b"", pages=b"<< /Type /Pages /Kids [%s] /Count 9000 >>" % (b"3 0 R " * 9000)),
+    "no catalogue": lambda: pdf_of(b"", catalog=b"/Pages 99 0 R"),
+    "catalogue of itself": lambda: pdf_of(b"", catalog=b"/Pages 1 0 R"),
+    "deep brackets": lambda: pdf_of(b"[" * 50_000),
+    "deep dictionaries": lambda: b"%PDF-1.4\n1 0 obj\n" + b"<</A" * 20_000,
+    "start before the file": lambda: pdf("x").replace(b"startxref\n", b"startxref\n-"),
+    "start behind the file": lambda: pdf("x").replace(b"startxref\n", b"startxref\n999999"),
+    "a script": lambda: pdf_of(b"", catalog=b"/Pages 2 0 R /OpenAction << /S /JavaScript /JS (app.alert(1)) >>"),
+    "a launch": lambda: pdf_of(b"", catalog=b"/Pages 2 0 R /OpenAction << /S /Launch /F (/bin/sh) >>"),
+    "a page as wide as the world": lambda: pdf("x").replace(b"MediaBox [0 0", b"MediaBox [0 -9999999999999"),
+    "an unknown lock": lambda: pdf("x").replace(b"trailer <<", b"trailer << /Encrypt << /Filter /Nobody /V 99 >> "),
+    "an image of no filter": lambda: pdf_of(b"x" * 99, b"/Filter /JBIG2Decode /DecodeParms << /JBIG2Globals 4 0 R >>"),
+    "only a head": lambda: b"%PDF-1.7",
+    "a head and noughts": lambda: b"%PDF-1.7" + bytes(100_000),
+}
+
+POLYGLOTS: Mapping[str, Callable[[], bytes]] = {
+    "gif.html": lambda: b"GIF89a/*<html><script>alert(1)</script>*/=1;",
+    "pdf.zip": lambda: pdf("x") + zip_of({"a": b"b"}),
+    "zip.pdf": lambda: zip_of({"a": b"b"}) + pdf("x"),
+    "png.zip": lambda: picture("PNG") + zip_of({"a.exe": b"MZ"}),
+    "png.php": lambda: picture("PNG") + b"<?php system($_GET[0]); ?>",
+    "jpg.js": lambda: b"\xff\xd8\xff\xe0/*" + picture("JPEG")[6:] + b"*/=alert(1)",
+    "docx.pdf": lambda: b"%PDF-1.7\n" + docx("x"),
+    "mp3.zip": lambda: mp3() + zip_of({"a": b"b"}),
+    "html.pdf": lambda: b"<html>" + pdf("x") + b"</html>",
+    "svg.html": lambda: b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><script>1</script></svg>',
+    "tar.png": lambda: tar_with("\x89PNG\r\n\x1a\n") + picture("PNG"),
+    "exe.pdf": lambda: b"MZ" + bytes(58) + le32(64) + b"PE\0\0" + pdf("x"),
+    "sh.png": lambda: b"#!/bin/sh\nrm -rf /\n" + picture("PNG"),
+    "rtf.docx": lambda: b"{\\rtf1 " + docx("x"),
+    "ole.html": lambda: ole2("WordDocument") + b"<html><script>1</script>",
+}
+
+ODD_BYTES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
+    "noughts.txt": ("text/plain", lambda: bytes(70_000)),
+    "one nought.txt": ("text/plain", lambda: b"\0"),
+    "words and noughts.txt": ("text/plain", lambda: b"word\0" * 20_000),
+    "every other.txt": ("text/plain", lambda: b"w\0o\0" * 20_000 + b"x"),
+    "escapes.txt": ("text/plain", lambda: b"\x1b[2J\x1b]0;title\x07" * 5000),
+    "turned.txt": ("text/plain", lambda: "\u202eabc\u2066\u2069\u200f".encode() * 4000),
+    "stacked.txt": ("text/plain", lambda: ("e" + "\u0301" * 20_000).encode()),
+    "half pairs.txt": ("text/plain; charset=utf-16", lambda: b"\xff\xfe" + b"\0\xd8" * 20_000),
+    "shifts.txt": ("text/plain; charset=iso-2022-jp", lambda: b"\x1b$B" * 20_000),
+    "tildes.txt": ("text/plain; charset=hz", lambda: b"~{" * 20_000),
+    "marks.txt": ("text/plain", lambda: b"\xef\xbb\xbf" * 20_000),
+    "one line.csv": ("text/csv", lambda: b'a,"' * 300_000),
+    "brackets.json": ("application/json", lambda: b"[" * 200_000),
+    "a number.json": ("application/json", lambda: b"1" * 200_000),
+    "cells.ipynb": ("application/x-ipynb+json", lambda: b'{"cells":' + b'[{"a":' * 20_000),
+    "wild cells.ipynb": ("", lambda: json.dumps({"nbformat": 4, "cells": [None, 7, {"source": {}}] * 500}).encode()),
+    "elements.html": ("text/html", lambda: b"<div>" * 100_000),
+    "attribute.html": ("text/html", lambda: b"<p a='" + b"x" * 500_000),
+    "entities.html": ("text/html", lambda: b"&#99999999999;&" * 30_000),
+    "braces.rtf": ("application/rtf", lambda: b"{\\rtf1" + b"{" * 100_000),
+    "bin.rtf": ("application/rtf", lambda: b"{\\rtf1\\bin2147483647 x}"),
+    "letters.rtf": ("application/rtf", lambda: b"{\\rtf1" + b"\\u-99999999?" * 20_000 + b"}"),
+    "parts.eml": ("message/rfc822", lambda: mail_in_mail(300)),
+    "head.eml": ("message/rfc822", lambda: b"Subject: " + b"=?utf-8?b?" * 30_000 + b"\n\nx"),
+    "lines.eml": ("message/rfc822", lambda: b"From: a\n" + b"X: y\n" * 100_000 + b"\nx"),
+    "base64.eml": ("message/rfc822", lambda: b"From: a\nContent-Transfer-Encoding: base64\n\n" + b"=" * 90_000),
+    "wild.mht": ("multipart/related", lambda: b"MIME-Version: 1.0\nContent-Type: multipart/related\n\n" + b"--" * 9000),
+    "loop.doc": ("application/msword", lambda: ole2("WordDocument")[:512] + b"\0\0\0\0" * 128 + bytes(2000)),
+    "sectors.doc": ("application/msword", lambda: ole2("x")[:30] + b"\xff\xff" + ole2("x")[32:]),
+    "damaged.doc": ("application/msword", lambda: damage(doc("Hello"))),
+    "damaged.ppt": ("application/vnd.ms-powerpoint", lambda: damage(ppt("a", "b"))),
+    "damaged.msg": ("application/vnd.ms-outlook", lambda: damage(msg("a", "b", "c"))),
+    "damaged.xls": ("application/vnd.ms-excel", lambda: damage(xls(45_000, "a"))),
+    "damaged.xlsx": ("", lambda: damage(xlsx({"a": [["1"]]}))),
+    "damaged.odt": ("", lambda: damage(open_document("text"))),
+    "endless.mp3": ("audio/mpeg", lambda: b"ID3\4\0\0\x7f\x7f\x7f\x7f" + bytes(3000)),
+    "endless.wav": ("audio/wav", lambda: wav()[:4] + b"\xff\xff\xff\xff" + wav()[8:40] + b"\xff\xff\xff\xff"),
+    "no rate.wav": ("audio/wav", lambda: wav()[:24] + bytes(8) + wav()[32:]),
+    "blocks.flac": ("audio/flac", lambda: flac()[:4] + b"\x7f\0\0\0" * 30_000),
+    "boxes.mp4": ("video/mp4", lambda: iso_media(b"isom")[:24] + b"\0\0\0\x08moov" * 20_000),
+    "endless.mp4": ("video/mp4", lambda: iso_media(b"isom")[:24] + b"\0\0\0\1mdat" + b"\xff" * 8),
+    "endless.webm": ("video/webm", lambda: b"\x1aE\xdf\xa3\x01" + b"\xff" * 7 + bytes(2000)),
+    "lists.avi": ("video/x-msvideo", lambda: b"RIFF\xff\xff\xff\xffAVI " + b"LIST\xff\xff\xff\x7fhdrl" * 9000),
+    "directory.zip": ("application/zip", lambda: b"PK\x05\x06" + b"\xff" * 18),
+    "ends.zip": ("application/zip", lambda: b"PK\3\4" + bytes(26) + b"PK\5\6" * 20_000),
+    "overlap.zip": ("application/zip", lambda: overlapping(zip_of({"a": b"x" * 99}))),
+    "locked.zip": ("application/zip", lambda: zip_of({"a": b"x"}).replace(b"\x14\0\0\0", b"\x14\0\x01\0")),
+    "pages.sqlite": ("", lambda: b"SQLite format 3\0" + be16(65_535) + b"\xff" * 500),
+    "font.ttf": ("font/ttf", lambda: b"\0\1\0\0\xff\xff" + b"\xff" * 5000),
+    "empty.png": ("image/png", lambda: b""),
+}
+
+
+def mail_in_mail(levels: int) -> bytes:
+    """Parts in parts."""
+    heads = (b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (n, n) for n in range(levels))
+    return b"From: a\nMIME-Version: 1.0\n" + b"".join(heads) + b"x"
+
+
+def damage(data: bytes) -> bytes:
+    """Every fortieth byte turned over, behind the first sixty-four."""
+    return bytes(byte ^ 0xFF if at % 40 == 7 and at > 64 else byte for at, byte in enumerate(data))
+
+
+def overlapping(data: bytes) -> bytes:
+    """A zip that names its one entry three hundred times."""
+    start = data.rindex(b"PK\1\2")
+    end = data.rindex(b"PK\5\6")
+    entry = data[start:end]
+    tail = b"PK\5\6\0\0\0\0" + struct.pack("<HHII", 300, 300, 300 * len(entry), start) + b"\0\0"
+    return data[:start] + entry * 300 + tail
+
+
+def of_table(trick: str, table: Mapping[str, tuple[str, Callable[[], bytes]]]) -> list[HostileFile]:
+    """The files of a table of names, types and makers."""
+    return [HostileFile(trick, name, mime, make) for name, (mime, make) in table.items()]
+
+
+FAMILIES: Mapping[str, list[HostileFile]] = {
+    "cut": list(cut_files()),
+    "mislabelled": list(mislabelled_files()),
+    "bombs": [HostileFile(trick, *rest) for trick, rest in BOMBS.items()],
+    "escapes": list(escaping_archives()),
+    "pixels": of_table("pixels", {name: (mime, partial(bytes, data)) for name, (mime, data) in wide_images().items()}),
+    "xml": list(xml_bombs()),
+    "pdfs": [
+        HostileFile(trick, f"{n}.pdf", "application/pdf", make) for n, (trick, make) in enumerate(BROKEN_PDFS.items())
+    ],
+    "polyglots": [HostileFile("polyglot", name, "", make) for name, make in POLYGLOTS.items()],
+    "bytes": of_table("odd bytes", ODD_BYTES),
+}

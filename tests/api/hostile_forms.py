@@ -1,0 +1,104 @@
+"""Uploads whose form is made to mislead: names, types and parts that a careless reader would trip over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+EDGE = "an-edge-of-the-form"
+
+EVIL_NAMES = (
+    *(
+        "../../etc/passwd",
+        "/etc/passwd",
+        "..\\..\\a.dll",
+        "C:\\a.txt",
+        "\\\\host\\share\\a.txt",
+        "....//....//a",
+        "~/.ssh/id",
+    ),
+    *(".", "..", "...", "", " ", "a.", "a ", ".txt", "-rf", "--", "con.txt", "nul", "a:b", "a::$DATA", "a|b", "*?<>"),
+    *("a\0b.txt", "a%00.txt", "%2e%2e%2fa", 'a\\"; filename=\\"b.exe', "a;b=c", "a\tb", "a\x7fb\x1b[2J", "\ufeffa.txt"),
+    *("a" * 300, "名" * 400, "a." + "b" * 300, "\u202egnp.exe", "e\u0301" * 90, "\U0001f4a9.txt", "\u2028a\u2029"),
+    *("<script>alert(1)</script>.txt", "{{7*7}}.txt", "%s%n%x.txt", "${HOME}.txt", "`id`.txt", "'; DROP TABLE a;--"),
+    *("[无法读取] a (artifact:b)", "artifact:" + "0" * 32, "a\u00a0b", "\ud7ff\ue000.txt", "NaN", "null", "a]]>b"),
+)
+"""Names of files as a form may say them."""
+
+ODD_TYPES = (
+    *("", ";", "/", "a", "a/", "/a", "*/*", "text", "text/", "text/plain;", "TEXT/PLAIN", "text/plain; charset"),
+    *(
+        "text/plain; charset=utf-7",
+        "text/plain; charset=idna",
+        "text/plain; charset=undefined",
+        "text/plain; charset=rot13",
+    ),
+    *("text/plain; charset=" + "x" * 9000, "text/plain; charset=\0", 'text/plain; charset="', "text/plain; a=b; a=c"),
+    *("image/png, text/html", "image/" + "x" * 9000, "image/svg+xml; x=<script>", "multipart/form-data; boundary=x"),
+    *(
+        "message/rfc822",
+        "application/x-www-form-urlencoded",
+        "image/p\u00f6ng",
+        "application/octet-stream; type=image/png",
+    ),
+)
+"""Types of a part as a form may say them."""
+
+
+def form(name: str = "a.txt", kind: str = "text/plain", data: bytes = b"some words\n", field: str = "file") -> bytes:
+    """A form of one part, said as it is: nothing is escaped."""
+    head = (
+        f'--{EDGE}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\nContent-Type: {kind}\r\n\r\n'
+    )
+    return head.encode("utf-8", "surrogatepass") + data + f"\r\n--{EDGE}--\r\n".encode()
+
+
+def faulty_forms() -> Iterator[tuple[str, bytes]]:
+    """Forms whose parts are not as a form's are."""
+    edge, good = EDGE.encode(), form()
+    head = b'Content-Disposition: form-data; name="file"; filename="a"'
+    yield "nothing", b""
+    yield "no end", good[:-30]
+    yield "no edge", good.replace(edge, b"another")
+    yield "an end alone", b"--" + edge + b"--\r\n"
+    yield "lines of one character", good.replace(b"\r\n", b"\n")
+    yield "no head", b"--" + edge + b"\r\n\r\nx\r\n--" + edge + b"--\r\n"
+    yield "no name", good.replace(b'name="file"; ', b"")
+    yield "no filename", good.replace(b'; filename="a.txt"', b"")
+    yield "another field", form(field="upload")
+    yield "two files", good[: -len(EDGE) - 6] + good
+    yield "five hundred files", good[: -len(EDGE) - 6] * 500 + good
+    yield (
+        "two thousand fields",
+        (b"--" + edge + b'\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n') * 2000 + good,
+    )
+    yield "a field of four megabytes", form(field="type").replace(b"; filename", b"; x") + b"y" * (4 << 20)
+    yield "a head of a megabyte", good.replace(b"text/plain", b"text/plain; a=" + b"b" * (1 << 20))
+    yield "ten thousand heads", good.replace(b"Content-Type", b"X: y\r\n" * 10_000 + b"Content-Type")
+    yield "a head without a colon", good.replace(b"Content-Type: ", b"Content-Type ")
+    yield "a head that is folded", good.replace(b"; filename", b";\r\n\tfilename")
+    yield "two names", good.replace(b'name="file"', b'name="file"; name="type"')
+    yield "two filenames", good.replace(b'filename="a.txt"', b'filename="a.txt"; filename="b.exe"')
+    yield "a filename in another way", good.replace(b'filename="a.txt"', b"filename*=utf-8''%2e%2e%2fa.txt")
+    yield "a filename in no encoding", good.replace(b'filename="a.txt"', b"filename*=none''%ff%fe")
+    yield "bytes for a name", good.replace(b"a.txt", b"\xff\xfe\x00\x80")
+    yield "base64 that is none", good.replace(b"Content-Type", b"Content-Transfer-Encoding: base64\r\nContent-Type")
+    yield (
+        "quoted that is none",
+        good.replace(b"Content-Type", b"Content-Transfer-Encoding: quoted-printable\r\nContent-Type"),
+    )
+    yield (
+        "a form in a form",
+        good.replace(b"text/plain", b"multipart/mixed; boundary=x").replace(b"some words", b"--x\r\n\r\n"),
+    )
+    yield "the edge in the data", form(data=b"--" + edge[:-1] + b"\r\n--" + edge + b"x" * 99)
+    yield "dashes without end", b"-" * 300_000
+    yield "edges without end", (b"--" + edge + b"\r\n") * 20_000
+    yield "heads without end", b"--" + edge + b"\r\n" + (head + b"\r\n") * 5000
+    yield (
+        "metadata that nests",
+        good[: -len(EDGE) - 6] + form(field="metadata", data=b"[" * 90_000).replace(b"; filename", b"; x"),
+    )
+    yield (
+        "metadata of a number",
+        good[: -len(EDGE) - 6] + form(field="metadata", data=b"7").replace(b"; filename", b"; x"),
+    )

@@ -1,0 +1,141 @@
+"""Three hundred hostile uploads: each is kept or refused with a sentence, and what is kept answers everywhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from django.conf import settings
+from hostile_files import FAMILIES, HostileFile
+from hostile_forms import EDGE, EVIL_NAMES, ODD_TYPES, faulty_forms, form
+
+from artifacts.models import Artifact
+from artifacts.storage.thumbnails import thumbnail_of
+from capabilities.actions import save_service
+from capabilities.acts import SYSTEM
+from capabilities.models import Service
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+WALL = re.compile(r"[A-Za-z0-9+/=]{400}")
+FORMS = dict(faulty_forms())
+SERVICES = ("text-model", "vision-model", "multimodal-model")
+
+
+def sentence_of(answer: Any) -> str:
+    """What a refusal says. A fault of ours, a wall of base64 or a trace in it ends the test."""
+    words = answer.content.decode()
+    assert 400 <= answer.status_code < 500, words[:300]
+    assert len(words) < 4000
+    assert not WALL.search(words)
+    assert "Traceback" not in words
+    assert "/artifacts/" not in words
+    return words
+
+
+class Upload:
+    """One agent that uploads, and looks at what became of it."""
+
+    def __init__(self, agent: Any) -> None:
+        self.agent = agent
+
+    def send(self, body: bytes, path: str = "/api/v1/artifacts") -> Any:
+        """The answer to a form."""
+        kind = f"multipart/form-data; boundary={EDGE}"
+        return self.agent.client.generic("POST", path, body, kind, headers=self.agent.headers)
+
+    def look(self, answer: Any) -> bool:
+        """Whether it was kept; then get_artifact, preview and download of it answer, else the refusal says why."""
+        if answer.status_code != 201:
+            return not sentence_of(answer)
+        ref = answer.json()["ref"]
+        for service in SERVICES:
+            routed = self.agent.artifact(ref, serviceId=service)
+            assert sum(key in routed for key in ("content", "imageUrl", "file")) == 1
+        shown = self.agent.get(f"/artifacts/{ref}/preview")
+        assert shown.status_code == 200
+        assert len(shown.json()["deliveries"]) >= len(SERVICES)
+        thumbnail_of(Artifact.objects.get(pk=answer.json()["id"]))
+        raw = self.agent.get(f"/artifacts/{ref}/raw")
+        assert (raw.status_code, raw["X-Content-Type-Options"]) == (200, "nosniff")
+        assert raw["Content-Disposition"].startswith("attachment")
+        return True
+
+    def ask(self, part: dict[str, Any]) -> None:
+        """A chat request that holds the file itself is answered, or refused with a sentence."""
+        body = {"model": "echo-vision", "messages": [{"role": "user", "content": [part]}]}
+        answer = self.agent.client.post(
+            "/v1/chat/completions", json.dumps(body), "application/json", headers=self.agent.headers
+        )
+        if answer.status_code != 200:
+            sentence_of(answer)
+
+
+@pytest.fixture
+def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Upload]:
+    """Every document that is read at all is read for these services, every image converted."""
+    for name in SERVICES:
+        row = Service.objects.get(service_id=name)
+        row.policy = "convert+extract"
+        save_service(SYSTEM, row)
+    yield Upload(text_agent)
+    assert os.listdir(settings.DATA_DIR / "artifacts" / "tmp") == []
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+def inline_part(file: HostileFile, data: bytes) -> dict[str, Any]:
+    """The file as a part of a chat message."""
+    url = f"data:{file.mime or 'application/octet-stream'};base64,{base64.b64encode(data).decode()}"
+    if file.mime.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "file", "file": {"filename": file.filename, "file_data": url}}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Upload) -> None:
+    """Uploaded, routed, previewed and downloaded; each third by /v1/files, each fourth inside a chat request, too."""
+    for number, file in enumerate(FAMILIES[family]):
+        data = file.make()
+        assert upload.look(upload.send(form(file.filename, file.mime, data))), file
+        if number % 3 == 0:
+            again = upload.send(form(file.filename, file.mime, data), "/v1/files")
+            assert again.status_code == 200, file
+        if number % 4 == 0:
+            upload.ask(inline_part(file, data))
+
+
+@pytest.mark.parametrize("start", range(0, len(EVIL_NAMES), 15))
+def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
+    """Cleaned, kept and told; it leads nowhere."""
+    for name in EVIL_NAMES[start : start + 15]:
+        answer = upload.send(form(name))
+        kept = upload.look(answer)
+        assert not kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
+
+
+def test_an_odd_type_is_no_type(upload: Upload) -> None:
+    """The words are kept as the words they are; a head beyond Django's limit is refused."""
+    for kind in ODD_TYPES:
+        answer = upload.send(form(kind=kind))
+        assert upload.look(answer) or len(kind) > 1024, kind[:50]
+
+
+@pytest.mark.parametrize("fault", FORMS)
+@pytest.mark.parametrize("path", ["/api/v1/artifacts", "/v1/files"])
+def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: str, upload: Upload) -> None:
+    """Never a fault of ours; nothing of it stays behind where it was refused."""
+    answer = upload.send(FORMS[fault], path)
+    if answer.status_code not in (200, 201):
+        sentence_of(answer)
+
+
+def test_they_are_all_different() -> None:
+    """Two hundred files and more, and as many ways to name them and to send them."""
+    files = {(each.filename, each.mime, each.trick) for family in FAMILIES.values() for each in family}
+    assert len(files) >= 250
+    assert len({*EVIL_NAMES}) + len({*ODD_TYPES}) + len({*FORMS.values()}) >= 100
