@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import orjson
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
-from pydantic import BeforeValidator
 
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
@@ -149,10 +148,10 @@ def list_artifacts(
     cursor: str = "",
     limit: Annotated[int, Query(ge=1, le=library.MAX_PAGE)] = library.PAGE,
     q: str = "",
-    kind: Annotated[Kind | None, BeforeValidator(lambda word: word or None)] = None,
+    kind: Kind | Literal[""] = "",
 ) -> HttpResponse:
     """The calling agent's own artifacts, newest first."""
-    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind or "")
+    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind)
     return answer({"artifacts": [artifact_json(row) for row in page.rows], "nextCursor": page.next_cursor})
 
 

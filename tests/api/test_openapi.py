@@ -1,0 +1,116 @@
+"""The agents' API does what its OpenAPI says: Schemathesis calls it as described, and otherwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from capabilities.core.permissions import SCOPES
+from routing_admin.agents_api.assembly import agents_api
+from tests.cast import AgentProgram, key_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def document() -> Any:
+    """The description without what it says of keys, so that every call has a good one."""
+    written: Any = agents_api().get_openapi_schema(path_prefix="/api/v1/")
+    for methods in written["paths"].values():
+        for operation in methods.values():
+            operation.pop("security", None)
+    return written
+
+
+DOCUMENT = document()
+CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods]
+
+
+def can_be_wrong(operation: Any) -> bool:
+    """Whether something in it has a form that can be missed; a name in a path has none."""
+    return "requestBody" in operation or any(each["in"] == "query" for each in operation.get("parameters", ()))
+
+
+CASES = [
+    pytest.param(path, method, mode, id=f"{method} {path} {mode.value}")
+    for path, method in CALLS
+    for mode in GenerationMode
+    if mode is GenerationMode.POSITIVE or can_be_wrong(DOCUMENT["paths"][path][method])
+]
+EXAMPLES = 20
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+]
+IN_PATHS = re.compile(r"\{(\w+)\}")
+QUIET = settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture
+def known(demo: None) -> dict[str, str]:
+    """What is there to be named in a path."""
+    program = AgentProgram("text-agent", key_of("text-agent", scopes=SCOPES))
+    ref = program.stored("note.txt", b"Gr\xc3\xbcezi.", "text/plain")["ref"]
+    request = program.post("/llm/send", {"prompt": "hello"})
+    names = {"service_id": "text-model", "agent_id": "text-agent", "name": "llm-routing", "ref": ref}
+    return {**names, "request_id": request["x-request-id"], "key": program.key}
+
+
+@pytest.fixture(autouse=True)
+def open_connections(known: dict[str, str]) -> Iterator[None]:
+    """As Django's own test client does it: the end of a request leaves the test's transaction alone."""
+    ends = (request_started, request_finished)
+    for each in ends:
+        each.disconnect(close_old_connections)
+    yield
+    for each in ends:
+        each.connect(close_old_connections)
+
+
+@pytest.mark.parametrize(("path", "method", "mode"), CASES)
+def test_a_call_answers_as_described(known: dict[str, str], path: str, method: str, mode: GenerationMode) -> None:
+    """Whatever fits the description, and whatever does not: never 5xx, a described status, type and shape."""
+    schema = schemathesis.openapi.from_dict(DOCUMENT)
+    schema.app = get_wsgi_application()
+    operation = schema[path][method]
+    there = {name: known[name] for name in IN_PATHS.findall(path)}
+    cases = operation.as_strategy(mode)
+    if there:
+        cases |= operation.as_strategy(mode, path_parameters=there)
+
+    @QUIET
+    @given(case=cases)
+    def call(case: schemathesis.Case) -> None:
+        if mode is GenerationMode.POSITIVE:
+            case.query.pop("wait", None)  # nobody waits for a revision here
+        headers = {"authorization": f"Bearer {known['key']}", "host": "127.0.0.1"}
+        case.call_and_validate(headers=headers, checks=CHECKS)
+
+    call()
