@@ -41,6 +41,7 @@ READERS = {
     f"{OOXML}presentationml.template": "pptx",
     "application/vnd.ms-word.template.macroenabled.12": "docx",
     "application/vnd.ms-excel.template.macroenabled.12": "xlsx",
+    "application/vnd.ms-excel.addin.macroenabled.12": "xlsx",
     "application/vnd.ms-powerpoint.template.macroenabled.12": "pptx",
     "application/vnd.ms-powerpoint.slideshow.macroenabled.12": "pptx",
     f"{ODF}text-template": "odt",

@@ -1,0 +1,120 @@
+"""The table in docs/files.md, from the product's own tables: `python -m tests.artifacts.format_document` writes it.
+
+Every format that has a name extension, by every content policy: what `decide` says for three models in each protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
+from artifacts.core.detection.kinds import kind_of
+from artifacts.extract import can_extract
+from capabilities.core.delivery.decision import PAGED, Outcome, decide
+from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.delivery.receiver import receiver
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
+from capabilities.core.vocabulary import Capabilities, Kind
+from capabilities.core.wire import Target
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "files.md"
+BEGIN = "<!-- written by tests.artifacts.format_document -->\n"
+END = "<!-- end of what is written -->\n"
+
+PROTOCOLS = ("openai", "anthropic", "gemini")
+MODELS = (
+    Capabilities(("text",)),
+    Capabilities(("text", "vision")),
+    Capabilities(("text", "vision", "audio", "video", "file")),
+)
+"""One that reads text alone, one that sees, one that takes files of every kind."""
+
+TITLES = {
+    Kind.IMAGE: "images",
+    Kind.AUDIO: "sound",
+    Kind.VIDEO: "film",
+    Kind.DOCUMENT: "documents",
+    Kind.TEXT: "texts",
+    Kind.OTHER: "others",
+}
+WORDS = {
+    Outcome.NATIVE: "file",
+    Outcome.INLINED: "text",
+    Outcome.EXTRACTED: "words",
+    Outcome.CONVERTED: "image",
+    Outcome.DESCRIBED: "–",
+    Outcome.REFUSED: "skipped",
+}
+"""How a cell says what a model gets."""
+
+Cells = tuple[str, ...]
+
+
+class Something:
+    """Content of which nothing but its being there matters."""
+
+    def blob(self) -> Blob:
+        return blob_of(b"0")
+
+    def text(self) -> Text | None:
+        return None
+
+    def convert(self, _: ConvertTo) -> Converted | None:
+        return None
+
+
+def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
+    """The word for what that model gets of a small whole file of the type."""
+    target = Target("provider", "https://api.example.com/v1", "model")
+    reader = receiver(protocol, target, model, content={"policy": policy}).reader
+    file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=Something())
+    found = decide(file, reader).outcome
+    if found is Outcome.EXTRACTED and not can_extract(mime_type):
+        found = Outcome.DESCRIBED
+    return "pages" if found is Outcome.CONVERTED and mime_type in PAGED else WORDS[found]
+
+
+def cells(mime_type: str, protocol: str) -> Cells:
+    """What the models get under each policy; one word where all three get the same."""
+    found = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in POLICY_WORDS)
+    return tuple(each[0] if len(set(each)) == 1 else " / ".join(each) for each in found)
+
+
+def groups() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
+    """Kind and cells by protocol → the usual extensions of the formats that are treated so."""
+    found: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
+    for mime_type, extensions in EXTENSIONS_OF_MIME.items():
+        key = (kind_of(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))
+        found.setdefault(key, []).append(extensions.split()[0])
+    return found
+
+
+def lines() -> Iterator[str]:
+    """The rows: formats that are treated alike in one, protocols that treat them alike in one."""
+    found = groups()
+    for kind, title in TITLES.items():
+        for (kind_found, by_protocol), formats in found.items():
+            for each in dict.fromkeys(by_protocol) if kind_found is kind else ():
+                alike = [name for name, theirs in zip(PROTOCOLS, by_protocol, strict=True) if theirs == each]
+                named = "all" if len(alike) == len(PROTOCOLS) else ", ".join(alike)
+                yield f"| {title} | {' '.join(formats)} | {named} | {' | '.join(each)} |\n"
+
+
+def table() -> str:
+    """The table alone."""
+    head = f"| kind | formats | protocol | {' | '.join(f'`{word}`' for word in POLICY_WORDS)} |\n"
+    return head + "|---" * (3 + len(POLICY_WORDS)) + "|\n" + "".join(lines())
+
+
+def with_table(text: str) -> str:
+    """The document with the table as it is now. Raises `ValueError` for one without its two marks."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError("the document has no place for the table")
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(with_table(DOCUMENT.read_text("utf-8")), "utf-8")

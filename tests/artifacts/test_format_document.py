@@ -1,0 +1,31 @@
+"""The document that says what a model gets of which format cannot go stale."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.artifacts.format_document import DOCUMENT, table, with_table
+
+
+def test_the_document_says_what_is_decided() -> None:
+    """`python -m tests.artifacts.format_document` writes its table from the tables of formats, readers and slots."""
+    text = DOCUMENT.read_text("utf-8")
+    assert with_table(text) == text
+    with pytest.raises(ValueError, match="no place"):
+        with_table("# Files\n")
+
+
+@pytest.mark.parametrize(
+    ("formats", "cells"),
+    [
+        ("images | gif | gemini", "– | – | – / image / image | – / image / image | skipped"),
+        (
+            "documents | pdf | all",
+            "– / – / file | words / words / file | – / pages / file | words / words / file | skipped / skipped / file",
+        ),
+        ("texts | html xhtml ipynb eml mht | all", "text | words | text | words | text"),
+    ],
+)
+def test_a_row_of_it_reads_as_one_expects(formats: str, cells: str) -> None:
+    """Three rows written out by hand: the words are the right ones."""
+    assert f"| {formats} | {cells} |\n" in table()
