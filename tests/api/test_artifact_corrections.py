@@ -64,6 +64,22 @@ def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) 
     assert [each["id"] for each in listed] == [made["id"]]
 
 
+def test_a_chat_request_goes_by_the_corrected_encoding(text_agent: Any) -> None:
+    """The next call through /v1 that names the file holds its words as they are read now."""
+    ref = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")["ref"]
+    corrected(text_agent, ref, encoding="gb18030")
+    part = {"type": "file", "file": {"file_id": ref}}
+    body = {"model": "echo-text", "messages": [{"role": "user", "content": [part]}]}
+
+    def ask() -> str:
+        answer = text_agent.client.post("/v1/chat/completions", body, "application/json", headers=text_agent.headers)
+        return str(answer.json()["choices"][0]["message"]["content"])
+
+    assert "오늘 회의는" not in ask()
+    corrected(text_agent, ref, encoding="euc-kr")
+    assert "오늘 회의는" in ask()
+
+
 def test_a_routed_message_goes_by_the_corrected_type(text_agent: Any) -> None:
     """What the message says of no type comes from the artifact as it is now."""
     ref = text_agent.stored("data.bin", BINARY)["ref"]

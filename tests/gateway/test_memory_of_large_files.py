@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -134,3 +135,27 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
         peaks[name] = (resident(server, "VmHWM") - before) / MIB
         assert (status, len(answer) > SIZE * 4 // 3) == (200, True)
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
+
+
+def test_ten_answers_at_once_take_some_blocks_each_and_nothing_stays(server: Server) -> None:
+    """Ten agents get a large file at one moment, twice: the peak is that of their blocks, and so is what is kept."""
+    _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
+    path = f"/api/v1/artifacts/{json.loads(stored)['ref']}?serviceId=eye-one"
+    lengths: list[int] = []
+
+    def take() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        connection.request("GET", path, headers={"authorization": f"Bearer {server.key}"})
+        response = connection.getresponse()
+        lengths.append(sum(len(block) for block in iter(lambda: response.read(MIB), b"")))
+
+    before = rest(server)
+    for _ in range(2):
+        threads = [Thread(target=take) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (len(lengths), len(set(lengths)), lengths[0] > SIZE * 4 // 3) == (20, 1, True)
+    assert (resident(server, "VmHWM") - before) / MIB < 60
+    assert (resident(server, "VmRSS") - before) / MIB < 60
