@@ -6,7 +6,7 @@ CLIENTS := .venv-clients
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients lint format bench lock screenshots clean
+.PHONY: help run test test-clients lint format bench chaos soak lock screenshots clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,12 @@ format: $(VENV)/dev ## put the code in its one form
 
 bench: $(VENV)/dev ## measure, and print a table
 	$(BIN)/python -m tests.bench
+
+chaos: $(VENV)/dev ## kill, race, lock, slow down and drain a served installation, and print what was lost
+	$(BIN)/python -m tests.chaos $(ARGS)
+
+soak: $(VENV)/dev ## load a served installation for ARGS seconds (60), and say whether it grows
+	$(BIN)/python -m tests.chaos.soak $(ARGS)
 
 screenshots: $(VENV)/dev ## make the pictures of the README anew from the demo
 	$(BIN)/python -m tests.ui.screenshots

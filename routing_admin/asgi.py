@@ -64,6 +64,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     """Starts the journal's writer and the upkeep; at the end writes what waits, lets connections to providers go."""
     await receive()
     memory.settle()
+    memory.note_loop()
     journal.start()
     upkeep.start()
     draining.listen()

@@ -18,6 +18,7 @@ from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import process_connections
+from routing_admin.server.memory import count_tasks
 from routing_admin.server.places import calls, lookups, requests
 
 log = logging.getLogger(__name__)
@@ -99,6 +100,7 @@ def load_of_process() -> list[str]:
         *gauge("routing_admin_connections", "Open connections of this process.", len(connections)),
         *counter("routing_admin_connections_refused_total", "Closed for being too many.", connections.refused),
     ]
+    lines += gauge("routing_admin_tasks", "Tasks of the serving loop.", count_tasks())
     for name, places in kinds.items():
         lines += gauge(f"routing_admin_{name}_requests", "Requests that are answered.", places.in_use)
         lines += gauge(f"routing_admin_{name}_requests_waiting", "Requests that wait for a place.", places.waiting)

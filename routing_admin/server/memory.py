@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 from contextlib import suppress
@@ -25,3 +26,16 @@ def settle() -> None:
     gc.set_threshold(*GENERATIONS)
     with suppress(OSError, AttributeError):  # another C library holds memory as it likes
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
+
+
+_loops: list[asyncio.AbstractEventLoop] = []
+
+
+def note_loop() -> None:
+    """Remembers the running loop as the one that serves."""
+    _loops[:] = [asyncio.get_running_loop()]
+
+
+def count_tasks() -> int:
+    """How many tasks the serving loop has that are not over; 0 where none was noted. For any thread."""
+    return sum(len(asyncio.all_tasks(each)) for each in _loops)

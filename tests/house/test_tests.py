@@ -26,6 +26,7 @@ PACED: Mapping[str, str] = {
 
 WITHOUT_A_ROOM: Mapping[str, str] = {
     "bench": "what is measured",
+    "chaos": "what a served installation must not lose",
     "clients": "what other people's clients ask of /v1",
     "house": "the rules that the source is held to",
     "lab": "the providers that fail on demand",

@@ -1,0 +1,55 @@
+"""`make chaos`: a served installation is pushed in every way it may lose something; exit code 1 where it does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from tests.bench.table import show
+from tests.chaos.callers import Finding
+from tests.chaos.drains import drain
+from tests.chaos.kills import kill_again_and_again
+from tests.chaos.locks import lock_and_release
+from tests.chaos.races import race
+from tests.chaos.slow import hold_open
+
+PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
+    "kills": (kill_again_and_again, 60, "kill -9 so often"),
+    "pairs": (race, 1000, "so many racing pairs of edits"),
+    "locks": (lock_and_release, 10, "lock a database so often"),
+    "slow": (hold_open, 1000, "hold so many slow connections open"),
+    "drains": (drain, 5, "end the server under load so often"),
+}
+"""Each piece: what runs it, how much of it by default, and the words of its option."""
+MOST_TOLD = 20
+
+
+def main() -> int:
+    """Runs the pieces, prints what was tried and lost; 1 when anything was."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    for name, (_, usual, meaning) in PIECES.items():
+        parser.add_argument(
+            f"--{name}", type=int, default=usual, metavar="N", help=f"{meaning} ({usual}; 0: not at all)"
+        )
+    wanted = vars(parser.parse_args())
+    findings, took = [], []
+    for name, (run, _, _) in PIECES.items():
+        if wanted[name]:
+            began = time.monotonic()
+            findings.append(run(wanted[name]))
+            took.append(time.monotonic() - began)
+            print(f"{name}: {findings[-1].facts}; lost: {len(findings[-1].losses)}", flush=True)
+    rows = [
+        (each.piece, each.tries, f"{seconds:.0f} s", len(each.losses))
+        for each, seconds in zip(findings, took, strict=True)
+    ]
+    show("what was tried, and lost", ("piece", "tried", "took", "lost"), rows)
+    losses = [f"{each.piece}: {loss}" for each in findings for loss in each.losses]
+    print(*losses[:MOST_TOLD], sep="\n")
+    return bool(losses)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Who pushes: a program with an agent's key, and a person with a session; each call on a connection of its own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.chaos.installation import PASSWORD
+from tests.gateway.serving import Server
+
+TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
+CUT = (OSError, http.client.HTTPException)
+"""What a caller sees of a server that is gone."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as a value."""
+        return json.loads(self.body)
+
+
+def send(
+    server: Server, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """A call, and its answer whole. Raises `CUT` where there is none."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
+        connection.request(method, path, body, dict(headers or {}))
+        response = connection.getresponse()
+        return Reply(response.status, {name.lower(): each for name, each in response.getheaders()}, response.read())
+
+
+def ask(server: Server, method: str, path: str, value: Any = None, **headers: str) -> Reply:
+    """A program's call with JSON; underscores in names of headers stand for hyphens."""
+    usual = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    more = {name.replace("_", "-"): each for name, each in headers.items()}
+    return send(server, method, path, None if value is None else json.dumps(value).encode(), usual | more)
+
+
+def chat(server: Server, name: str, model: str = "one/lab", **more: Any) -> Reply:
+    """A chat call under that id."""
+    body = {"model": model, "messages": [{"role": "user", "content": "hello"}], **more}
+    return ask(server, "POST", "/v1/chat/completions", body, x_request_id=name)
+
+
+def upload(server: Server, content: bytes) -> Reply:
+    """A file for `/v1/files`."""
+    head = b'--part\r\ncontent-disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
+    kind = {"authorization": f"Bearer {server.key}", "content-type": "multipart/form-data; boundary=part"}
+    return send(server, "POST", "/v1/files", head + content + b"\r\n--part--\r\n", kind)
+
+
+@dataclass
+class Person:
+    """The administrator's browser."""
+
+    server: Server
+    cookies: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+
+    def sign_in(self) -> Person:
+        """Raises `AssertionError` when that does not work."""
+        self.open("/login/")
+        assert self.post("/login/", username="admin", password=PASSWORD).status == 302
+        self.open("/routes/")
+        return self
+
+    def open(self, path: str) -> Reply:
+        """A page, whose token is used from then on."""
+        reply = self._send("GET", path)
+        if found := TOKEN.search(reply.body.decode("utf-8", "replace")):
+            self.token = found[1]
+        return reply
+
+    def post(self, path: str, **fields: object) -> Reply:
+        """A form."""
+        return self._send("POST", path, urlencode({"csrfmiddlewaretoken": self.token, **fields}).encode())
+
+    def _send(self, method: str, path: str, body: bytes | None = None) -> Reply:
+        headers = {
+            "cookie": "; ".join(f"{name}={each}" for name, each in self.cookies.items()),
+            "content-type": "application/x-www-form-urlencoded",
+        }
+        with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)) as connection:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            for name, value in response.getheaders():
+                if name.lower() == "set-cookie":
+                    key, _, rest = value.partition("=")
+                    self.cookies[key] = rest.partition(";")[0]
+            return Reply(response.status, dict(response.getheaders()), response.read())
+
+
+def at_once(*works: Callable[[], None]) -> list[BaseException]:
+    """Runs them in threads until all are over; what they raised."""
+    raised: list[BaseException] = []
+
+    def run(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return raised
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one piece tried, what was acknowledged of it, and what of that is lost: sentences."""
+
+    piece: str
+    tries: str
+    facts: str
+    losses: tuple[str, ...] = ()
+
+
+def finding(piece: str, tries: str, facts: str, losses: Iterable[str]) -> Finding:
+    """A finding of so many losses."""
+    return Finding(piece, tries, facts, tuple(losses))

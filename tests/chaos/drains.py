@@ -1,0 +1,76 @@
+"""SIGTERM under load: every answer is whole, or its caller is told that the server ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from tests.chaos.callers import CUT, Finding, at_once, finding
+from tests.chaos.installation import installed
+from tests.gateway.serving import Server
+
+CALLERS = 20
+STEPS = ("ok", "delay:seconds=0.3", "slow_stream:seconds=0.1", "stall")
+LOAD_SECONDS = 1.5
+TOLD = "server_draining"
+
+
+def drain(times: int) -> Finding:
+    """So many ends of a server of two processes; a caller that finds nobody any more has lost nothing."""
+    ends, losses = Counter[str](), list[str]()
+    with installed(DRAIN_SECONDS="3") as installation:
+        for at in range(times):
+            with installation.serve("--workers", "2") as server:
+                stop = threading.Timer(LOAD_SECONDS, server.process.terminate)
+                stop.start()
+                callers = [Caller(server, f"drain-{at}-{who}", STEPS[who % len(STEPS)]) for who in range(CALLERS)]
+                losses += [repr(error) for error in at_once(*(each.call_until_gone for each in callers))]
+                server.process.wait(timeout=60)
+            ends.update(end for each in callers for end in each.ends)
+        losses += [f"{count} answers were cut" for end, count in ends.items() if end == "cut"]
+        outcomes = dict(installation.rows("select outcome, count(*) from routing_admin_requestlog group by 1", "logs"))
+        answered = ends["whole"] + ends[TOLD]
+        logged = outcomes.get("ok", 0) + outcomes.get(TOLD, 0) - 1  # the demo's own
+        losses += [f"the log calls {n} answers {what}" for what, n in outcomes.items() if what not in ("ok", TOLD)]
+        if logged < answered:
+            losses.append(f"{answered - logged} answers are not in the log")
+        losses += installation.faults()
+    facts = ", ".join(f"{count} × {end}" for end, count in sorted(ends.items()))
+    return finding("drain under load", f"{times} ends, {CALLERS} callers", facts, losses)
+
+
+@dataclass
+class Caller:
+    """One that calls again and again, and how each of its calls ended."""
+
+    server: Server
+    name: str
+    step: str
+    ends: list[str] = field(default_factory=list)
+
+    def call_until_gone(self) -> None:
+        """Until nobody lets it in, or closes before the call was read: the next server takes that one."""
+        streamed = "stream" in self.step or self.step == "stall"
+        messages = [{"role": "user", "content": "hello"}]
+        body = json.dumps({"model": f"one/fault:{self.step}", "messages": messages, "stream": streamed})
+        whole = "[DONE]" if streamed else '"finish_reason":"stop"'
+        while (content := self._answer(body)) is not None:
+            self.ends.append("whole" if whole in content else TOLD if TOLD in content else "cut")
+
+    def _answer(self, body: str) -> str | None:
+        """What came, as far as it came; None where nothing did."""
+        headers = {"authorization": f"Bearer {self.server.key}", "x-request-id": f"{self.name}-{len(self.ends)}"}
+        with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)) as connection:
+            try:
+                connection.request("POST", "/v1/chat/completions", body, headers)
+                response = connection.getresponse()
+            except CUT:
+                return None
+            try:
+                return response.read().decode()
+            except CUT:
+                return ""

@@ -1,0 +1,78 @@
+"""An installation that is pushed: served in a process of its own, with the fault lab behind it, and looked into."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.gateway.serving import Server, environment_of, listening, manage, routing
+from tests.lab import Lab
+
+PASSWORD = "pushed-and-pulled-about"
+SCOPES = ("route", "artifacts:read", "artifacts:write", "agents:write", "config:read", "config:write", "registry:read")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A data directory with the demo, and the key of its text agent with every scope."""
+
+    directory: Path
+    lab: Lab
+    environment: dict[str, str]
+    key: str
+
+    @contextmanager
+    def serve(self, *options: str) -> Iterator[Server]:
+        """A server that listens, told to end at the end unless it has ended by then."""
+        server = listening(self.environment, self.key, self.lab, self.directory, options)
+        try:
+            yield server
+        finally:
+            server.process.terminate()
+            server.process.wait(timeout=60)
+
+    def rows(self, query: str, database: str = "routing_admin") -> list[Any]:
+        """What stands in a database, as another process reads it."""
+        with closing(sqlite3.connect(self.directory / f"{database}.sqlite3", timeout=30)) as rows:
+            return rows.execute(query).fetchall()
+
+    def faults(self) -> list[str]:
+        """What `doctor` and SQLite's own check find wrong."""
+        found = [
+            f"{name}: {row[0]}"
+            for name in ("routing_admin", "logs")
+            for row in self.rows("pragma integrity_check", name)
+            if row[0] != "ok"
+        ]
+        try:
+            manage(self.environment, "doctor")
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            found.append(f"doctor: {error}")
+        return found
+
+
+@contextmanager
+def installed(**settings: str) -> Iterator[Installation]:
+    """A new one; `settings` are variables without their prefix."""
+    with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}) as lab:
+        directory = Path(folder)
+        ours = {"ADMIN_PASSWORD": PASSWORD, **settings}
+        environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": each for name, each in ours.items()}
+        manage(environment, "bootstrap")
+        write_import(environment, directory, routing(lab))
+        words: Sequence[str] = [word for scope in SCOPES for word in ("--scope", scope)]
+        yield Installation(directory, lab, environment, manage(environment, "issue_agent_key", "text-agent", *words))
+
+
+def write_import(environment: dict[str, str], directory: Path, content: Any) -> None:
+    """Imports a configuration while nothing is served."""
+    file = directory / "import.json"
+    file.write_text(json.dumps(content))
+    manage(environment, "import_config", str(file))

@@ -1,0 +1,146 @@
+"""kill -9 in the middle of edits, imports, uploads and calls: what was acknowledged is there after the next start."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tests.chaos.callers import CUT, Finding, Person, ask, at_once, chat, finding, send, upload
+from tests.chaos.installation import Installation, installed
+from tests.gateway.serving import Server
+
+LONGEST, SHORTEST = 1.5, 0.2
+"""Seconds after which a server is killed."""
+TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
+
+
+@dataclass
+class Ledger:
+    """What was acknowledged; of a value that changes the last, and which may stand there beside: the one under way."""
+
+    alias: tuple[str, str] = ("", "")
+    limit: tuple[int, int] = (0, 0)
+    agent: tuple[str, str] = ("", "")
+    files: dict[str, bytes] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    count: int = 0
+    losses: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Pusher:
+    """The four that push one server until it is gone."""
+
+    server: Server
+    ledger: Ledger
+    cycle: int
+
+    def works(self) -> list[Callable[[], None]]:
+        """What each does."""
+        return [self._until_gone(each) for each in (self.edit, self.bring, self.store, self.call)]
+
+    def _until_gone(self, work: Callable[[], Iterator[None]]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                for _ in work():
+                    self.ledger.count += 1
+            except CUT:
+                return
+
+        return run
+
+    def edit(self) -> Iterator[None]:
+        """A person leads an alias elsewhere, a program renames an agent."""
+        person, number = Person(self.server).sign_in(), 0
+        while True:
+            number += 1
+            target, name = TARGETS[(self.cycle + number) % len(TARGETS)], f"{self.cycle}-{number}"
+            self.ledger.alias = (self.ledger.alias[0], target)
+            if person.post("/aliases/", name="pushed", target=target).status < 400:
+                self.ledger.alias = (target, target)
+                yield
+            self.ledger.agent = (self.ledger.agent[0], name)
+            if ask(self.server, "PUT", "/api/v1/agents/pushed", {"name": name, "taskType": "planning"}).status < 300:
+                self.ledger.agent = (name, name)
+                yield
+
+    def bring(self) -> Iterator[None]:
+        """Imports that change one number."""
+        number = self.cycle * 1000
+        while True:
+            number += 1
+            self.ledger.limit = (self.ledger.limit[0], number)
+            content = ask(self.server, "GET", "/api/v1/config/llm-routing").json
+            content["routing"]["planning"]["maxTokens"] = number
+            if ask(self.server, "POST", "/api/v1/config/import", content).status == 200:
+                self.ledger.limit = (number, number)
+                yield
+
+    def store(self) -> Iterator[None]:
+        """Uploads of all sizes."""
+        sizes = random.Random(self.cycle)
+        while True:
+            content = os.urandom(sizes.choice((10, 5_000, 300_000, 2_000_000)))
+            reply = upload(self.server, content)
+            if reply.status == 200:
+                self.ledger.files[reply.json["id"]] = content
+                yield
+
+    def call(self) -> Iterator[None]:
+        """Calls; one is acknowledged by its entry in the log."""
+        number = 0
+        while True:
+            number += 1
+            name = f"pushed-{self.cycle}-{number}"
+            logged = chat(self.server, name).status == 200
+            if logged and ask(self.server, "GET", f"/api/v1/requests/{name}").status == 200:
+                self.ledger.calls.append(name)
+                yield
+
+
+def check(server: Server, installation: Installation, ledger: Ledger, files: dict[str, bytes]) -> None:
+    """Writes down what is not there of what was acknowledged; from then on what is there counts."""
+    rows = installation.rows("select target from routing_admin_alias where name = 'pushed'")
+    alias = rows[0][0] if rows else ""
+    limit = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
+    name = ask(server, "GET", "/api/v1/agents/pushed").json.get("name", "")
+    told = ledger.losses
+    for what, kept, found in (
+        ("alias", ledger.alias, alias),
+        ("import", ledger.limit, limit),
+        ("agent", ledger.agent, name),
+    ):
+        if kept[0] and found not in kept:
+            told.append(f"{what}: {kept[0]} acknowledged, {found} found")
+    ledger.alias, ledger.limit, ledger.agent = (alias, alias), (limit, limit), (name, name)
+    bearer = {"authorization": f"Bearer {server.key}"}
+    for ref, content in files.items():
+        reply = send(server, "GET", f"/v1/files/{ref}/content", headers=bearer)
+        if reply.body != content:
+            told.append(f"upload {ref}: {reply.status}, {len(reply.body)} of {len(content)} bytes")
+    there = {row[0] for row in installation.rows("select id from routing_admin_requestlog", "logs")}
+    told += [f"call {name} is not in the log" for name in ledger.calls if name not in there]
+
+
+def kill_again_and_again(times: int) -> Finding:
+    """So many starts and kills, each at another moment; afterwards every upload is read, and `doctor` asked."""
+    ledger, moments, newest = Ledger(), random.Random(times), dict[str, bytes]()
+    with installed() as installation:
+        for cycle in range(1, times + 1):
+            with installation.serve() as server:
+                check(server, installation, ledger, newest)
+                before = set(ledger.files)
+                killer = threading.Timer(moments.uniform(SHORTEST, LONGEST), server.process.kill)
+                killer.start()
+                raised = at_once(*Pusher(server, ledger, cycle).works())
+                killer.join()
+            ledger.losses += [f"cycle {cycle}: {error!r}" for error in raised]
+            newest = {ref: content for ref, content in ledger.files.items() if ref not in before}
+        with installation.serve() as server:
+            check(server, installation, ledger, ledger.files)
+        ledger.losses += installation.faults()
+    facts = f"{ledger.count} acknowledged: {len(ledger.files)} uploads, {len(ledger.calls)} calls, the rest changes"
+    return finding("kill -9", f"{times} kills", facts, ledger.losses)

@@ -1,0 +1,60 @@
+"""Both databases locked by somebody else and released, again and again, while agents call."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+from tests.chaos.callers import Finding, ask, at_once, chat, finding
+from tests.chaos.installation import Installation, installed
+from tests.databases.locks import locked
+from tests.gateway.serving import Server
+
+CALLERS = 4
+HELD, FREE = 1.5, 0.5
+"""Seconds for which a database is locked, and then not."""
+CATCH_UP = 60
+"""Seconds after which everything has to be in the log."""
+
+
+def lock_and_release(rounds: int) -> Finding:
+    """Each database in turn; every call is answered, and in the end stands in the log."""
+    statuses, names, losses, over = Counter[int](), list[str](), list[str](), threading.Event()
+    with installed() as installation, installation.serve() as server:
+
+        def call(who: int) -> None:
+            number = 0
+            while not over.is_set():
+                number += 1
+                name = f"locked-{who}-{number}"
+                status = chat(server, name).status
+                statuses[status] += 1
+                names.append(name)
+
+        def lock() -> None:
+            try:
+                for at in range(rounds):
+                    with locked(installation.directory / f"{('routing_admin', 'logs')[at % 2]}.sqlite3", "IMMEDIATE"):
+                        over.wait(HELD)
+                    over.wait(FREE)
+            finally:
+                over.set()
+
+        assert chat(server, "first").status == 200
+        raised = at_once(lock, *(lambda who=who: call(who) for who in range(CALLERS)))
+        losses += [repr(error) for error in raised]
+        losses += [f"{count} calls were answered {status}" for status, count in statuses.items() if status != 200]
+        losses += missing(installation, server, names)
+        losses += installation.faults()
+    facts = f"{sum(statuses.values())} calls, of them {statuses[200]} answered and in the log"
+    return finding("locked databases", f"{rounds} locks of {HELD} s", facts, losses)
+
+
+def missing(installation: Installation, server: Server, names: list[str]) -> list[str]:
+    """The calls that do not stand in the log when it has caught up."""
+    until, wanted = time.monotonic() + CATCH_UP, set(names)
+    while wanted and time.monotonic() < until:
+        ask(server, "GET", f"/api/v1/requests/{names[-1]}")
+        wanted -= {row[0] for row in installation.rows("select id from routing_admin_requestlog", "logs")}
+    return [f"call {name} is not in the log" for name in sorted(wanted)]

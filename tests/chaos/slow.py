@@ -1,0 +1,81 @@
+"""Many connections that send next to nothing, while somebody wants to be served."""
+
+from __future__ import annotations
+
+import resource
+import selectors
+import socket
+import threading
+import time
+from collections import Counter
+
+from tests.chaos.callers import Finding, chat, finding
+from tests.chaos.installation import installed
+
+SENT = (b"", b"GET / HT", b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")
+ADDRESSES = 8
+"""Half of the connections come from so many addresses beside this machine's usual one."""
+LONGEST = 45.0
+"""Seconds after which none may be open."""
+
+
+def hold_open(count: int) -> Finding:
+    """So many connections at once; all of them are closed by the server in time, and calls are answered meanwhile."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count)), hard))
+    over, statuses, slowest = threading.Event(), Counter[int](), [0.0]
+    with installed() as installation, installation.serve() as server:
+
+        def call() -> None:
+            number = 0
+            while not over.is_set():
+                number += 1
+                began = time.monotonic()
+                statuses[chat(server, f"beside-{number}").status] += 1
+                slowest[0] = max(slowest[0], time.monotonic() - began)
+
+        caller = threading.Thread(target=call)
+        caller.start()
+        opened = [connect(server.port, at) for at in range(count)]
+        ends = read_ends(opened)
+        over.set()
+        caller.join()
+    losses = [f"{ends['open']} connections are still open after {LONGEST:g} s"] if ends["open"] else []
+    losses += [f"{many} calls were answered {status}" for status, many in statuses.items() if status != 200]
+    told = ", ".join(f"{many} × {end}" for end, many in sorted(ends.items()))
+    facts = f"{told}; {statuses[200]} calls answered beside them, the slowest in {slowest[0]:.2f} s"
+    return finding("slow connections", f"{count} at once", facts, losses)
+
+
+def connect(port: int, at: int) -> socket.socket:
+    """A connection that leaves its request in the middle."""
+    source = f"127.0.0.{2 + at % ADDRESSES}" if at % 2 else "127.0.0.1"
+    made = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
+    made.sendall(SENT[at % len(SENT)])
+    made.setblocking(False)
+    return made
+
+
+def read_ends(opened: list[socket.socket]) -> Counter[str]:
+    """How each ended: by the status of its answer, `closed` without one, or `open`."""
+    selector, ends = selectors.DefaultSelector(), Counter[str]()
+    for each in opened:
+        selector.register(each, selectors.EVENT_READ, [b""])
+    until = time.monotonic() + LONGEST
+    while selector.get_map() and time.monotonic() < until:
+        for key, _ in selector.select(1):
+            assert isinstance(key.fileobj, socket.socket)
+            try:
+                block = key.fileobj.recv(65536)
+            except OSError:
+                block = b""
+            key.data[0] += block
+            if not block:
+                ends[key.data[0].split(b" ")[1].decode() if key.data[0] else "closed"] += 1
+                selector.unregister(key.fileobj)
+                key.fileobj.close()
+    ends["open"] = len(selector.get_map())
+    for key in list(selector.get_map().values()):
+        selector.unregister(key.fileobj)
+        key.fileobj.close()  # type: ignore[union-attr]
+    return ends

@@ -1,0 +1,124 @@
+"""`make soak`: a served installation under load for a while; whether memory, descriptors and tasks stay flat."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.table import show
+from tests.chaos.callers import Person, ask, at_once, chat, send, upload
+from tests.chaos.installation import installed
+from tests.gateway.serving import Server
+
+SAMPLES = 20
+"""How often is looked, evenly over the time."""
+PAUSE = 0.02
+"""Seconds between two calls of one caller."""
+SLACK = {"memory MB": 8.0, "descriptors": 8.0, "threads": 4.0, "tasks": 8.0}
+"""How much more the last third may have than the second, in the middle, and still count as flat."""
+TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a server holds at a moment, in the order of `SLACK`."""
+
+    second: float
+    values: tuple[float, float, float, float]
+
+
+def look(server: Server, began: float) -> Sample:
+    """The numbers of the process, as Linux and `/metrics` tell them."""
+    place = Path(f"/proc/{server.process.pid}")
+    memory = next(int(line.split()[1]) for line in (place / "status").read_text().splitlines() if "VmRSS" in line)
+    tasks = TASKS.search(send(server, "GET", "/metrics").body.decode())
+    counts = (len(list((place / "fd").iterdir())), len(list((place / "task").iterdir())), int(tasks[1]) if tasks else 0)
+    return Sample(time.monotonic() - began, (memory / 1024, *map(float, counts)))
+
+
+def works(server: Server, counted: Counter[str], over: threading.Event) -> list[Callable[[], None]]:
+    """Callers of every kind, each until it is over."""
+
+    def again(name: str, work: Callable[[int], int]) -> Callable[[], None]:
+        def run() -> None:
+            number = 0
+            while not over.wait(PAUSE):
+                number += 1
+                counted[f"{name} {work(number)}"] += 1
+
+        return run
+
+    def store(number: int) -> int:
+        reply = upload(server, str(number).encode() * 1000)
+        return ask(server, "DELETE", f"/v1/files/{reply.json['id']}").status
+
+    def change(number: int) -> int:
+        over.wait(1)
+        return person.post("/aliases/", name="soaked", target=("task:planning", "text-model")[number % 2]).status
+
+    person = Person(server).sign_in()
+    return [
+        again("chat", lambda number: chat(server, f"whole-{number}").status),
+        again("stream", lambda number: chat(server, f"stream-{number}", stream=True).status),
+        again("fallback", lambda number: chat(server, f"fails-{number}", "one/fault:http_503").status),
+        again("upload", store),
+        again("page", lambda number: person.open("/requests/").status),
+        again("change", change),
+    ]
+
+
+def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
+    """Samples over the time, and how the calls were answered."""
+    samples, counted, over = list[Sample](), Counter[str](), threading.Event()
+    with installed() as installation, installation.serve() as server:
+
+        def watch() -> None:
+            began = time.monotonic()
+            try:
+                while time.monotonic() - began < seconds:
+                    over.wait(seconds / SAMPLES)
+                    samples.append(look(server, began))
+            finally:
+                over.set()
+
+        raised = at_once(watch, *works(server, counted, over))
+    if raised:
+        raise raised[0]
+    return samples, counted
+
+
+def verdicts(samples: Sequence[Sample]) -> list[tuple[str, float, float, str]]:
+    """Each kind in the middle of the second third and of the last one, and whether it is flat or grew."""
+    third = len(samples) // 3
+    rows = []
+    for at, (name, slack) in enumerate(SLACK.items()):
+        before, after = (
+            statistics.median(each.values[at] for each in part)
+            for part in (samples[third : 2 * third], samples[2 * third :])
+        )
+        rows.append((name, before, after, "flat" if after <= before + slack else "grown"))
+    return rows
+
+
+def main() -> int:
+    """Prints samples and verdicts; 1 when anything grew."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description=__doc__)
+    parser.add_argument("seconds", nargs="?", type=float, default=60.0, help="how long (60)")
+    samples, counted = soak(parser.parse_args().seconds)
+    show("samples", ("second", *SLACK), [(f"{each.second:.0f}", *each.values) for each in samples])
+    show("answers", ("call and status", "count"), sorted(counted.items()))
+    rows = verdicts(samples)
+    show("flat or grown", ("what", "second third", "last third", "verdict"), rows)
+    return any(row[3] == "grown" for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

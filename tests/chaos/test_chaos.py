@@ -1,0 +1,18 @@
+"""The smallest push there is: the pieces work, and find nothing lost."""
+
+from __future__ import annotations
+
+from tests.chaos.kills import kill_again_and_again
+from tests.chaos.soak import Sample, verdicts
+
+
+def test_one_kill_loses_nothing_that_was_acknowledged():
+    """`make chaos` does it sixty times, and more."""
+    found = kill_again_and_again(1)
+    assert found.losses == ()
+
+
+def test_a_server_that_grows_is_told_from_one_that_is_flat():
+    """By the middle of the last third against that of the second."""
+    samples = [Sample(float(at), (100.0 + 3 * at, 50.0, 10.0 + at % 2, 4.0)) for at in range(20)]
+    assert [row[3] for row in verdicts(samples)] == ["grown", "flat", "flat", "flat"]
