@@ -207,6 +207,29 @@ t-1-py3-none-any.whl | standard library | other    |       | application/zip
 xlwt.xls             | xlwt             | document |       | vnd:ms-excel
 words.lzma           | xz 5.4           | other    |       | application/x-lzma
 files.tar.zst        | zstd 1.5         | other    |       | application/zstd
+cert.p12             | openssl 3.0      | other    |       | application/x-pkcs12
+box.3mf              | trimesh          | other    |       | model/3mf
+box.glb              | trimesh          | other    |       | model/gltf-binary
+box.obj              | trimesh          | text     | utf-8 | model/obj
+box.ply              | trimesh          | other    |       | model/ply
+box.stl              | trimesh          | other    |       | model/stl | application/octet-stream
+dpkt.pcap            | dpkt             | other    |       | vnd:tcpdump.pcap
+dpkt.pcapng          | dpkt             | other    |       | vnd:tcpdump.pcap
+eccodes.grib2        | eccodes          | other    |       | application/x-grib
+film.exr             | ffmpeg 5.1       | image    |       | image/x-exr
+gcc.elf              | gcc 12.2         | other    |       | application/x-executable
+gnome.cab            | gcab 1.5         | other    |       | vnd:ms-cab-compressed
+gnu.cpio             | cpio 2.13        | other    |       | application/x-cpio
+mido.mid             | mido             | audio    |       | audio/midi
+mingw.exe            | mingw-w64 10     | other    |       | vnd:microsoft.portable-executable
+netpbm.lbm           | netpbm 11        | image    |       | image/x-ilbm
+python.lnk           | pylnk3           | other    |       | application/x-ms-shortcut
+scan.nrrd            | pynrrd           | other    |       | application/x-nrrd
+small.iso            | genisoimage 1.1  | other    |       | application/x-iso9660-image
+torf.torrent         | torf             | other    |       | application/x-bittorrent
+wabt.wasm            | wabt 1.0         | other    |       | application/wasm
+words.Z              | ncompress 5.0    | other    |       | application/x-compress
+writer.gguf          | gguf             | other    |       | application/x-gguf
 """
 """File, the program that wrote it, kind, encoding, type, and what the bytes say alone where the name says more."""
 

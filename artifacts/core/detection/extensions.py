@@ -238,6 +238,11 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "application/x-erdas-hfa": "img",
     "model/gltf-binary": "glb",
     "model/3mf": "3mf",
+    "model/ply": "ply",
+    "model/stl": "stl",
+    "model/obj": "obj",
+    "application/x-nrrd": "nrrd",
+    "application/x-compress": "z",
     "application/x-blender": "blend",
     **TEXT_EXTENSIONS,
 }

@@ -45,6 +45,7 @@ FILES: tuple[Signature, ...] = (
     S("application/x-xz", b"\xfd7zXZ\0", number(6, 2, 0, 10), also=("application/x-tar",)),
     S("application/zstd", b"\x28\xb5\x2f\xfd", number(4, 1, 0, 255), also=("application/x-tar",)),
     S("application/x-lz4", b"\x04\x22\x4d\x18", number(4, 1, 0x40, 0x7F)),
+    S("application/x-compress", b"\x1f\x9d", number(2, 1, 0x89, 0x90)),
     S("application/x-lzip", b"LZIP", number(4, 1, 0, 1)),
     S("application/x-lzop", b"\x89LZO\0\r\n\x1a\n", anything),
     S("application/x-lzma", b"\x5d\0\0", file.lzma_alone),
@@ -103,6 +104,8 @@ FILES: tuple[Signature, ...] = (
     S("application/vnd.dbf", b"\x03", file.dbase),
     S("application/vnd.flatgeobuf", b"fgb\3fgb", anything),
     S("application/x-erdas-hfa", b"EHFA_HEADER_TAG\0", anything),
+    S("application/x-nrrd", b"NRRD000", anything),
+    S("model/ply", b"ply\nformat binary_", anything),
     S("model/gltf-binary", b"glTF", number(4, 4, 1, 2, little=True)),
     S("application/x-blender", b"BLENDER", at(8, b"v", b"V")),
     # fonts

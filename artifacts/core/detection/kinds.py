@@ -185,6 +185,7 @@ ARCHIVE_TYPES = frozenset(
         "application/x-tar",
         "application/zstd",
         "application/x-lz4",
+        "application/x-compress",
         "application/x-lzip",
         "application/x-lzop",
         "application/x-lzma",
