@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
+from pydantic import BeforeValidator, WithJsonSchema
 
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
@@ -61,6 +62,12 @@ UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {
         },
     }
 }
+AnyKind = Annotated[
+    Kind | None,
+    BeforeValidator(lambda word: word or None),
+    WithJsonSchema({"type": "string", "enum": ["", *Kind]}),
+]
+"""A kind of artifact; empty for any."""
 Language = Annotated[str | None, Query(max_length=35)]
 
 
@@ -148,10 +155,10 @@ def list_artifacts(
     cursor: str = "",
     limit: Annotated[int, Query(ge=1, le=library.MAX_PAGE)] = library.PAGE,
     q: str = "",
-    kind: Kind | Literal[""] = "",
+    kind: AnyKind = None,
 ) -> HttpResponse:
     """The calling agent's own artifacts, newest first."""
-    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind)
+    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind or "")
     return answer({"artifacts": [artifact_json(row) for row in page.rows], "nextCursor": page.next_cursor})
 
 
