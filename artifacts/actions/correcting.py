@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from artifacts.actions.measuring import MEASURES, measure
 from artifacts.core.detection.correction import CorrectionError, correct, is_text_type
-from artifacts.core.detection.encodings import is_clean
+from artifacts.core.detection.encodings import MARKS, canonical, is_clean
 from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.store import blocks
 from artifacts.models import Artifact
@@ -92,7 +92,7 @@ def _detection_after(row: Artifact, fields: CorrectionFields) -> Values:
         return {}
     previous = row.correction or {}
     verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*VERDICT, *MEASURES)}
-    words = _join_words(previous, fields)
+    words = _name_byte_order(row, _join_words(previous, fields))
     detection = _as_detection(row, verdict)
     try:
         corrected = correct(_find_encoding(row, detection, words), **words)
@@ -124,6 +124,20 @@ def _join_words(previous: Values, fields: CorrectionFields) -> dict[str, str | N
         encoding = fields["encoding"]
         mime = mime if "mime_type" in fields or encoding is None or (mime and is_text_type(mime)) else None
     return {"mime_type": mime, "encoding": encoding}
+
+
+def _name_byte_order(row: Artifact, words: dict[str, str | None]) -> dict[str, str | None]:
+    """The words with the byte order of UTF-16 or UTF-32 where no mark in the file says it: little-endian."""
+    name = canonical(words["encoding"])
+    if name not in ("utf-16", "utf-32"):
+        return words
+    try:
+        with byte_store().reader(row.sha256) as read_at:
+            head = read_at(0, 4)
+    except UnreadableError:
+        return words
+    marked = any(head.startswith(mark) for mark, encoding in MARKS if encoding == name)
+    return words if marked else {**words, "encoding": f"{name}-le"}
 
 
 def _as_detection(row: Artifact, verdict: Values) -> Detection:

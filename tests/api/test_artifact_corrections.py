@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from encodings.aliases import aliases
 from typing import Any
 
 import pytest
@@ -109,6 +110,14 @@ def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
     assert corrected(text_agent, made["ref"], encoding="cp1252")["corrected"] == {"encoding": "cp1252"}
 
 
+def test_utf_16_without_a_mark_is_named_with_its_byte_order(text_agent: Any) -> None:
+    """As browsers have it, so that nobody who reads the answer has to guess; with a mark it stays as it was said."""
+    bare, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
+    assert corrected(text_agent, bare, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
+    assert corrected(text_agent, marked, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16"
+    assert [text_agent.artifact(ref)["content"] for ref in (bare, marked)] == [CHINESE] * 2
+
+
 def test_a_guess_can_be_made_certain_by_saying_it_again(text_agent: Any) -> None:
     """The encoding that was guessed, said by somebody who knows, is no guess any more."""
     row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
@@ -190,6 +199,18 @@ def test_a_wrong_word_is_refused_with_its_place_and_a_better_one(
     problem = answer.json()["details"][0]
     assert (problem["path"], words in problem["message"]) == (place, True)
     assert text_agent.get(f"/artifacts/{made['ref']}/info").json() == made
+
+
+def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
+    """Whatever the bytes are: a codec that is no encoding of text is 422, every other gives words and a preview."""
+    ref = text_agent.stored("data.bin", BINARY * 40 + b"\xd8\x00\x1b$B~{")["ref"]
+    statuses = {}
+    for name in sorted({*aliases, *aliases.values()}):
+        statuses[name] = patch(text_agent, ref, encoding=name).status_code
+        assert statuses[name] in (200, 422)
+        assert text_agent.artifact(ref, limit=9000)["metadata"]["id"]
+    assert text_agent.get(f"/artifacts/{ref}/preview").status_code == 200
+    assert (statuses["rot13"], statuses["base64"], statuses["gbk"]) == (422, 422, 200)
 
 
 def test_only_the_owner_corrects_and_a_private_file_is_found_by_nobody_else(caller: Any) -> None:

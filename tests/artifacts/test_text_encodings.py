@@ -104,7 +104,8 @@ def test_decoding_never_raises_and_does_not_depend_on_where_blocks_end(data: byt
     for cut in cuts:
         blocks.append(rest[:cut])
         rest = rest[cut:]
-    for encoding in ("utf-8", "gb18030", "big5", "shift_jis", "utf-16-le", "cp1252", "no such", None):
+    names = ("utf-8", "gb18030", "big5", "shift_jis", "utf-16", "utf-16-le", "utf-32", "cp1252", "no such", None)
+    for encoding in names:
         assert "".join(decode_blocks([*blocks, rest], encoding)) == "".join(decode_blocks([data], encoding))
 
 
@@ -181,3 +182,13 @@ def test_a_file_cut_inside_its_last_character_is_still_text() -> None:
 def test_an_encodings_name_is_ours_or_none(name: str, found: str | None) -> None:
     """Narrow encodings are read as the wider ones that contain them; what is no text encoding is none."""
     assert canonical(name) == found
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
+def test_without_a_mark_the_wide_encodings_are_little_endian(encoding: str, step: int) -> None:
+    """As browsers read them, in whatever blocks they come; half a character at the end is U+FFFD or nothing."""
+    data = ("Grüße, 季度报告 🙂" * 9).encode(f"{encoding}-le")
+    blocks = [data[at : at + step] for at in range(0, len(data), step)]
+    assert "".join(decode_blocks(blocks, encoding)) == "Grüße, 季度报告 🙂" * 9
+    assert "".join(decode_blocks([data[:1]], encoding)) in ("", "\ufffd")

@@ -74,10 +74,20 @@ class TextFound:
 
 
 def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str]:
-    """The text of a stream, block by block; what does not decode becomes U+FFFD, so this never raises."""
-    decoder = codecs.getincrementaldecoder(canonical(encoding) or "utf-8")("replace")
+    """The text of a stream, block by block; what does not decode becomes U+FFFD, so this never raises.
+
+    UTF-16 and UTF-32 without the mark that says which way round they are count as little-endian, as in browsers.
+    """
+    name = canonical(encoding) or "utf-8"
+    decoder, start = codecs.getincrementaldecoder(name)("replace"), b""
     for block in blocks:
-        if words := decoder.decode(block):
+        try:
+            words = decoder.decode(block)
+        except UnicodeError:
+            decoder = codecs.getincrementaldecoder(f"{name}-le")("replace")
+            words = decoder.decode(start + block)
+        start = (start + block[:3])[:3]
+        if words:
             yield words
     if words := decoder.decode(b"", True):
         yield words
