@@ -121,6 +121,7 @@ class Stored:
     payloads: Mapping[str, Any] = field(default_factory=dict)
     only_converted: frozenset[str] = frozenset()
     """Services that get all of it in another form."""
+    native: frozenset[str] = frozenset()
 
     def arrives_inline(self, body: bytes, place: Place) -> bytes:
         """What arrives for the same file inside a request, by what arrives for the reference.
@@ -130,11 +131,15 @@ class Stored:
         return REFERENCE.sub(b"", body) if place.service in self.only_converted else body
 
     def reference(self) -> dict[str, Any]:
+        if self.row.kind == Kind.IMAGE:
+            return {"type": "image_url", "image_url": {"url": self.row.ref}}
         return {"type": "file", "file": {"file_id": self.row.ref}}
 
-    def inline(self) -> dict[str, Any]:
-        """The file itself as a part; an image has no name there, which nobody misses where it arrives as one."""
+    def inline(self, place: Place) -> dict[str, Any]:
+        """The file itself as a part; an image that arrives as it is needs no name and goes as an `image_url`."""
         url = f"data:{self.row.mime_type};base64,{base64.b64encode(self.data).decode()}"
+        if self.row.kind == Kind.IMAGE and place.service in self.native:
+            return {"type": "image_url", "image_url": {"url": url}}
         return {"type": "file", "file": {"filename": self.name, "file_data": url}}
 
 
@@ -211,7 +216,8 @@ def artifacts(places: list[Place], text_agent: AgentProgram) -> list[Stored]:
         shown = text_agent.get(f"/artifacts/{row.ref}/preview").json()["deliveries"]
         whole = {each["serviceId"] for each in shown if (each["outcome"], each["shown"]) == ("converted", "converted")}
         payloads = {each["serviceId"]: each["payload"] for each in shown}
-        found.append(Stored(name, data, row, payloads, frozenset(whole)))
+        native = {each["serviceId"] for each in shown if each["outcome"] == "native"}
+        found.append(Stored(name, data, row, payloads, frozenset(whole), frozenset(native)))
     return found
 
 
@@ -239,6 +245,6 @@ def test_page_preview_simulation_and_wire_say_the_same_of_every_file(
         one_reader = place.reader == "everything"
         inline = [each for each in artifacts if one_reader or each.name not in TAKEN_APART]
         bodies = {each.name: body for each, body in zip(artifacts, arrived, strict=True)}
-        again = asyncio.run(send(text_agent.key, [each.inline() for each in inline], lab))
+        again = asyncio.run(send(text_agent.key, [each.inline(place) for each in inline], lab))
         for each, body in zip(inline, again, strict=True):
             assert body == each.arrives_inline(bodies[each.name], place), (each.name, place)
