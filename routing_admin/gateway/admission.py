@@ -18,6 +18,7 @@ from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, response_of
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
+from routing_admin.server.refusals import OPENAI_CODES
 from routing_admin.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ def _admit(caller: Principal | Refusal, method: str, path: str) -> Principal:
     refusal = refuse_call(caller, method, path) if isinstance(caller, Principal) else caller
     if refusal is None:
         return cast(Principal, caller)
-    raise GatewayError(refusal.status, refusal.code, refusal.message)
+    raise GatewayError(refusal.status, OPENAI_CODES.get(refusal.code, refusal.code), refusal.message)
 
 
 def actor_for(request: HttpRequest, principal: Principal) -> Actor:

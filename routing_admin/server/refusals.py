@@ -16,6 +16,9 @@ TYPES: Mapping[str, str] = {
 }
 """OpenAI's word for the kind of error; every other code is the request's fault."""
 
+OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
+"""What OpenAI calls a refusal that has another name with us; programs look for it."""
+
 
 async def send_refusal(
     path: str,
@@ -49,6 +52,6 @@ def refusal_parts(
 def refusal_json(path: str, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
     """The error's object: OpenAI's under `/v1`, ours elsewhere, where `more` goes along."""
     if path.startswith("/v1/"):
-        kind = TYPES.get(code, "invalid_request_error")
-        return {"error": {"message": message, "type": kind, "code": code, "param": None, "request_id": request_id}}
+        fields = {"message": message, "type": TYPES.get(code, "invalid_request_error")}
+        return {"error": {**fields, "code": OPENAI_CODES.get(code, code), "param": None, "request_id": request_id}}
     return {"error": code, "message": message, **more, "requestId": request_id}

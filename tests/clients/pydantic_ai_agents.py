@@ -216,7 +216,7 @@ async def test_a_refusal_is_an_error_with_its_status(name: str, key: str, status
         await Agent(model_of(name, key)).run("hello")
     assert refusal.value.status_code == status
     assert isinstance(refusal.value.body, dict)
-    assert refusal.value.body["code"] == {404: "model_not_found", 401: "key_invalid"}[status]
+    assert refusal.value.body["code"] == {404: "model_not_found", 401: "invalid_api_key"}[status]
 
 
 async def test_an_answer_is_of_the_official_type(model: OpenAIChatModel) -> None:

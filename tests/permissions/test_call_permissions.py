@@ -87,11 +87,14 @@ def code_of(answer: Any) -> str:
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> None:
-    """No key and a wrong key are 401, a key with every other scope 403 naming the one that lacks."""
+    """No key and a wrong key are 401, a key with every other scope 403 naming the one that lacks.
+
+    Under /v1 a wrong key has OpenAI's word, which programs look for.
+    """
     others = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
     for headers, status, code in (
         ({}, 401, "key_missing"),
-        ({"authorization": "Bearer ra_nonsense"}, 401, "key_invalid"),
+        ({"authorization": "Bearer ra_nonsense"}, 401, "key_invalid" if "/api/v1/" in name else "invalid_api_key"),
         (others, 403, "scope_missing"),
     ):
         answer = call(client, name, headers)
