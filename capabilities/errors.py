@@ -35,6 +35,13 @@ class ConflictError(ActionError):
     status = 409
 
 
+class TakenError(ActionError):
+    """Somebody else added a thing of that name at the same moment; nothing was written."""
+
+    code = "taken"
+    status = 409
+
+
 class ForbiddenError(ActionError):
     """The caller may not do this."""
 

@@ -14,11 +14,12 @@ from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
-from capabilities.errors import InvalidError
+from capabilities.errors import InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.history import newest_configuration
 from routing_admin.core.configuration.as_json import to_json
@@ -26,10 +27,27 @@ from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
 from routing_admin.models import AuditEvent, Installation, Revision
 
+MAKING = (".add", ".put")
+"""How acts end that make something with a name of its own."""
+UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
+"""How SQLite and PostgreSQL say that a name is taken."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
 """Kinds of things that the snapshot holds although not all are in the configuration: run-time agents, recording."""
 
 _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
+
+
+@contextmanager
+def _tell_taken(act: Act) -> Iterator[None]:
+    """A name that another process took between our look and our writing is refused as one. Raises `TakenError`."""
+    try:
+        yield
+    except IntegrityError as error:
+        taken = UNIQUE in str(error) or getattr(error.__cause__, "sqlstate", "") == UNIQUE_STATE
+        if not (taken and act.action.endswith(MAKING)):
+            raise
+        message = _("%(name)s was added by somebody else just now. Load the page again, or choose another name.")
+        raise TakenError(message % {"name": act.object_name}) from error
 
 
 class RevisionRecorder:
@@ -45,7 +63,7 @@ class RevisionRecorder:
             return
         token = _open.set([])
         try:
-            with transaction.atomic():
+            with _tell_taken(act), transaction.atomic():
                 yield act
                 inner = _open.get() or []
                 number = record(actor, act, inner)
@@ -60,7 +78,7 @@ class RevisionRecorder:
     @contextmanager
     def audit(self, actor: Actor, act: Act) -> Iterator[Act]:
         """An act that leaves the configuration as it is, e.g. issuing a key."""
-        with transaction.atomic():
+        with _tell_taken(act), transaction.atomic():
             yield act
             if act.object_kind in IN_SNAPSHOT:
                 Installation.objects.update(version=F("version") + 1)

@@ -16,7 +16,7 @@ from capabilities.actions.providers import KeyAct
 from capabilities.acts import Act, Actor
 from capabilities.core.message import FilePart
 from capabilities.core.vocabulary import Kind
-from capabilities.errors import ConflictError, InUseError, InvalidError
+from capabilities.errors import ConflictError, InUseError, InvalidError, TakenError
 from capabilities.models import Agent, Provider, Service, StoredKey
 from capabilities.ports import ports
 from routing_admin import actions
@@ -76,6 +76,19 @@ def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
     assert "hollow" in str(refused.value)
     assert rows.read() == before
     assert Revision.objects.count() == 1
+
+
+def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> None:
+    """Both looked and found nothing; whoever writes second gets a sentence, not a fault of ours."""
+    first, second = (TaskRoute(task_type="drafts") for _ in range(2))
+    actions.save_route(ADA, first, [CandidateSpec("echo")])
+    with pytest.raises(TakenError, match="drafts was added by somebody else"):
+        actions.save_route(ADA, second, [CandidateSpec("echo")])
+    with pytest.raises(TakenError, match="echo was added"):
+        make_provider("echo")
+    with pytest.raises(TakenError, match="text-agent was added"):
+        capability_actions.save_agent(ADA, Agent(agent_id="text-agent", name="x"))
+    assert Revision.objects.count() == 2
 
 
 def test_a_stale_version_is_refused_and_changes_nothing() -> None:
