@@ -109,6 +109,25 @@ def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Uplo
             upload.ask(inline_part(file, data))
 
 
+CORRECTIONS = (
+    *({"mimeType": "text/plain"}, {"mimeType": "image/png"}, {"mimeType": "application/pdf"}, {"encoding": "utf-16"}),
+    *({"mimeType": "text/html", "encoding": "gb18030"}, {"mimeType": "application/zip"}, {"mimeType": "video/mp4"}),
+    *({"mimeType": "image/jpeg"}, {"encoding": "iso2022_jp"}, {"mimeType": "audio/wav"}, {"mimeType": "image/webp"}),
+)
+"""What somebody may say that each of them is."""
+
+
+def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> None:
+    """Every ninth of them under one wrong word after the other: it is taken, and the file is looked at by it."""
+    files = [file for family in FAMILIES.values() for file in family][::9]
+    for number, file in enumerate(files):
+        answer = upload.send(form(file.filename, file.mime, file.make()))
+        body = CORRECTIONS[number % len(CORRECTIONS)]
+        now = upload.agent.call("PATCH", f"/artifacts/{answer.json()['ref']}", body)
+        assert now.status_code == 200, file
+        assert (now.json()["sha256"], upload.look(answer)) == (answer.json()["sha256"], True)
+
+
 @pytest.mark.parametrize("start", range(0, len(EVIL_NAMES), 15))
 def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
     """Cleaned, kept and told; it leads nowhere."""
