@@ -13,12 +13,12 @@ UNFINISHED = (b"", b"POST /v1/ch", HEAD, HEAD + b"\r\n{")
 
 
 async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_meanwhile(tmp_path: Path):
-    """160 of them, by the settings' limits: those that are too many make room, the others are told 408."""
+    """160 of them, by the settings' limits: those that are too many make room (503), the others are told 408."""
     with served(tmp_path, settings=SETTINGS) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(160)]
         for at, (_, writer) in enumerate(opened):
             writer.write(UNFINISHED[at % len(UNFINISHED)])
         assert await asyncio.to_thread(server.get, "/v1/models")
         ends = [(await reader.read()).split(b" ", 2)[1] for reader, _ in opened]
-    assert set(ends) == {b"408", b"503"}
-    assert 40 <= ends.count(b"408") <= 100
+    assert set(ends) <= {b"408", b"503"}
+    assert ends.count(b"408") >= 40
