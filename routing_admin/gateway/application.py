@@ -17,7 +17,7 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
 
 from capabilities.access import Principal
-from capabilities.body_limits import received_limit
+from capabilities.body_limits import MIB, received_limit
 from routing_admin.gateway.chat import completions
 from routing_admin.gateway.errors import GatewayError, reply_of
 from routing_admin.gateway.http import HttpCall, HttpReply, WaitingBody, call_of_scope
@@ -30,7 +30,7 @@ from routing_admin.server.body_limit import (
     refuse_unknown,
 )
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
-from routing_admin.server.places import CallPlace, OverloadedError, calls, lookups
+from routing_admin.server.places import CallPlace, OverloadedError, bodies, calls, lookups
 from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
@@ -54,16 +54,22 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope["path"], limit, send)
+    room = CallPlace(bodies())
     try:
-        body = await _read_body(scope, receive, limit)
+        body = await _read_body(scope, receive, limit, room)
+        if body is not None and len(body.data) > limit:
+            return await refuse(scope["path"], limit, send)
+        if body is not None:
+            await _answer_body(scope, receive, send, body)
     except UnknownCallerError:
-        return await refuse_unknown(scope["path"], send)
+        await refuse_unknown(scope["path"], send)
     except OverloadedError as error:
-        return await send_refusal(scope["path"], error.status, error.code, error.message, send)
-    if body is None:
-        return None
-    if len(body.data) > limit:
-        return await refuse(scope["path"], limit, send)
+        await send_refusal(scope["path"], error.status, error.code, error.message, send)
+    finally:
+        room.leave()
+
+
+async def _answer_body(scope: Mapping[str, Any], receive: Receive, send: Send, body: WaitingBody) -> None:
     watch, place = _Watch(receive), CallPlace(calls())
     try:
         await _send_reply(await _reply_to(scope, body, place), send)
@@ -75,11 +81,11 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
         place.leave()
 
 
-async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> WaitingBody | None:
+async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: CallPlace) -> WaitingBody | None:
     """The body, held once; None when the caller left before its end. Of one that is too large no more is read.
 
     Raises `UnknownCallerError` for one that only a caller with a good key may send, `OverloadedError` where too many
-    wait to have theirs looked up.
+    wait to have theirs looked up, or hold large bodies already.
     """
     message = await receive()
     body: bytes | bytearray = message.get("body", b"")
@@ -88,21 +94,24 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int) -> 
         body = bytearray(body)
         while message.get("more_body") and len(body) <= limit:
             if len(body) > UNKNOWN_BYTES and not known:
-                known = await _check_known(scope)
+                room.enter_at_once(await _find_known(scope), -(-(announced_length(scope) or limit) // MIB))
+                known = True
             message = await receive()
             body += message.get("body", b"")
     return None if message["type"] == "http.disconnect" else WaitingBody(body)
 
 
-async def _check_known(scope: Mapping[str, Any]) -> bool:
+async def _find_known(scope: Mapping[str, Any]) -> str:
+    """By whom a large body counts: its agent, or its address where that is not known by heart."""
     headers = headers_of_scope(scope)
-    if isinstance(cached_principal(headers), Principal):
-        return True
-    place = CallPlace(lookups())
-    await place.enter(scope["client"][0] if scope.get("client") else "")
+    caller = cached_principal(headers)
+    if isinstance(caller, Principal):
+        return caller.holder
+    place, address = CallPlace(lookups()), scope["client"][0] if scope.get("client") else ""
+    await place.enter(address)
     try:
         if await is_known_caller(headers):
-            return True
+            return address
     finally:
         place.leave()
     raise UnknownCallerError

@@ -19,7 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import process_connections
 from routing_admin.server.memory import count_tasks
-from routing_admin.server.places import calls, lookups, requests
+from routing_admin.server.places import bodies, calls, lookups, requests
 
 log = logging.getLogger(__name__)
 app_name = "probes"
@@ -100,6 +100,8 @@ def load_of_process() -> list[str]:
         *gauge("routing_admin_connections", "Open connections of this process.", len(connections)),
         *counter("routing_admin_connections_refused_total", "Closed for being too many.", connections.refused),
     ]
+    lines += gauge("routing_admin_large_bodies_mebibytes", "Memory for large bodies of chat calls.", bodies().in_use)
+    lines += counter("routing_admin_large_bodies_refused_total", "Refused as overloaded.", bodies().refused)
     lines += gauge("routing_admin_tasks", "Tasks of the serving loop.", count_tasks())
     for name, places in kinds.items():
         lines += gauge(f"routing_admin_{name}_requests", "Requests that are answered.", places.in_use)

@@ -21,6 +21,8 @@ SHARE = 3
 """How many times the free places one name may hold."""
 QUEUE_SHARE = 4
 """For so many places one may wait."""
+LARGE_BODIES_MIB = 1024
+"""Memory for large bodies in a process; what is made of one takes about as much again."""
 WAIT_SECONDS = 2.0
 """How long one waits for a place."""
 OVERLOADED = "overloaded"
@@ -56,12 +58,13 @@ class Places:
         """How many wait for a place."""
         return len(self._line)
 
-    def take(self, name: str) -> bool:
-        """Whether a place was free for that name; it is its own then, until `leave`."""
-        if self._own[name] >= SHARE * (self.most - self.in_use):
+    def take(self, name: str, count: int = 1) -> bool:
+        """Whether so many places were free for that name; they are its own then, until `leave`."""
+        free = self.most - self.in_use
+        if count > free or self._own[name] + count > SHARE * free:
             return False
-        self.in_use += 1
-        self._own[name] += 1
+        self.in_use += count
+        self._own[name] += count
         return True
 
     async def wait(self, name: str) -> None:
@@ -83,10 +86,10 @@ class Places:
                 raise OverloadedError from None
             raise
 
-    def leave(self, name: str) -> None:
-        """Gives a place back; of those in line whoever holds least has it next."""
-        self.in_use -= 1
-        self._own[name] -= 1
+    def leave(self, name: str, count: int = 1) -> None:
+        """Gives places back; of those in line whoever holds least has one next."""
+        self.in_use -= count
+        self._own[name] -= count
         if not self._own[name]:
             del self._own[name]
         while self._line:
@@ -104,14 +107,14 @@ class Places:
 
 
 class CallPlace:
-    """The place of one call, once it has one."""
+    """The place of one call, or several, once it has them."""
 
-    __slots__ = ("_name", "_places")
+    __slots__ = ("_count", "_name", "_places")
 
     _name: str | None
 
     def __init__(self, places: Places) -> None:
-        self._places, self._name = places, None
+        self._places, self._name, self._count = places, None, 1
 
     async def enter(self, name: str) -> None:
         """Has a place from now on, at once where one is free. Raises `OverloadedError`, `DrainingError`."""
@@ -119,10 +122,17 @@ class CallPlace:
             await self._places.wait(name)
         self._name = name
 
+    def enter_at_once(self, name: str, count: int) -> None:
+        """Has so many from now on. Raises `OverloadedError` where they are not free."""
+        if not self._places.take(name, count):
+            self._places.refused += 1
+            raise OverloadedError
+        self._name, self._count = name, count
+
     def leave(self) -> None:
         """Gives it back, if there is one."""
         if self._name is not None:
-            self._places.leave(self._name)
+            self._places.leave(self._name, self._count)
 
 
 @cache
@@ -135,6 +145,12 @@ def calls() -> Places:
 def requests() -> Places:
     """Those of everything else, each in a thread of its own; by agent where the key is known, else by address."""
     return Places(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
+
+
+@cache
+def bodies() -> Places:
+    """MiB of memory for the large bodies of chat calls, until they are answered; by agent or address."""
+    return Places(LARGE_BODIES_MIB, 0)
 
 
 @cache

@@ -41,14 +41,13 @@ def main() -> int:
             findings.append(run(wanted[name]))
             took.append(time.monotonic() - began)
             print(f"{name}: {findings[-1].facts}; lost: {len(findings[-1].losses)}", flush=True)
+            print(*findings[-1].losses[:MOST_TOLD], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
     rows = [
         (each.piece, each.tries, f"{seconds:.0f} s", len(each.losses))
         for each, seconds in zip(findings, took, strict=True)
     ]
     show("what was tried, and lost", ("piece", "tried", "took", "lost"), rows)
-    losses = [f"{each.piece}: {loss}" for each in findings for loss in each.losses]
-    print(*losses[:MOST_TOLD], sep="\n")
-    return bool(losses)
+    return any(each.losses for each in findings)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from routing_admin.server.places import Places, calls, lookups, requests
+from routing_admin.server.places import LARGE_BODIES_MIB, Places, bodies, calls, lookups, requests
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
@@ -81,6 +81,21 @@ async def test_what_needs_a_thread_is_bounded_too_and_health_is_not(key, four_pl
     assert (refused.status, refused.answer_headers["retry-after"], health.status) == (503, "1", 200)
     assert json.loads(refused.answer)["error"] == "overloaded"
     assert (requests().in_use, requests().waiting) == (0, 0)
+
+
+async def test_large_bodies_have_so_much_memory(key, loopback):
+    """Counted by what is announced before it is read; beyond that 503, and whatever was held is free afterwards."""
+    large = chat_call(key, "plain", pieces=8, user="x" * 800_000)
+    async with loopback.serve():
+        assert bodies().take("somebody else", LARGE_BODIES_MIB // 2)
+        assert bodies().take("a third one", LARGE_BODIES_MIB // 2)
+        refused = await large.run()
+        small = await chat_call(key, "plain").run()
+        for each in ("somebody else", "a third one"):
+            bodies().leave(each, LARGE_BODIES_MIB // 2)
+        served = await chat_call(key, "plain", pieces=8, user="x" * 800_000).run()
+    assert (refused.status, small.status, served.status) == (503, 200, 200)
+    assert (json.loads(refused.answer)["error"]["code"], bodies().in_use) == ("overloaded", 0)
 
 
 def upload_headers(key: str) -> list[tuple[bytes, bytes]]:
