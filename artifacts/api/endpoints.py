@@ -21,6 +21,7 @@ from artifacts.api.schemas import (
     CorrectionIn,
     PreviewOut,
     TextArtifactIn,
+    ToolsOut,
     UploadIn,
 )
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
@@ -33,7 +34,7 @@ from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
 from capabilities.access import principal_of
-from capabilities.api.calls import CallError, agent_actor, answer, parse_as, read_as, takes
+from capabilities.api.calls import CallError, agent_actor, answer, gives, parse_as, read_as, takes
 from capabilities.api.schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.reasons import ReasonCode
@@ -71,7 +72,7 @@ AnyKind = Annotated[
 Language = Annotated[str | None, Query(max_length=35)]
 
 
-@router.get("/tools", tags=["messages"])
+@router.get("/tools", tags=["messages"], openapi_extra=gives(ToolsOut))
 def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     """The agents' tools as function definitions, ready for the `tools` of a chat request."""
     return answer({"tools": tool_definitions(language or ports.routes.default_language())})

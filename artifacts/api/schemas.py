@@ -105,3 +105,9 @@ class PreviewOut(Schema):
     request: str
     deliveries: list[dict[str, Any]]
     canRead: list[str]
+
+
+class ToolsOut(Schema):
+    """The agents' tools as function definitions."""
+
+    tools: list[dict[str, object]]

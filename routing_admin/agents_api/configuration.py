@@ -12,13 +12,14 @@ from django.utils.cache import patch_vary_headers
 from ninja import Query, Router
 
 from artifacts.storage.uploads import IN_MEMORY, received_files
-from capabilities.api.calls import CallError, agent_actor, answer, read_body
+from capabilities.api.calls import CallError, agent_actor, answer, gives, read_body
 from capabilities.body_limits import MIB
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from routing_admin.actions import import_configuration, preview_import
 from routing_admin.actions.importing import ImportPreview
 from routing_admin.agents_api.errors import details_of
+from routing_admin.agents_api.schemas import ImportOut, ProvidersOut, RoutesOut
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.diff import sentence
@@ -33,7 +34,7 @@ LOOK_EVERY = 0.25
 router = Router()
 
 
-@router.get("/routes", tags=["configuration"])
+@router.get("/routes", tags=["configuration"], openapi_extra=gives(RoutesOut))
 def list_routes(request: HttpRequest) -> HttpResponse:
     """Task routes in their order, written as in llm-routing.json."""
     configuration = snapshot.current().configuration
@@ -44,7 +45,7 @@ def list_routes(request: HttpRequest) -> HttpResponse:
     return answer({"routes": routes})
 
 
-@router.get("/providers", tags=["configuration"])
+@router.get("/providers", tags=["configuration"], openapi_extra=gives(ProvidersOut))
 def list_providers(request: HttpRequest) -> HttpResponse:
     """Providers in their order, and whether each can be called; never a key."""
     return answer({"providers": providers_json(snapshot.current())})
@@ -78,7 +79,8 @@ def providers_json(state: Snapshot) -> list[dict[str, Any]]:
             "required": True,
             "description": "llm-routing.json or llmservices.json, or both as multipart parts named file.",
             "content": {"application/json": {"schema": {"type": "object"}}},
-        }
+        },
+        **gives(ImportOut),
     },
 )
 def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
@@ -96,7 +98,11 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
     return answer({**import_json(preview, preview.revision), "dryRun": True})
 
 
-@router.get("/config/{name}", tags=["configuration"])
+@router.get(
+    "/config/{name}",
+    tags=["configuration"],
+    openapi_extra={"responses": {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}},
+)
 async def export_config(
     request: HttpRequest,
     name: str,

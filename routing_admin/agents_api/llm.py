@@ -16,12 +16,13 @@ from artifacts.storage.content import RowStore
 from capabilities.access import principal_of
 from capabilities.acts import Actor
 from capabilities.api.bodies import Body
-from capabilities.api.calls import CallError, answer, read_as, takes
+from capabilities.api.calls import CallError, answer, gives, read_as, takes
 from capabilities.api.schemas import AttachmentIn
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
 from capabilities.core.worded import text_of
+from routing_admin.agents_api.schemas import RequestOut, ResolveOut, SendOut
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
 from routing_admin.core.fallback.chain import RunResult
@@ -66,7 +67,7 @@ class SendIn(ResolveIn):
     prompt: str
 
 
-@router.post("/llm/send", tags=["llm"], openapi_extra=takes(SendIn))
+@router.post("/llm/send", tags=["llm"], openapi_extra={**takes(SendIn), **gives(SendOut)})
 async def send(request: HttpRequest) -> HttpResponse:
     """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
 
@@ -96,7 +97,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     return recorder, planned
 
 
-@router.post("/llm/resolve", tags=["llm"], openapi_extra=takes(ResolveIn))
+@router.post("/llm/resolve", tags=["llm"], openapi_extra={**takes(ResolveIn), **gives(ResolveOut)})
 def resolve(request: HttpRequest) -> HttpResponse:
     """The same decision without calling anyone: the route taken, the directive, and every candidate's prospect."""
     planned = planned_request(read_as(request, ResolveIn), principal_of(request).agent)
@@ -106,7 +107,7 @@ def resolve(request: HttpRequest) -> HttpResponse:
 NOT_YET = "The request log takes no entries just now; they wait to be written. Ask again in a few seconds."
 
 
-@router.get("/requests/{request_id}", tags=["llm"])
+@router.get("/requests/{request_id}", tags=["llm"], openapi_extra=gives(RequestOut))
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's.
 

@@ -1,0 +1,122 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The JSON that the agents' API answers about routing, the configuration and requests (CONTRACT §4)."""
+
+from __future__ import annotations
+
+from ninja import Schema
+
+Thing = dict[str, object]
+
+
+class RouteOut(Schema):
+    """A task route, written as in llm-routing.json."""
+
+    taskType: str
+    provider: str
+    fallback: list[str | Thing]
+
+
+class RoutesOut(Schema):
+    """Task routes in their order."""
+
+    routes: list[RouteOut]
+
+
+class ProviderOut(Schema):
+    """A provider, and whether it can be called; `reason` says why not."""
+
+    providerName: str
+    protocol: str
+    endpoint: str
+    defaultModel: str
+    enabled: bool
+    usable: bool
+    reason: str = ""
+
+
+class ProvidersOut(Schema):
+    """Providers in their order."""
+
+    providers: list[ProviderOut]
+
+
+class ImportOut(Schema):
+    """What an import did, or with `dryRun` would do."""
+
+    revision: int | None
+    changes: list[dict[str, str]]
+    problems: list[dict[str, str]]
+    keptUnknown: list[str]
+    dryRun: bool = False
+
+
+class AttemptOut(Schema):
+    """What became of one candidate."""
+
+    provider: str
+    model: str
+    outcome: str
+    retryAttempts: int
+    durationMs: float
+    statusCode: int | None = None
+    error: str | None = None
+
+
+class SendOut(Schema):
+    """An answer, who gave it, and every attempt on the way."""
+
+    content: str
+    provider: str
+    model: str
+    taskType: str
+    language: str
+    usage: Thing
+    finishReason: str
+    attempts: list[AttemptOut]
+    media: list[Thing] = []
+    annotations: list[Thing] = []
+
+
+class CandidateOut(Schema):
+    """One candidate's prospect."""
+
+    provider: str
+    model: str
+    temperature: float | None
+    maxTokens: int | None
+    outcome: str
+    reason: str
+
+
+class ResolveOut(Schema):
+    """A decision without a call."""
+
+    taskType: str
+    matched: bool
+    language: str
+    directive: str
+    candidates: list[CandidateOut]
+
+
+class RequestOut(Schema):
+    """A logged request with its attempts; times in milliseconds from its beginning."""
+
+    id: str
+    startedAt: str
+    surface: str
+    model: str
+    taskType: str
+    matched: bool
+    language: str
+    stream: bool
+    outcome: str
+    status: int | None
+    error: str | None
+    answeredBy: dict[str, str] | None
+    durationMs: float
+    firstContentMs: float | None
+    usage: Thing
+    answer: Thing | None
+    adaptation: str
+    revision: int | None
+    attempts: list[AttemptOut]
