@@ -228,7 +228,7 @@ scan.nrrd            | pynrrd           | other    |       | application/x-nrrd
 small.iso            | genisoimage 1.1  | other    |       | application/x-iso9660-image
 torf.torrent         | torf             | other    |       | application/x-bittorrent
 wabt.wasm            | wabt 1.0         | other    |       | application/wasm
-words.Z              | ncompress 5.0    | other    |       | application/x-compress
+words.Z              | ncompress 4.2    | other    |       | application/x-compress
 writer.gguf          | gguf             | other    |       | application/x-gguf
 """
 """File, the program that wrote it, kind, encoding, type, and what the bytes say alone where the name says more."""
