@@ -12,7 +12,7 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
-from routing_admin.gateway.application import HANDLERS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
+from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
@@ -42,9 +42,9 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
         return
-    if scope["path"] not in HANDLERS:
+    if scope["path"] not in DOORS:
         scope["path"] = meant_path(scope["path"])
-    if scope["path"] in HANDLERS and scope["type"] == "http":
+    if scope["path"] in DOORS and scope["type"] == "http":
         await answer_call(scope, receive, send)
     else:
         await pages(scope, receive, limit_slow_readers(send))

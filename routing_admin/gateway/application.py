@@ -1,7 +1,7 @@
 """The data plane as an ASGI application of its own: no session, no address table, no thread per request.
 
 Django's handler opens a thread for each request and runs each of the pages' middlewares in it (docs/data-plane.md).
-Here a call goes to its handler at once, in the server's own task. Calls that are not in `HANDLERS` are Django's.
+Here a call goes to its handler at once, in the server's own task. Calls that are not in `DOORS` are Django's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from django.http import HttpRequest
 
 from capabilities.access import Principal
 from capabilities.body_limits import MIB, received_limit
-from routing_admin.gateway.chat import completions
+from routing_admin.gateway.calls import complete
+from routing_admin.gateway.chat.completions import COMPLETIONS
+from routing_admin.gateway.door import Door
 from routing_admin.gateway.errors import GatewayError, reply_of
-from routing_admin.gateway.http import HttpCall, HttpReply, WaitingBody, call_of_scope
+from routing_admin.gateway.http import HttpReply, WaitingBody, call_of_scope
 from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.server.body_limit import (
     UnknownCallerError,
@@ -35,9 +37,8 @@ from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
-HANDLERS: Mapping[str, Callable[[HttpCall], Awaitable[HttpReply]]] = MappingProxyType(
-    {completions.PATH: completions.complete}
-)
+DOORS: Mapping[str, Door] = MappingProxyType({door.path: door for door in (COMPLETIONS,)})
+"""Where models are called, each in its own words."""
 SLOWEST_READER_SECONDS = 60.0
 """How long a caller may take nothing of an answer that waits for it."""
 WATCH_AFTER_SECONDS = 0.02
@@ -118,12 +119,12 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
 
 
 async def _reply_to(scope: Mapping[str, Any], body: WaitingBody, place: CallPlace) -> HttpReply:
-    headers = headers_of_scope(scope)
+    door, headers = DOORS[scope["path"]], headers_of_scope(scope)
     request_id = make_request_id(headers.get("x-request-id", ""))
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
-        return reply_of(GatewayError(400, "host_not_allowed", message), request_id)
-    return await HANDLERS[scope["path"]](call_of_scope(scope, request_id, headers, body, place))
+        return reply_of(GatewayError(400, "host_not_allowed", message), request_id, door.error)
+    return await complete(door, call_of_scope(scope, request_id, headers, body, place))
 
 
 @lru_cache(maxsize=100)

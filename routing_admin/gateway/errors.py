@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -79,9 +79,14 @@ def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
     return {"error": fields}
 
 
-def reply_of(error: GatewayError, request_id: str) -> HttpReply:
-    """The whole reply; `x-should-retry` is false where all was tried that can help, or the request is wrong."""
-    reply = json_reply(body_of(error, request_id), error.status)
+def reply_of(
+    error: GatewayError, request_id: str, write: Callable[[GatewayError, str], dict[str, Any]] = body_of
+) -> HttpReply:
+    """The whole reply, in the words of `write`.
+
+    `x-should-retry` is false where all was tried that can help, or the request is wrong.
+    """
+    reply = json_reply(write(error, request_id), error.status)
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))
     if error.attempts:

@@ -61,7 +61,7 @@ ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("the chain", (
         "routing_admin/core/fallback/", "routing_admin/dispatch/send.py", "routing_admin/dispatch/recorded.py",
-        "routing_admin/gateway/chat/completions.py", "routing_admin/gateway/threads.py",
+        "routing_admin/gateway/calls.py", "routing_admin/gateway/threads.py",
     )),
     ("preparing", (
         "routing_admin/dispatch/", "capabilities/core/delivery/", "capabilities/core/texts/",
@@ -71,7 +71,7 @@ ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("way out", ("routing_admin/upstream/", "aiohttp/", "yarl/", "multidict/")),
     ("way back", (
         "capabilities/core/protocols/", "routing_admin/gateway/chat/rendering.py",
-        "routing_admin/gateway/chat/streaming.py", "routing_admin/gateway/errors.py",
+        "routing_admin/gateway/streaming.py", "routing_admin/gateway/errors.py",
     )),
     ("log entry", ("routing_admin/request_log/",)),
 )  # fmt: skip

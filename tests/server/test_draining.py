@@ -19,7 +19,7 @@ from routing_admin.dispatch.recorded import record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.gateway.chat.rendering import Chunks
-from routing_admin.gateway.chat.streaming import ChatStream
+from routing_admin.gateway.streaming import AnswerStream
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.draining import Draining, DrainingError, draining
@@ -98,7 +98,7 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
     silent = asyncio.Event()
     dispatch = Dispatch(planned, Endless(silent))
     done = await record_stream(dispatch, recorder)
-    flow = ChatStream(done, dispatch, recorder, Chunks("echo-text"), "drained-one", "text-agent").blocks()
+    flow = AnswerStream(done, dispatch, recorder, Chunks("echo-text"), "drained-one", "text-agent").blocks()
     assert key
     assert b'"content":"so far"' in await anext(flow)
     waiting = asyncio.ensure_future(anext(flow))

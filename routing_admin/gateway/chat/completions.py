@@ -1,223 +1,31 @@
-"""POST /v1/chat/completions: admit, parse, decide, walk, answer; whole or streamed.
-
-A call whose key is known and whose request holds no stored file and no large one never leaves the event loop; what must
-ask the database, or look into files, does so in a thread. Nothing is sent before the first real content, no keep-alive
-comment either: until then the status and the `x-routing-*` headers are still open, and a start that fails can go to the
-next candidate.
-"""
+"""POST /v1/chat/completions: OpenAI's words."""
 
 from __future__ import annotations
-
-import asyncio
-from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from artifacts.storage.content import RowStore
-from capabilities.access import Principal
-from capabilities.acts import Actor
-from capabilities.core.permissions import methods_of_call
 from capabilities.core.wire import Answer
-from routing_admin.configuration import snapshot
-from routing_admin.core.fallback.chain import RunResult
-from routing_admin.core.fallback.errors import RouterError
-from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
-from routing_admin.core.planning.plan import NoRouteError
-from routing_admin.dispatch.decisions import decisions_of
-from routing_admin.dispatch.generated_media import store_generated
-from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
-from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.turns import turn_memory, turn_of
-from routing_admin.gateway.admission import admit_caller, admit_known_caller, check_method, error_of_fault
-from routing_admin.gateway.body import read_object
-from routing_admin.gateway.chat.parsing import ChatCall, needs_thread, parse
+from routing_admin.gateway.calls import complete
+from routing_admin.gateway.chat.parsing import needs_thread, parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
-from routing_admin.gateway.chat.streaming import ChatStream, later_error
-from routing_admin.gateway.errors import GatewayError, gateway_error_of, json_reply, reply_of
-from routing_admin.gateway.http import HttpCall, HttpReply, call_of, header_value, response_of_reply
-from routing_admin.gateway.media import store_inline
-from routing_admin.gateway.threads import run_in_thread
-from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
-from routing_admin.server.draining import DrainingError
-from routing_admin.server.places import CallPlace, OverloadedError, lookups
-from routing_admin.upstream import Stream
-
-PATH = "/v1/chat/completions"
-STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.errors import body_of
+from routing_admin.gateway.http import call_of, response_of_reply
 
 
-@dataclass(frozen=True, slots=True)
-class AdmittedCall:
-    """A call that is parsed and decided; `agent` makes it.
+def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> dict[str, object]:
+    return completion_json(answer, name, origin, old_calls=call.old_calls)
 
-    `name` is its model's in the answer, empty for that of who answers.
-    """
 
-    dispatch: Dispatch
-    parsed: ChatCall
-    name: str
-    agent: str
+def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:
+    return Chunks(name, call.include_usage, call.old_calls, origin=origin)
 
-    def name_in(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
-        """How the answer names its model."""
-        return self.name or result.candidate.model
 
-    def origin_of(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
-        """The mark of whoever answered."""
-        return self.dispatch.planned.receiver(result.candidate.index).origin
+COMPLETIONS = Door("/v1/chat/completions", parse, needs_thread, _write_answer, _write_events, body_of)
 
 
 @csrf_exempt
 async def completions(request: HttpRequest) -> HttpResponseBase:
     """The view, for servers that run Django alone."""
-    return response_of_reply(await complete(call_of(request)))
-
-
-async def complete(call: HttpCall) -> HttpReply:
-    """The reply to a call, errors included; nothing is raised but the caller's leaving."""
-    try:
-        check_method(call.method, call.path, methods_of_call(PATH))
-        return await _complete(call)
-    except GatewayError as error:
-        return reply_of(error, call.request_id)
-    except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
-        return reply_of(error_of_fault(error), call.request_id)
-
-
-async def _complete(call: HttpCall) -> HttpReply:
-    """The answer of whichever candidate gives one.
-
-    Raises `GatewayError` when none does or the call is refused, and whatever went wrong in us; the log has it by then.
-    """
-    recorder = RequestRecorder(call.request_id, "v1")
-    try:
-        admitted = await _admit(call, recorder)
-        work = _answer_streamed if admitted.dispatch.planned.stream else _answer_whole
-        return await work(call, admitted, recorder)
-    except (DrainingError, OverloadedError) as error:
-        raise later_error(error) from None
-    except asyncio.CancelledError:
-        recorder.end(outcome=LEFT, status=LEFT_STATUS)
-        raise
-    except GatewayError:
-        raise
-    except Exception as error:
-        recorder.end(**facts_of_fault(error))
-        raise
-
-
-async def _admit(call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
-    """The key, the configuration, the request, the plan: from memory, and in a thread what rows and files are read for.
-
-    Raises `GatewayError`, and `OverloadedError` where the agent finds no place; once it is known the log says so.
-    """
-    arguments = (call.method, call.query, call.headers, PATH)
-    principal = admit_known_caller(*arguments)
-    if principal is None:
-        principal = await _look_up(call, partial(admit_caller, *arguments))
-    recorder.add_facts(agent=principal.agent, key=principal.key)
-    try:
-        if call.place is not None:
-            await call.place.enter(principal.holder)
-        size = len(call.body.data)
-        body = read_object(call)
-        state = snapshot.newest.fresh()
-        if state is None:
-            state = await run_in_thread(call, snapshot.current)
-        decide = partial(_decide, call, principal, state, body, recorder)
-        return await run_in_thread(call, decide) if needs_thread(body, size) else decide()
-    except (GatewayError, OverloadedError, DrainingError) as error:
-        recorder.end(outcome=error.code, status=error.status, error=error.message)
-        raise
-
-
-async def _look_up(call: HttpCall, look: Callable[[], Principal]) -> Principal:
-    """Who makes the call, by rows. Raises `GatewayError`, and `OverloadedError` where too many wait to be looked up."""
-    place = CallPlace(lookups())
-    await place.enter(call.address)
-    try:
-        return await run_in_thread(call, look)
-    finally:
-        place.leave()
-
-
-def _decide(
-    call: HttpCall, principal: Principal, state: snapshot.Snapshot, body: dict[str, Any], recorder: RequestRecorder
-) -> AdmittedCall:
-    """The request parsed and planned. Raises `GatewayError`."""
-    chat_call = parse(body, RowStore(principal.agent).part)
-    recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
-    target = _resolve_model(state, chat_call.model, chat_call.task_type)
-    actor = Actor("agent", principal.agent, call.address, call.request_id)
-    planned = plan_request(
-        state,
-        target.route,
-        turn_memory.complete(principal.agent, chat_call.chat),
-        matched=target.matched,
-        language=chat_call.language,
-        agent=principal.agent,
-        stream=chat_call.stream,
-        keep=partial(store_inline, actor),
-        service=target.service,
-        refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
-        direct=target.direct,
-    )
-    record_plan(recorder, planned, target.task_type)
-    dispatch = Dispatch(planned, in_thread=partial(run_in_thread, call), keep_media=partial(store_generated, actor))
-    name = chat_call.model if target.stands_in_answers else ""
-    return AdmittedCall(dispatch, chat_call, name, principal.agent)
-
-
-def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
-    try:
-        return decisions_of(state).resolve(model, task_type)
-    except UnknownModelError as error:
-        raise GatewayError(404, "model_not_found", error.sentence, "model") from None
-    except NoRouteError as error:
-        raise GatewayError(503, "no_route", error.sentence) from None
-
-
-async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    try:
-        result = await record_answer(admitted.dispatch, recorder)
-    except RouterError as error:
-        raise gateway_error_of(error) from None
-    origin = admitted.origin_of(result)
-    if result.answer.tool_calls:
-        turn_memory.keep(admitted.agent, turn_of(result.answer), origin)
-    completion = completion_json(result.answer, admitted.name_in(result), origin, old_calls=admitted.parsed.old_calls)
-    reply = json_reply(completion)
-    _add_route_headers(reply.headers, call, result)
-    return reply
-
-
-async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    try:
-        result = await record_stream(admitted.dispatch, recorder)
-    except RouterError as error:
-        raise gateway_error_of(error) from None
-    parsed, origin = admitted.parsed, admitted.origin_of(result)
-    chunks = Chunks(admitted.name_in(result), parsed.include_usage, parsed.old_calls, origin=origin)
-    reply = HttpReply(200, dict(STREAM_HEADERS))
-    reply.blocks = ChatStream(result, admitted.dispatch, recorder, chunks, call.request_id, admitted.agent).blocks()
-    _add_route_headers(reply.headers, call, result)
-    return reply
-
-
-def _add_route_headers(
-    headers: MutableMapping[str, str], call: HttpCall, result: RunResult[Answer] | RunResult[Stream]
-) -> None:
-    """The headers of CONTRACT §6: who answered, after how many attempts, with which files and without what."""
-    headers["x-request-id"] = call.request_id
-    headers["x-routing-provider"] = header_value(result.candidate.provider)
-    headers["x-routing-model"] = header_value(result.candidate.model)
-    headers["x-routing-attempts"] = str(len(result.attempts))
-    if result.attempts[-1].adaptation:
-        headers["x-routing-adaptation"] = header_value(result.attempts[-1].adaptation)
-    if result.attempts[-1].dropped_params:
-        headers["x-routing-dropped"] = header_value(", ".join(result.attempts[-1].dropped_params))
+    return response_of_reply(await complete(COMPLETIONS, call_of(request)))

@@ -13,15 +13,6 @@ from capabilities.core.message import FilePart, Message, Part, Role, TextPart, T
 from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, signature_of
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.worded import worded
-from routing_admin.gateway.chat.inner_fields import (
-    KNOWN,
-    KNOWN_INSIDE,
-    KNOWN_OF,
-    KNOWN_OF_CALL,
-    other_fields,
-    read_mark,
-)
-from routing_admin.gateway.chat.origins import read_signature, read_thoughts
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -34,12 +25,21 @@ from routing_admin.gateway.fields import (
     refusal_of_type,
     require_text,
 )
+from routing_admin.gateway.inner_fields import (
+    KNOWN,
+    KNOWN_INSIDE,
+    KNOWN_OF,
+    KNOWN_OF_CALL,
+    other_fields,
+    read_mark,
+)
 from routing_admin.gateway.media import (
     Find,
     References,
     count_pages,
     part_of_bytes,
 )
+from routing_admin.gateway.origins import read_signature, read_thoughts
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {

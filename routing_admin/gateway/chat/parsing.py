@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
@@ -10,9 +9,9 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import worded
 from routing_admin.core.planning.model_names import LONGEST_NAME
-from routing_admin.gateway.chat.inner_fields import other_fields
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.chat.tools import read_choice, read_tools
+from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     STRINGS,
@@ -26,6 +25,7 @@ from routing_admin.gateway.fields import (
     refusal_of_type,
     require_text,
 )
+from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find
 
 OURS = frozenset(
@@ -42,22 +42,6 @@ MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
 """Types of parts that hold media, and where in them it stands."""
 SMALL_BYTES = 2 * 1024 * 1024
 """A body up to this size is looked through faster than a thread is entered and left."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatCall:
-    """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming.
-
-    `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`.
-    """
-
-    chat: ChatRequest
-    model: str
-    task_type: str | None = None
-    language: str | None = None
-    stream: bool = False
-    include_usage: bool = False
-    old_calls: bool = False
 
 
 def parse(body: Object, find: Find) -> ChatCall:

@@ -17,7 +17,8 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.dispatch.turns import AnsweredTurn
 from routing_admin.gateway.chat.media_json import media_json, sound_piece_json, whole_media_json
-from routing_admin.gateway.chat.origins import label_signature, label_thoughts
+from routing_admin.gateway.errors import GatewayError, body_of
+from routing_admin.gateway.origins import label_signature, label_thoughts
 from routing_admin.server.ids import new_id
 
 DONE = b"data: [DONE]\n\n"
@@ -202,6 +203,10 @@ class Chunks:
             return last + DONE
         count: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
         return last + write_event(self._head_json() | count | details) + DONE
+
+    def write_error(self, error: GatewayError, request_id: str) -> bytes:
+        """That the answer broke off."""
+        return write_event(body_of(error, request_id))
 
     def _begin(self) -> dict[str, Any]:
         if self.begun:

@@ -7,7 +7,6 @@ from typing import Any
 
 from capabilities.core.message import Tool
 from capabilities.core.worded import worded
-from routing_admin.gateway.chat.inner_fields import other_fields, read_mark
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     TRUE_OR_FALSE,
@@ -19,6 +18,7 @@ from routing_admin.gateway.fields import (
     refusal_of_type,
     require_text,
 )
+from routing_admin.gateway.inner_fields import other_fields, read_mark
 
 CHOICES = ("none", "auto", "required")
 MODES = ("auto", "required")

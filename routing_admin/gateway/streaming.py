@@ -13,8 +13,8 @@ from routing_admin.core.fallback.run import end_stream
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory
-from routing_admin.gateway.chat.rendering import Chunks, write_event
-from routing_admin.gateway.errors import GatewayError, body_of
+from routing_admin.gateway.door import AnswerEvents
+from routing_admin.gateway.errors import GatewayError
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder
 from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
 from routing_admin.server.places import OverloadedError
@@ -22,13 +22,13 @@ from routing_admin.upstream import Stream
 
 
 @dataclass(slots=True)
-class ChatStream:
+class AnswerStream:
     """One stream: what came of it so far."""
 
     result: RunResult[Stream]
     dispatch: Dispatch
     recorder: RequestRecorder
-    chunks: Chunks
+    events: AnswerEvents
     request_id: str
     agent: str
     finish: Finish | None = None
@@ -46,7 +46,7 @@ class ChatStream:
         """
         try:
             batches = aiter(self.result.answer)
-            delta = self._record_delta if self.dispatch.planned.state.record_bodies else self.chunks.write_delta
+            delta = self._record_delta if self.dispatch.planned.state.record_bodies else self.events.write_delta
             while True:
                 draining.check()
                 with draining.limit():
@@ -61,21 +61,21 @@ class ChatStream:
                     yield block
         except DrainingError as error:
             self.drained = True
-            yield write_event(body_of(later_error(error), self.request_id))
+            yield self.events.write_error(later_error(error), self.request_id)
         finally:
             await self.result.answer.aclose()
             self._record_end()
 
     def _record_delta(self, delta: Delta) -> bytes:
         self.words.append(delta.text)
-        return self.chunks.write_delta(delta)
+        return self.events.write_delta(delta)
 
     async def _write_other(self, event: Supplement | Finish | Failure) -> bytes:
         """What is no words: things made are stored before they go out, and a sound before the end is told."""
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
         kept = await self._keep(self.sounds) if self.sounds else ()
-        return b"".join([self.chunks.write_sound(each, reference=True) for each in kept]) + self._write_end(event)
+        return b"".join([self.events.write_sound(each, reference=True) for each in kept]) + self._write_end(event)
 
     async def _write_supplement(self, event: Supplement) -> bytes:
         sounds = [each for each in event.media if each.kind is Kind.AUDIO]
@@ -83,8 +83,8 @@ class ChatStream:
         others = [each for each in event.media if each.kind is not Kind.AUDIO]
         kept = await self._keep(others) if others else ()
         self.citations += len(event.annotations)
-        cited = self.chunks.write_annotations(event.annotations) if event.annotations else b""
-        return b"".join([*map(self.chunks.write_sound, sounds), self.chunks.write_media(kept), cited])
+        cited = self.events.write_annotations(event.annotations) if event.annotations else b""
+        return b"".join([*map(self.events.write_sound, sounds), self.events.write_media(kept), cited])
 
     async def _keep(self, media: Sequence[Media]) -> tuple[Media, ...]:
         kept = await self.dispatch.keep(media, self.result.candidate.name)
@@ -94,10 +94,10 @@ class ChatStream:
     def _write_end(self, event: Finish | Failure) -> bytes:
         if isinstance(event, Finish):
             self.finish = event
-            turn_memory.keep(self.agent, self.chunks.turn, self.chunks.origin)
-            return self.chunks.write_finish(event)
+            turn_memory.keep(self.agent, self.events.turn, self.events.origin)
+            return self.events.write_finish(event)
         self.failure = event
-        return write_event(body_of(self._error_of(event), self.request_id))
+        return self.events.write_error(self._error_of(event), self.request_id)
 
     def _error_of(self, failure: Failure) -> GatewayError:
         status, code = caller_of(failure)

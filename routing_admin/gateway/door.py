@@ -1,0 +1,80 @@
+"""A door of the data plane: in which words a call comes in, and in which it is answered. What is between is common.
+
+Each door reads its own shape into the canonical request and writes answers, events and errors in its own again; keys,
+plans, the walk through the chain and the log are those of `calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from capabilities.core.message import ChatRequest
+from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
+from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.fields import Object
+from routing_admin.gateway.media import Find
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCall:
+    """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming.
+
+    `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`.
+    """
+
+    chat: ChatRequest
+    model: str
+    task_type: str | None = None
+    language: str | None = None
+    stream: bool = False
+    include_usage: bool = False
+    old_calls: bool = False
+
+
+class AnswerEvents(Protocol):
+    """Writes one streamed answer as server-sent events; each method gives the bytes, empty for nothing to say."""
+
+    @property
+    def turn(self) -> AnsweredTurn:
+        """What of the answer its next turn may need."""
+
+    @property
+    def origin(self) -> str:
+        """The mark of who answers."""
+
+    def write_delta(self, delta: Delta) -> bytes:
+        """A piece of the answer."""
+
+    def write_media(self, media: Sequence[Media]) -> bytes:
+        """Files that a model made, each whole."""
+
+    def write_sound(self, sound: Media, reference: bool = False) -> bytes:
+        """A piece of a sound; behind the last one, with `reference`, where all of it can be had."""
+
+    def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
+        """What the words before rest on."""
+
+    def write_finish(self, finish: Finish) -> bytes:
+        """The reason to stop, the count, and the end."""
+
+    def write_error(self, error: GatewayError, request_id: str) -> bytes:
+        """That the answer broke off; nothing follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One address and its words.
+
+    `parse` raises `BadRequestError`; `needs_thread` says whether it may read rows or look into large files. `answer`
+    and `events` get who the answer names as its model, and the mark of who answers. `error` is the body of a refusal.
+    """
+
+    path: str
+    parse: Callable[[Object, Find], ChatCall]
+    needs_thread: Callable[[Object, int], bool]
+    answer: Callable[[Answer, ChatCall, str, str], Any]
+    events: Callable[[ChatCall, str, str], AnswerEvents]
+    error: Callable[[GatewayError, str], dict[str, Any]]
