@@ -206,7 +206,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn; `tool_call_id` names the call that a `tool` message answers.
+    """One turn; `tool_call_id` names the call that a `tool` message answers, `is_error` says that the tool failed.
 
     `reasoning` are the words of an assistant's thoughts for whoever reads any, `thoughts` what their origin wants back.
     """
@@ -218,6 +218,7 @@ class Message:
     name: str | None = None
     reasoning: str | None = None
     thoughts: tuple[Thought, ...] = ()
+    is_error: bool = False
 
     @property
     def text(self) -> str:

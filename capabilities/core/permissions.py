@@ -186,6 +186,8 @@ CALLS: Mapping[str, str] = {
     "POST /api/v1/llm/resolve": "route",
     "GET /api/v1/requests/{request_id}": "route",
     "POST /v1/chat/completions": "route",
+    "POST /v1/messages": "route",
+    "POST /v1/messages/count_tokens": "route",
     "GET /v1/models": "route",
     "GET /v1/models/{name}": "route",
     "GET /v1/files": "artifacts:read",

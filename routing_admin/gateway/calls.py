@@ -147,7 +147,7 @@ def _decide(
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = door.parse(body, RowStore(principal.agent).part)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
-    target = _resolve_model(state, chat_call.model, chat_call.task_type)
+    target = resolve_model(state, chat_call.model, chat_call.task_type)
     actor = Actor("agent", principal.agent, call.address, call.request_id)
     planned = plan_request(
         state,
@@ -168,7 +168,8 @@ def _decide(
     return AdmittedCall(door, dispatch, chat_call, name, principal.agent)
 
 
-def _resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
+def resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
+    """The route that a model's name or a task type means. Raises `GatewayError`."""
     try:
         return decisions_of(state).resolve(model, task_type)
     except UnknownModelError as error:

@@ -19,6 +19,7 @@ import pybase64
 from artifacts import extract
 from artifacts.actions import store_blocks
 from artifacts.core.artifact import REF_PREFIX, artifact_id
+from artifacts.core.delivery.get_artifact import BadBase64Error, InMemory, read_tool_result
 from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.detection.image_size import image_size
 from artifacts.core.detection.kinds import mime_of_filename
@@ -28,7 +29,7 @@ from artifacts.core.filenames import clean_filename
 from artifacts.sniffer import detector
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit
-from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, PageImages, Text, blob_of
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, PageImages, Part, Text, TextPart, blob_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
 from capabilities.errors import ActionError
@@ -143,6 +144,23 @@ def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> Fi
     width, height = pixels or (None, None)
     content = InlineContent(data, facts.mime_type, facts.encoding)
     return FilePart(facts.kind, facts.mime_type, name, len(data), width=width, height=height, content=content)
+
+
+def part_of_tool_words(text: str, param: str, references: References) -> Part:
+    """The words of a tool's result, or the file that a ContentRouteResult in them holds or names.
+
+    Raises `BadRequestError` for data in it that does not decode.
+    """
+    try:
+        file = read_tool_result(text)
+    except BadBase64Error as error:
+        raise BadRequestError(error.sentence, param, "invalid_base64") from None
+    if file is None:
+        return TextPart(text)
+    if isinstance(file.content, InMemory):
+        part = count_pages(part_of_bytes(file.content.data, file.mime_type, file.filename))
+        return replace(part, artifact_id=file.artifact_id, led=True)
+    return replace(references.part(REF_PREFIX + (file.artifact_id or ""), param, file), led=True)
 
 
 def count_pages(file: FilePart) -> FilePart:

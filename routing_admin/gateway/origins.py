@@ -7,12 +7,12 @@ not know. So the id of a thought says its origin and its place, and a signature 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.protocols.thought_fields import GOOGLE, thoughts_of
-from capabilities.core.thoughts import Thought
+from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, signature_of, thoughts_of
+from capabilities.core.thoughts import Thought, ThoughtForm
 
 _LABELLED = re.compile(r"([0-9a-f]{12}):(\d{1,9}):(\d{1,9}):(.*)", re.DOTALL)
 _SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
@@ -32,6 +32,15 @@ def _label(thought: Thought, origin: str) -> Thought:
 def read_thoughts(details: Any) -> tuple[Thought, ...]:
     """The thoughts of `reasoning_details` that came back; without our label nobody knows whose they are."""
     return tuple(_unlabel(each) for each in thoughts_of(details))
+
+
+def read_own_thoughts(value: Mapping[str, Any]) -> tuple[Thought, ...]:
+    """What a message of a model's own says of its thoughts: `reasoning_details`, and Google's proof beside them."""
+    thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
+    if signature := signature_of(value):
+        proof, origin = read_signature(signature)
+        return (*thoughts, Thought(ThoughtForm.ENCRYPTED, "", proof, dialect=GOOGLE, origin=origin))
+    return thoughts
 
 
 def _unlabel(thought: Thought) -> Thought:

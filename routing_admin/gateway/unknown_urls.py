@@ -53,8 +53,6 @@ OTHER_FORMAT = f"{CHAT} (OpenAI's format)"
 ALL_CALLS = f"{CHAT}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
 
 BELOW_V1: list[URLPattern] = [
-    path("v1/messages", unknown_url_view(as_anthropic, OTHER_FORMAT), name="unknown_url"),
-    path("v1/messages/count_tokens", unknown_url_view(as_anthropic, OTHER_FORMAT), name="unknown_url"),
     path("v1/responses", unknown_url_view(as_openai, CHAT), name="unknown_url"),
     path("v1/completions", unknown_url_view(as_openai, f"{CHAT} with messages"), name="unknown_url"),
     re_path(
@@ -76,7 +74,7 @@ BESIDE_V1: list[URLPattern] = [
             ("responses", as_openai, CHAT),
             ("completions", as_openai, f"{CHAT} with messages"),
             ("embeddings", as_openai, ALL_CALLS),
-            ("messages", as_anthropic, OTHER_FORMAT),
+            ("messages", as_anthropic, "POST /v1/messages"),
         )
     ),
     re_path(r"^v1beta/.*$", unknown_url_view(as_gemini, OTHER_FORMAT), name="unknown_url"),

@@ -15,6 +15,14 @@ TYPES: Mapping[str, str] = {
     "too_many_connections": "server_error",
 }
 """OpenAI's word for the kind of error; every other code is the request's fault."""
+ANTHROPIC_TYPES: Mapping[str, str] = {
+    "key_invalid": "authentication_error",
+    "request_timeout": "timeout_error",
+    "overloaded": "overloaded_error",
+    "too_many_connections": "overloaded_error",
+    "too_large": "request_too_large",
+}
+"""The same in Anthropic's words."""
 
 OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
 """What OpenAI calls a refusal that has another name with us; programs look for it."""
@@ -50,7 +58,10 @@ def refusal_parts(
 
 
 def refusal_json(path: str, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
-    """The error's object: OpenAI's under `/v1`, ours elsewhere, where `more` goes along."""
+    """The error's object: Anthropic's at its address, OpenAI's under `/v1`, ours elsewhere, where `more` goes along."""
+    if path.startswith("/v1/messages"):
+        error = {"type": ANTHROPIC_TYPES.get(code, "invalid_request_error"), "message": message, "code": code}
+        return {"type": "error", "error": error, "request_id": request_id}
     if path.startswith("/v1/"):
         fields = {"message": message, "type": TYPES.get(code, "invalid_request_error")}
         return {"error": {**fields, "code": OPENAI_CODES.get(code, code), "param": None, "request_id": request_id}}

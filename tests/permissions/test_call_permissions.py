@@ -42,6 +42,8 @@ SCOPE_OF = {
     "POST /api/v1/llm/resolve": "route",
     "GET /api/v1/requests/{request_id}": "route",
     "POST /v1/chat/completions": "route",
+    "POST /v1/messages": "route",
+    "POST /v1/messages/count_tokens": "route",
     "GET /v1/models": "route",
     "HEAD /v1/models": "route",
     "GET /v1/models/{name}": "route",
@@ -160,14 +162,14 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
         ("/api/v1/openapi.json", 200),
         ("/api/v1/nothing", 404),
         ("/v1/nothing", 404),
-        ("/v1/messages", 404),
+        ("/v1/messages", 405),
         ("/embeddings", 404),
     ],
 )
 def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
     path: str, status: int, client: Client
 ) -> None:
-    """Everything else that takes no key is 404 in its API's own shape."""
+    """Everything else that takes no key is 404 or 405 in its API's own shape."""
     assert client.get(path).status_code == status
 
 

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from artifacts.core.artifact import REF_PREFIX
-from artifacts.core.delivery.get_artifact import BadBase64Error, InMemory, read_tool_result
-from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
-from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, signature_of
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.message import Message, Part, Role, TextPart, ToolCall
+from capabilities.core.protocols.thought_fields import signature_of
 from capabilities.core.worded import worded
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
@@ -33,13 +30,8 @@ from routing_admin.gateway.inner_fields import (
     other_fields,
     read_mark,
 )
-from routing_admin.gateway.media import (
-    Find,
-    References,
-    count_pages,
-    part_of_bytes,
-)
-from routing_admin.gateway.origins import read_signature, read_thoughts
+from routing_admin.gateway.media import Find, References, part_of_tool_words
+from routing_admin.gateway.origins import read_own_thoughts, read_signature
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {
@@ -138,21 +130,7 @@ class MessageReader:
 
     def _read_words(self, text: str, role: Role, param: str) -> Part:
         """Words, or the file that a tool's ContentRouteResult holds."""
-        if role is not Role.TOOL:
-            return TextPart(text)
-        try:
-            file = read_tool_result(text)
-        except BadBase64Error as error:
-            raise BadRequestError(error.sentence, param, "invalid_base64") from None
-        return TextPart(text) if file is None else self._take_from_tool(file, param)
-
-    def _take_from_tool(self, file: FilePart, param: str) -> FilePart:
-        """The file of a tool result: its own bytes looked at, or the artifact it names."""
-        if isinstance(file.content, InMemory):
-            part = count_pages(part_of_bytes(file.content.data, file.mime_type, file.filename))
-            return replace(part, artifact_id=file.artifact_id, led=True)
-        part = self._references.part(REF_PREFIX + (file.artifact_id or ""), param, file)
-        return replace(part, led=True)
+        return part_of_tool_words(text, param, self._references) if role is Role.TOOL else TextPart(text)
 
     @property
     def _references(self) -> References:
@@ -181,10 +159,7 @@ def _read_own_words(message: Message, value: Object, at: str) -> Message:
     """An assistant's message with its refusal, and with what it thought, under whichever name that came."""
     refusal = read_text(value, "refusal", at)
     reasoning = read_text(value, "reasoning_content", at) or read_text(value, "reasoning", at)
-    thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
-    if signature := signature_of(value):
-        proof, origin = read_signature(signature)
-        thoughts = (*thoughts, Thought(ThoughtForm.ENCRYPTED, "", proof, dialect=GOOGLE, origin=origin))
+    thoughts = read_own_thoughts(value)
     if not (refusal or reasoning or thoughts):
         return message
     parts = (*message.parts, TextPart(refusal)) if refusal else message.parts

@@ -162,6 +162,8 @@ def _result(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, 
     way = quirk(ways, "tool_media", "anthropic")
     media = natives_of(message)
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
+    if message.is_error:
+        block["is_error"] = True
     if mark := mark_of(message.parts):  # the whole result is the block that can be marked, no block inside it
         block |= cache_control(mark)
     if not media or way == "hoist":

@@ -1,0 +1,266 @@
+"""Anthropic's messages and their blocks as canonical ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from artifacts.core.artifact import REF_PREFIX
+from artifacts.core.filenames import clean_filename
+from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
+from capabilities.core.thoughts import Thought
+from capabilities.core.vocabulary import Kind
+from capabilities.core.worded import worded
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.fields import (
+    STRING_OR_PARTS,
+    Object,
+    check_list,
+    check_object,
+    read_flag,
+    read_text,
+    refusal_of_missing,
+    refusal_of_type,
+    require_text,
+)
+from routing_admin.gateway.inner_fields import other_fields, read_mark
+from routing_admin.gateway.media import (
+    ANY_IMAGE,
+    Find,
+    References,
+    count_pages,
+    decode_base64,
+    file_of_url,
+    part_of_bytes,
+    part_of_tool_words,
+)
+from routing_admin.gateway.messages.thinking_blocks import thoughts_of_block
+
+ROLES: Mapping[str, Role] = MappingProxyType({"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM})
+THINKING = ("thinking", "redacted_thinking")
+ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
+"""What is known of a document that only its address says."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMessageReader:
+    """Reads messages for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message.
+
+    `inner` collects where they say what not every protocol has a place for.
+    """
+
+    find: Find
+    must_exist: bool = True
+    inner: list[str] = field(default_factory=list)
+
+    def read_all(self, value: Any) -> Iterator[Message]:
+        """All messages in order. Raises `BadRequestError` naming the first place that is wrong."""
+        if value is None:
+            raise refusal_of_missing("messages")
+        values = check_list(value, "messages")
+        if not values:
+            raise BadRequestError(worded("messages is a list of at least one message."), "messages", "empty_array")
+        newest = _find_newest_words(values)
+        for at, each in enumerate(values):
+            reader = replace(self, must_exist=at == newest)
+            yield from reader.read(check_object(each, f"messages[{at}]"), f"messages[{at}]")
+
+    def read(self, value: Object, at: str) -> Iterator[Message]:
+        """One message of the caller as one or more: results of tools stand apart from what a person says.
+
+        Raises `BadRequestError` as `read_all` does.
+        """
+        word = require_text(value, "role", at)
+        if word not in ROLES:
+            raise _refusal_of_choice(tuple(ROLES), f"{at}.role")
+        self.inner.extend(other_fields(value, {"role", "content"}, at))
+        blocks, place = self.list_blocks(value.get("content"), f"{at}.content"), f"{at}.content"
+        if ROLES[word] is Role.ASSISTANT:
+            yield self._read_answer(blocks, place)
+        else:
+            yield from self._read_talk(ROLES[word], blocks, place)
+
+    def list_blocks(self, content: Any, place: str) -> list[Object]:
+        """The blocks of a content, which may be words alone. Raises `BadRequestError` for what is neither."""
+        if content is None:
+            raise refusal_of_missing(place)
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}]
+        if not isinstance(content, list):
+            raise refusal_of_type(STRING_OR_PARTS, place)
+        return [check_object(each, f"{place}[{number}]") for number, each in enumerate(content)]
+
+    def _read_talk(self, role: Role, blocks: list[Object], place: str) -> Iterator[Message]:
+        parts: list[Part] = []
+        for number, block in enumerate(blocks):
+            at = f"{place}[{number}]"
+            if block.get("type") != "tool_result":
+                parts += self.read_block(block, at)
+                continue
+            if parts:
+                yield Message(role, tuple(parts))
+                parts = []
+            yield self._read_result(block, at)
+        if parts or not blocks:
+            yield Message(role, tuple(parts))
+
+    def _read_result(self, block: Object, at: str) -> Message:
+        """A tool's result; words in it may be what get_artifact answered."""
+        self.inner.extend(other_fields(block, {"type", "tool_use_id", "content", "is_error", "cache_control"}, at))
+        parts: list[Part] = []
+        if block.get("content") is not None:
+            place = f"{at}.content"
+            for number, each in enumerate(self.list_blocks(block["content"], place)):
+                parts += self.read_block(each, f"{place}[{number}]", from_tool=True)
+        mark = read_mark(block, at)
+        if mark:
+            parts = [*parts[:-1], replace(parts[-1], cache=mark)] if parts else [TextPart("", mark)]
+        call_id, is_error = require_text(block, "tool_use_id", at), read_flag(block, "is_error") or False
+        return Message(Role.TOOL, tuple(parts), tool_call_id=call_id, is_error=is_error)
+
+    def _read_answer(self, blocks: list[Object], place: str) -> Message:
+        """What a model said: words, calls, and thoughts where they stood among them."""
+        words, mark = "", None
+        calls: list[ToolCall] = []
+        thoughts: list[Thought] = []
+        reasoning: list[str] = []
+        for number, block in enumerate(blocks):
+            at, kind = f"{place}[{number}]", block.get("type")
+            if kind == "text":
+                words += require_text(block, "text", at)
+            elif kind == "tool_use":
+                calls.append(_read_call(block, at))
+            elif kind in THINKING:
+                thoughts += thoughts_of_block(block, len(words), len(calls))
+                reasoning += [read_text(block, "thinking", at) or ""]
+            else:
+                raise _refusal_of_choice(("text", "tool_use", *THINKING), f"{at}.type")
+            self.inner.extend(other_fields(block, KNOWN[str(kind)], at))
+            mark = read_mark(block, at) or mark
+        parts = (TextPart(words, mark),) if words or mark else ()
+        told = "\n".join(filter(None, reasoning)) or None
+        return Message(Role.ASSISTANT, parts, tuple(calls), reasoning=told, thoughts=tuple(thoughts))
+
+    def read_block(self, block: Object, at: str, *, from_tool: bool = False) -> list[Part]:
+        """A block of words or of a file. Raises `BadRequestError` for one that is neither."""
+        kind = require_text(block, "type", at)
+        read = READERS.get(kind)
+        if read is None:
+            raise _refusal_of_choice((*READERS, "tool_result"), f"{at}.type")
+        self.inner.extend(other_fields(block, KNOWN[kind], at))
+        parts = read(self, block, at)
+        if from_tool and kind == "text":
+            parts = [part_of_tool_words(block["text"], f"{at}.text", self.references)]
+        mark = read_mark(block, at)
+        return [*parts[:-1], replace(parts[-1], cache=mark)] if mark and parts else parts
+
+    @property
+    def references(self) -> References:
+        """The artifacts that this message may name."""
+        return References(self.find, self.must_exist)
+
+
+KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "text": frozenset({"type", "text", "cache_control"}),
+        "image": frozenset({"type", "source", "cache_control"}),
+        "document": frozenset({"type", "source", "title", "cache_control"}),
+        "tool_use": frozenset({"type", "id", "name", "input", "cache_control", "caller"}),
+        "thinking": frozenset({"type", "thinking", "signature"}),
+        "redacted_thinking": frozenset({"type", "data"}),
+    }
+)
+"""The fields of a block that are read, by its type."""
+
+
+def _read_text(_: BlockMessageReader, block: Object, at: str) -> list[Part]:
+    return [TextPart(require_text(block, "text", at))]
+
+
+def _read_image(reader: BlockMessageReader, block: Object, at: str) -> list[Part]:
+    return [_find_file(reader, block, at, ANY_IMAGE, None)]
+
+
+def _read_document(reader: BlockMessageReader, block: Object, at: str) -> list[Part]:
+    """A document: a file, or words that are given as one."""
+    source, place = _source(block, at), f"{at}.source"
+    title = clean_filename(read_text(block, "title", at) or "") or None
+    kind = source.get("type")
+    if kind == "text":
+        words = require_text(source, "data", place)
+        return [part_of_bytes(words.encode("utf-8", "replace"), read_text(source, "media_type", place), title)]
+    if kind == "content":
+        inside = reader.list_blocks(source.get("content"), f"{place}.content")
+        return [part for number, each in enumerate(inside) for part in reader.read_block(each, f"{place}[{number}]")]
+    return [count_pages(_find_file(reader, block, at, ANY_DOCUMENT, title))]
+
+
+Reader = Callable[[BlockMessageReader, Object, str], list[Part]]
+READERS: Mapping[str, Reader] = MappingProxyType({"text": _read_text, "image": _read_image, "document": _read_document})
+"""How each type of block is read."""
+
+
+def _find_file(reader: BlockMessageReader, block: Object, at: str, what: FilePart, title: str | None) -> FilePart:
+    """The file of a source: its data, an address, or a stored one's id or reference."""
+    source, place = _source(block, at), f"{at}.source"
+    kind = require_text(source, "type", place)
+    if kind == "base64":
+        data = decode_base64(require_text(source, "data", place), f"{place}.data")
+        return part_of_bytes(data, require_text(source, "media_type", place), title)
+    if kind == "url":
+        return file_of_url(require_text(source, "url", place), f"{place}.url", reader.references, what)
+    if kind == "file":
+        ref = require_text(source, "file_id", place)
+        return reader.references.part(ref, f"{place}.file_id", replace(what, filename=title))
+    raise _refusal_of_choice(("base64", "url", "file"), f"{place}.type")
+
+
+def _source(block: Object, at: str) -> Object:
+    if block.get("source") is None:
+        raise refusal_of_missing(f"{at}.source")
+    return check_object(block["source"], f"{at}.source")
+
+
+def _read_call(block: Object, at: str) -> ToolCall:
+    arguments = json.dumps(check_object(block.get("input") or {}, f"{at}.input"), ensure_ascii=False)
+    return ToolCall(require_text(block, "id", at), require_text(block, "name", at), arguments)
+
+
+def needs_thread(blocks: Any, *, small: bool) -> bool:
+    """Whether reading a content may ask for rows, or look into more than a small picture."""
+    if not isinstance(blocks, list):
+        return False
+    return any(_needs_thread(each, small=small) for each in blocks if isinstance(each, dict))
+
+
+def _needs_thread(block: Object, *, small: bool) -> bool:
+    kind, content = block.get("type"), block.get("content")
+    if kind == "tool_result":
+        return content.lstrip()[:1] == "{" if isinstance(content, str) else bool(content)
+    if kind == "image":
+        given = block.get("source")
+        source = given if isinstance(given, dict) else {}
+        inline = source.get("type") in ("base64", "url")
+        return not (inline and small) or str(source.get("url") or "").startswith(REF_PREFIX)
+    return kind == "document"
+
+
+def _find_newest_words(messages: list[Any]) -> int | None:
+    """Where a person spoke last; a message of nothing but tools' results was made by machines."""
+    spoken = (at for at, each in enumerate(messages) if isinstance(each, dict) and _speaks(each))
+    return max(spoken, default=None)
+
+
+def _speaks(message: Object) -> bool:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else [None]
+    return message.get("role") == "user" and any(
+        not isinstance(each, dict) or each.get("type") != "tool_result" for each in blocks
+    )
+
+
+def _refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
+    return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)

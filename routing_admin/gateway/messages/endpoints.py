@@ -1,0 +1,76 @@
+"""POST /v1/messages and /v1/messages/count_tokens: Anthropic's words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import partial
+
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+
+from artifacts.storage.content import RowStore
+from capabilities.core.delivery.tokens import file_tokens, text_tokens
+from capabilities.core.message import ChatRequest, FilePart, TextPart
+from capabilities.core.permissions import methods_of_call
+from routing_admin.configuration import snapshot
+from routing_admin.gateway.admission import admit_caller, check_method, error_of_fault
+from routing_admin.gateway.body import read_object
+from routing_admin.gateway.calls import complete, resolve_model
+from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.errors import GatewayError, json_reply, reply_of
+from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
+from routing_admin.gateway.messages.events import MessageEvents
+from routing_admin.gateway.messages.parsing import needs_thread, parse
+from routing_admin.gateway.messages.rendering import error_json, message_json
+
+COUNT = "/v1/messages/count_tokens"
+ESTIMATE = "x-routing-estimate"
+"""The header that says that a number of tokens is no provider's count but our estimate."""
+
+
+def _write_events(_: ChatCall, name: str, origin: str) -> MessageEvents:
+    return MessageEvents(name, origin)
+
+
+MESSAGES = Door("/v1/messages", parse, needs_thread, message_json, _write_events, error_json)
+
+
+@csrf_exempt
+async def messages(request: HttpRequest) -> HttpResponseBase:
+    """The view, for servers that run Django alone."""
+    return response_of_reply(await complete(MESSAGES, call_of(request)))
+
+
+@csrf_exempt
+def count_tokens(request: HttpRequest) -> HttpResponseBase:
+    """How many tokens a request is likely to take."""
+    return response_of_reply(count_reply(call_of(request)))
+
+
+def count_reply(call: HttpCall) -> HttpReply:
+    """The estimate for the first candidate's model, errors included; `x-routing-estimate` says that it is one."""
+    refuse = partial(reply_of, request_id=call.request_id, write=error_json)
+    try:
+        check_method(call.method, call.path, methods_of_call(COUNT))
+        principal = admit_caller(call.method, call.query, call.headers, COUNT)
+        parsed = parse(read_object(call), RowStore(principal.agent).part)
+        target = resolve_model(snapshot.current(), parsed.model, parsed.task_type)
+    except GatewayError as error:
+        return refuse(error)
+    except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
+        return refuse(error_of_fault(error))
+    first = next(iter(target.route.candidates), None)
+    reply = json_reply({"input_tokens": estimate_tokens(parsed.chat, (first and first.model) or parsed.model)})
+    reply.headers.update({"x-request-id": call.request_id, ESTIMATE: "true"})
+    return reply
+
+
+def estimate_tokens(chat: ChatRequest, model: str) -> int:
+    """About how many tokens the words, tools and files of a request take with that model."""
+    parts = [part for message in chat.messages for part in message.parts]
+    words = [part.text for part in parts if isinstance(part, TextPart)]
+    words += [json.dumps(asdict(tool), default=str, ensure_ascii=False) for tool in chat.tools]
+    words += [call.arguments for message in chat.messages for call in message.tool_calls]
+    files = [file_tokens(model, part) for part in parts if isinstance(part, FilePart)]
+    return sum(text_tokens(each).tokens for each in words) + sum(each.tokens for each in files if each)

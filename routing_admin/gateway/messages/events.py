@@ -1,0 +1,175 @@
+"""A streamed answer as the events of Anthropic's Messages: blocks one behind another, each begun and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from capabilities.core.protocols.anthropic.replies import DIALECT
+from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
+from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.messages.rendering import (
+    error_json,
+    head_json,
+    list_citations,
+    message_id,
+    stop_reason,
+    usage_json,
+    words_of_media,
+)
+from routing_admin.gateway.messages.thinking_blocks import block_of_thought
+from routing_admin.gateway.origins import label_signature
+
+
+class BlockKind(StrEnum):
+    """What kind of block is open."""
+
+    NONE = ""
+    TEXT = "text"
+    THINKING = "thinking"
+    CALL = "tool_use"
+
+
+@dataclass(slots=True)
+class WaitingCall:
+    """A tool call whose pieces come while another one's block is open."""
+
+    id: str
+    name: str
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class MessageEvents:
+    """The events of one message; calls that come beside each other are told one after the other."""
+
+    model: str
+    origin: str = ""
+    turn: AnsweredTurn = field(default_factory=AnsweredTurn)
+    id: str = field(default_factory=message_id)
+    begun: bool = False
+    index: int = -1
+    kind: BlockKind = BlockKind.NONE
+    call: int = -1
+    waiting: dict[int, WaitingCall] = field(default_factory=dict)
+
+    def write_delta(self, delta: Delta) -> bytes:
+        """A piece of the answer."""
+        self.turn.add(delta)
+        pieces = [self._begin()]
+        if delta.reasoning:
+            pieces.append(self._say(BlockKind.THINKING, {"type": "thinking_delta", "thinking": delta.reasoning}))
+        pieces += [self._write_thought(thought) for thought in delta.thoughts]
+        if delta.text or delta.refusal:
+            pieces.append(self._say(BlockKind.TEXT, {"type": "text_delta", "text": delta.text + delta.refusal}))
+        pieces += [self._write_call(piece) for piece in delta.tool_calls]
+        return b"".join(pieces)
+
+    def write_media(self, media: Sequence[Media]) -> bytes:
+        """Where the files can be had that a model made."""
+        words = words_of_media(media)
+        return self._begin() + self._say(BlockKind.TEXT, {"type": "text_delta", "text": words}) if words else b""
+
+    def write_sound(self, sound: Media, reference: bool = False) -> bytes:
+        """Nothing for a piece; where the whole sound can be had, once it is there."""
+        return self.write_media([sound]) if reference else b""
+
+    def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
+        """What the words before rest on."""
+        cited = list_citations(annotations)
+        pieces = (self._say(BlockKind.TEXT, {"type": "citations_delta", "citation": each}) for each in cited)
+        return self._begin() + b"".join(pieces)
+
+    def write_finish(self, finish: Finish) -> bytes:
+        """The blocks that wait, the reason to stop with the count, and the end."""
+        pieces = [self._begin(), self._close(), *(self._write_waiting(call) for call in self.waiting.values())]
+        delta = {"stop_reason": stop_reason(finish.finish_reason), "stop_sequence": None}
+        pieces.append(_write("message_delta", {"delta": delta, "usage": usage_json(finish.usage)}))
+        return b"".join([*pieces, _write("message_stop", {})])
+
+    def write_error(self, error: GatewayError, request_id: str) -> bytes:
+        """That the answer broke off."""
+        return b"event: error\ndata: " + orjson.dumps(error_json(error, request_id)) + b"\n\n"
+
+    def _begin(self) -> bytes:
+        if self.begun:
+            return b""
+        self.begun = True
+        return _write("message_start", {"message": head_json(self.id, self.model)})
+
+    def _say(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
+        """A piece for a block of words, which is begun where none of its kind is open."""
+        before = b"" if self.kind is kind else self._open(kind, EMPTY[kind])
+        return before + self._continue(delta)
+
+    def _open(self, kind: BlockKind, block: dict[str, Any]) -> bytes:
+        ended = self._close()
+        self.index, self.kind = self.index + 1, kind
+        return ended + _write("content_block_start", {"index": self.index, "content_block": block})
+
+    def _continue(self, delta: dict[str, Any]) -> bytes:
+        return _write("content_block_delta", {"index": self.index, "delta": delta})
+
+    def _close(self) -> bytes:
+        if self.kind is BlockKind.NONE:
+            return b""
+        self.kind = BlockKind.NONE
+        return _write("content_block_stop", {"index": self.index})
+
+    def _write_thought(self, thought: Thought) -> bytes:
+        """What proves the words of thinking before it, or a block of its own."""
+        signed = thought.dialect == DIALECT and thought.form is ThoughtForm.TEXT
+        if not signed:
+            return self._open(BlockKind.NONE, block_of_thought(thought, self.origin)) + self._stop()
+        pieces = []
+        if self.kind is not BlockKind.THINKING:
+            pieces.append(self._say(BlockKind.THINKING, {"type": "thinking_delta", "thinking": thought.text}))
+        signature = label_signature(thought.proof, self.origin) or ""
+        pieces.append(self._continue({"type": "signature_delta", "signature": signature}))
+        return b"".join([*pieces, self._close()])
+
+    def _stop(self) -> bytes:
+        return _write("content_block_stop", {"index": self.index})
+
+    def _write_call(self, piece: ToolCallDelta) -> bytes:
+        """A piece of a call: in its block where that is open, else kept until the end."""
+        if self.kind is BlockKind.CALL and piece.index == self.call:
+            return self._write_arguments(piece.arguments)
+        if piece.index in self.waiting:
+            self.waiting[piece.index].arguments += piece.arguments
+            return b""
+        if self.call >= 0:
+            self.waiting[piece.index] = WaitingCall(piece.id or "", piece.name or "", piece.arguments)
+            return b""
+        self.call = piece.index
+        return self._open(BlockKind.CALL, _call(piece.id or "", piece.name or "")) + self._write_arguments(
+            piece.arguments
+        )
+
+    def _write_waiting(self, call: WaitingCall) -> bytes:
+        begun = self._open(BlockKind.CALL, _call(call.id, call.name))
+        return begun + self._write_arguments(call.arguments) + self._close()
+
+    def _write_arguments(self, arguments: str) -> bytes:
+        return self._continue({"type": "input_json_delta", "partial_json": arguments}) if arguments else b""
+
+
+EMPTY: dict[BlockKind, dict[str, Any]] = {
+    BlockKind.TEXT: {"type": "text", "text": "", "citations": None},
+    BlockKind.THINKING: {"type": "thinking", "thinking": "", "signature": ""},
+}
+"""A block of words before the first of them."""
+
+
+def _call(call_id: str, name: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+
+
+def _write(event: str, fields: dict[str, Any]) -> bytes:
+    return b"event: " + event.encode() + b"\ndata: " + orjson.dumps({"type": event, **fields}) + b"\n\n"

@@ -1,0 +1,154 @@
+"""Anthropic's Messages request as our canonical one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capabilities.core.message import ChatRequest, Message, Part, Role, Tool
+from capabilities.core.worded import worded
+from routing_admin.core.planning.model_names import LONGEST_NAME
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.fields import (
+    A_LIST,
+    Object,
+    check_list,
+    check_object,
+    read_count,
+    read_flag,
+    read_number,
+    read_text,
+    refusal_of_missing,
+    refusal_of_type,
+    require_text,
+)
+from routing_admin.gateway.inner_fields import other_fields, read_mark
+from routing_admin.gateway.media import Find
+from routing_admin.gateway.messages import blocks
+from routing_admin.gateway.messages.blocks import BlockMessageReader
+
+OURS = frozenset(
+    {
+        *("model", "messages", "system", "stream", "task_type", "language", "max_tokens", "temperature", "top_p"),
+        *("stop_sequences", "tools", "tool_choice", "output_config", "output_format"),
+    }
+)
+"""Fields that are read here; every other one goes along as it came."""
+SMALL_BYTES = 2 * 1024 * 1024
+"""A body up to this size is looked through faster than a thread is entered and left."""
+CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
+"""The choice among tools, in the canonical words."""
+
+
+def parse(body: Object, find: Find) -> ChatCall:
+    """The call in a JSON object. Raises `BadRequestError` with `param`."""
+    task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
+    model = read_text(body, "model", "") or ""
+    if not model and not task_type:
+        raise refusal_of_missing("model")
+    if len(model) > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
+        raise BadRequestError(worded("A name has at most %(most)s characters.", most=LONGEST_NAME), "model")
+    return ChatCall(chat_of(body, find), model, task_type, language, read_flag(body, "stream") or False, True)
+
+
+def needs_thread(body: Object, size: int) -> bool:
+    """Whether reading the messages may ask for rows, or look into large files; `size` is that of the body in bytes."""
+    messages, small = body.get("messages"), size <= SMALL_BYTES
+    contents = (
+        [each.get("content") for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    )
+    return any(blocks.needs_thread(each, small=small) for each in contents)
+
+
+def chat_of(body: Object, find: Find) -> ChatRequest:
+    """The canonical request."""
+    reader = BlockMessageReader(find)
+    word, name, parallel = _read_choice(body)
+    output = check_object(body.get("output_config") or {}, "output_config")
+    tools = _read_tools(body, reader.inner)
+    reader.inner.extend(other_fields(output, {"effort", "format"}, "output_config"))
+    messages = (*_read_system(body, reader), *reader.read_all(body.get("messages")))
+    return ChatRequest(
+        messages,
+        read_number(body, "temperature", 0, 1),
+        read_count(body, "max_tokens"),
+        read_number(body, "top_p", 0, 1),
+        _read_stops(body.get("stop_sequences")),
+        tools,
+        word,
+        name,
+        parallel,
+        _read_format(output, body),
+        _read_extra(body, output),
+        inner=tuple(reader.inner),
+    )
+
+
+def _read_system(body: Object, reader: BlockMessageReader) -> tuple[Message, ...]:
+    if body.get("system") is None:
+        return ()
+    parts: list[Part] = []
+    for number, block in enumerate(reader.list_blocks(body["system"], "system")):
+        if block.get("type") != "text":
+            raise BadRequestError(
+                worded("%(param)s is text.", param=f"system[{number}].type"), f"system[{number}].type"
+            )
+        parts += reader.read_block(block, f"system[{number}]")
+    return (Message(Role.SYSTEM, tuple(parts)),) if parts else ()
+
+
+def _read_stops(value: Any) -> tuple[str, ...]:
+    words = [] if value is None else check_list(value, "stop_sequences")
+    if not all(isinstance(each, str) for each in words):
+        raise refusal_of_type(A_LIST, "stop_sequences")
+    return tuple(words)
+
+
+def _read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
+    """The caller's tools; those that Anthropic runs itself are named among what is left out."""
+    tools = []
+    for at, each in enumerate(check_list(body.get("tools") or [], "tools")):
+        place = f"tools[{at}]"
+        value = check_object(each, place)
+        if value.get("type", "custom") != "custom" and "input_schema" not in value:
+            inner.append(place)
+            continue
+        schema = check_object(value.get("input_schema") or {}, f"{place}.input_schema")
+        inner += other_fields(value, {"type", "name", "description", "input_schema", "cache_control", "strict"}, place)
+        name, strict = require_text(value, "name", place), read_flag(value, "strict")
+        words = read_text(value, "description", place) or ""
+        tools.append(Tool(name, words, schema, strict, cache=read_mark(value, place)))
+    return tuple(tools)
+
+
+def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
+    """The choice among tools: a word, a tool's name, and whether several may be called at once (None: as usual)."""
+    if body.get("tool_choice") is None:
+        return None, None, None
+    choice = check_object(body["tool_choice"], "tool_choice")
+    kind = require_text(choice, "type", "tool_choice")
+    parallel = False if read_flag(choice, "disable_parallel_tool_use") else None
+    if kind == "tool":
+        return None, require_text(choice, "name", "tool_choice"), parallel
+    if kind not in CHOICES:
+        message = worded("%(param)s is one of %(choices)s.", param="tool_choice.type", choices=(*CHOICES, "tool"))
+        raise BadRequestError(message, "tool_choice.type")
+    return CHOICES[kind], None, parallel
+
+
+def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
+    """The shape of the answer in OpenAI's words; `output_format` is its older place."""
+    key = "output_config.format" if output.get("format") is not None else "output_format"
+    value = output.get("format") if output.get("format") is not None else body.get("output_format")
+    if value is None:
+        return None
+    shape = check_object(value, key)
+    schema = check_object(shape.get("schema"), f"{key}.schema")
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+
+
+def _read_extra(body: Object, output: Object) -> dict[str, Any]:
+    extra = {key: value for key, value in body.items() if key not in OURS and value is not None}
+    effort = read_text(output, "effort", "output_config")
+    return extra | ({"reasoning_effort": effort} if effort else {})

@@ -1,0 +1,150 @@
+"""Answers and errors in the shapes of Anthropic's Messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from artifacts.core.artifact import REF_PREFIX
+from capabilities.core.message import ToolCall
+from capabilities.core.thoughts import ThoughtForm
+from capabilities.core.wire import Annotation, Answer, Media, Usage
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.messages.thinking_blocks import block_of_thought, thinking_block
+from routing_admin.server.ids import new_id
+
+STOP_REASONS: Mapping[str, str] = MappingProxyType(
+    {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+)
+"""Anthropic's reasons to stop by the canonical ones; every other is the end of a turn."""
+ERROR_TYPES: Mapping[int, str] = MappingProxyType(
+    {
+        401: "authentication_error",
+        402: "billing_error",
+        403: "permission_error",
+        404: "not_found_error",
+        413: "request_too_large",
+        429: "rate_limit_error",
+        503: "overloaded_error",
+        504: "timeout_error",
+        529: "overloaded_error",
+    }
+)
+"""Anthropic's word for the kind of error; every other 4xx is the request's fault, every other 5xx ours."""
+
+
+def message_id() -> str:
+    """An id for one message."""
+    return new_id("msg_")
+
+
+def message_json(answer: Answer, _: ChatCall, model: str, origin: str) -> dict[str, Any]:
+    """A whole answer as a message."""
+    return {
+        **head_json(message_id(), model),
+        "content": list(_list_blocks(answer, origin)),
+        "stop_reason": stop_reason(answer.finish_reason),
+        "usage": usage_json(answer.usage),
+    }
+
+
+def head_json(identity: str, model: str) -> dict[str, Any]:
+    """What a message says beside its blocks, before any has come."""
+    head = {"id": identity, "type": "message", "role": "assistant", "model": model, "content": []}
+    return {**head, "stop_reason": None, "stop_sequence": None, "usage": usage_json(Usage())}
+
+
+def stop_reason(word: str) -> str:
+    """Anthropic's word for a reason to stop."""
+    return STOP_REASONS.get(word, "end_turn")
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    """The provider's count; what its cache held is no part of `input_tokens` here. 0 where it gave none."""
+    cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
+    fields: dict[str, Any] = {
+        "input_tokens": max((usage.prompt_tokens or 0) - cached - written, 0),
+        "output_tokens": usage.completion_tokens or 0,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": written,
+    }
+    short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
+    if short is not None or long is not None:
+        kinds = {"ephemeral_5m_input_tokens": short or 0, "ephemeral_1h_input_tokens": long or 0}
+        fields["cache_creation"] = kinds
+    return fields
+
+
+def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
+    """Thoughts, words and calls, each thought where it stood; what was made and a refusal are words at the end."""
+    offset = called = 0
+    if answer.reasoning and not any(each.form is ThoughtForm.TEXT for each in answer.thoughts):
+        yield thinking_block(answer.reasoning)
+    for thought in answer.thoughts:
+        yield from _text_blocks(answer.text[offset : thought.offset])
+        yield from (_call_block(call) for call in answer.tool_calls[called : thought.calls])
+        yield block_of_thought(thought, origin)
+        offset, called = max(offset, thought.offset), max(called, thought.calls)
+    yield from _text_blocks(answer.text[offset:], list_citations(answer.annotations))
+    yield from _text_blocks(answer.refusal or "")
+    yield from _text_blocks(words_of_media(answer.media))
+    yield from (_call_block(call) for call in answer.tool_calls[called:])
+
+
+def _text_blocks(text: str, citations: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    if not text:
+        return []
+    return [{"type": "text", "text": text, "citations": list(citations) or None}]
+
+
+def _call_block(call: ToolCall) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": _input_of(call)}
+
+
+def _input_of(call: ToolCall) -> Any:
+    """The arguments as an object; what a model wrote wrongly stays whole under `input`."""
+    try:
+        value = json.loads(call.arguments or "{}")
+    except ValueError:
+        value = call.arguments
+    return value if isinstance(value, dict) else {"input": value}
+
+
+def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
+    """What the words rest on; one that names no address stays as its vendor wrote it."""
+    found = []
+    for each in annotations:
+        cited = each.get(str(each.get("type")))
+        if not isinstance(cited, Mapping):
+            continue
+        place = {"type": "web_search_result_location", "url": cited.get("url"), "title": cited.get("title") or None}
+        quote = {"cited_text": cited.get("content") or "", "encrypted_index": ""}
+        found.append({**place, **quote} if cited.get("url") else dict(cited))
+    return found
+
+
+def words_of_media(media: Sequence[Media]) -> str:
+    """Where the files can be had that a model made: a message has no place for them."""
+    return "\n".join(f"[{each.mime_type} {_address(each)}]" for each in media)
+
+
+def _address(media: Media) -> str:
+    return f"{REF_PREFIX}{media.artifact_id}" if media.artifact_id else media.url or "not stored"
+
+
+def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
+    """The error object; our code and place stand beside Anthropic's type, attempts where a chain was walked."""
+    fields: dict[str, Any] = {"type": error_type(error.status), "message": error.message, "code": error.code}
+    if error.param:
+        fields["param"] = error.param
+    if error.attempts:
+        fields["attempts"] = [attempt.as_json() for attempt in error.attempts]
+    return {"type": "error", "error": fields, "request_id": request_id}
+
+
+def error_type(status: int) -> str:
+    """Anthropic's `type` for a status."""
+    return ERROR_TYPES.get(status) or ("invalid_request_error" if status < 500 else "api_error")

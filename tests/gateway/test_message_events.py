@@ -1,0 +1,126 @@
+"""Streams at the door of Messages: what goes out is read by the protocol's own reader as what came in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Delta, Finish, Media, ToolCallDelta, Usage
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.messages.events import MessageEvents
+from routing_admin.gateway.origins import label_signature
+
+ORIGIN = "0123456789ab"
+SIGNED = Thought(ThoughtForm.TEXT, "hm", "sig", dialect="anthropic-claude-v1")
+
+
+def write(deltas: Iterable[Delta], finish: Finish | None = None) -> bytes:
+    events = MessageEvents("m", ORIGIN)
+    blocks = [events.write_delta(delta) for delta in deltas]
+    return b"".join([*blocks, events.write_finish(finish or Finish("stop", Usage(5, 7)))])
+
+
+def told(stream: bytes) -> list[tuple[str, dict[str, object]]]:
+    found = []
+    for block in stream.decode().strip().split("\n\n"):
+        name, data = block.split("\n")
+        value = json.loads(data.removeprefix("data: "))
+        assert name == f"event: {value['type']}"
+        found.append((value["type"], value))
+    return found
+
+
+def read(stream: bytes) -> list[object]:
+    decoder = PROTOCOLS["anthropic"].decoder()
+    return [*decoder.feed(stream), *decoder.close()]
+
+
+def test_a_stream_of_words_has_anthropics_events():
+    """One start, one block, its pieces, its end, the reason with the count, and the end."""
+    names = [name for name, _ in told(write([Delta("Hel"), Delta("lo")]))]
+    assert names == [
+        *("message_start", "content_block_start", "content_block_delta", "content_block_delta"),
+        *("content_block_stop", "message_delta", "message_stop"),
+    ]
+
+
+def test_thinking_is_signed_by_its_origin_and_stands_before_the_words():
+    """The signature ends its block; the words begin the next."""
+    events = told(write([Delta(reasoning="hm"), Delta(thoughts=(SIGNED,)), Delta("Yes")]))
+    blocks = [value["content_block"]["type"] for name, value in events if name == "content_block_start"]
+    deltas = [value["delta"]["type"] for name, value in events if name == "content_block_delta"]
+    assert blocks == ["thinking", "text"]
+    assert deltas == ["thinking_delta", "signature_delta", "text_delta"]
+    signature = next(value["delta"]["signature"] for _, value in events if "signature" in value.get("delta", {}))
+    assert signature == label_signature("sig", ORIGIN)
+
+
+def test_calls_beside_each_other_are_told_one_after_the_other():
+    """Pieces of a second call that come between those of the first wait for its end."""
+    pieces = [
+        ToolCallDelta(0, "a", "add", '{"x"'),
+        ToolCallDelta(1, "b", "sub", '{"y"'),
+        ToolCallDelta(0, arguments=": 1}"),
+        ToolCallDelta(1, arguments=": 2}"),
+    ]
+    found = read(write([Delta(tool_calls=(each,)) for each in pieces], Finish("tool_calls")))
+    calls: dict[int, str] = {}
+    for event in found:
+        for piece in event.tool_calls if isinstance(event, Delta) else ():
+            calls[piece.index] = calls.get(piece.index, "") + piece.arguments
+    assert list(calls.values()) == ['{"x": 1}', '{"y": 2}']
+    assert isinstance(found[-1], Finish)
+    assert found[-1].finish_reason == "tool_calls"
+
+
+words = st.text(min_size=1, max_size=10)
+deltas = st.lists(
+    st.one_of(
+        words.map(lambda said: Delta(said)),
+        words.map(lambda said: Delta(reasoning=said)),
+        st.just(Delta(thoughts=(Thought(ThoughtForm.ENCRYPTED, "", "ZGF0YQ", dialect="anthropic-claude-v1"),))),
+    ),
+    max_size=12,
+)
+
+
+@given(said=deltas)
+def test_words_and_thoughts_arrive_whole_and_in_order(said):
+    """Law: whatever comes in which order, the reader of the protocol finds all of it, in blocks that begin and end."""
+    stream = write([*said, Delta("end")])
+    found = [event for event in read(stream) if isinstance(event, Delta)]
+    assert "".join(each.text for each in found) == "".join(each.text for each in said) + "end"
+    assert "".join(each.reasoning for each in found) == "".join(each.reasoning for each in said)
+    assert sum(len(each.thoughts) for each in found) == sum(len(each.thoughts) for each in said)
+    names = [name for name, _ in told(stream)]
+    assert names.count("content_block_start") == names.count("content_block_stop")
+
+
+@pytest.mark.parametrize(("word", "reason"), [("stop", "end_turn"), ("length", "max_tokens"), ("odd", "end_turn")])
+def test_the_end_has_its_reason_and_the_count(word, reason):
+    """The words of the vendor; the count stands once, at the end."""
+    last = dict(told(write([Delta("x")], Finish(word, Usage(5, 7, cached_tokens=2)))))["message_delta"]
+    assert last["delta"] == {"stop_reason": reason, "stop_sequence": None}
+    assert (last["usage"]["input_tokens"], last["usage"]["output_tokens"]) == (3, 7)
+
+
+def test_what_a_model_made_is_words_about_it():
+    """There is no place for an image in a message."""
+    events = MessageEvents("m")
+    stream = events.write_media([Media(Kind.IMAGE, "image/png", artifact_id="a1")])
+    assert "[image/png artifact:a1]" in stream.decode()
+    assert events.write_sound(Media(Kind.AUDIO, "audio/wav", data="AA==")) == b""
+
+
+def test_a_break_is_an_error_event():
+    """In Anthropic's shape, with our code."""
+    stream = MessageEvents("m").write_error(GatewayError(502, "stream_broken", "The answer broke off."), "req_1")
+    ((name, value),) = told(stream)
+    assert (name, value["error"]["type"], value["error"]["code"]) == ("error", "api_error", "stream_broken")

@@ -1,0 +1,264 @@
+"""The door of Anthropic's Messages: whole, with tools, thinking, files, errors; what Claude Code sends."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from capabilities.core.message import FilePart, Role, TextPart
+from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Media, Usage
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.messages.parsing import needs_thread, parse
+from routing_admin.gateway.messages.rendering import message_json
+from routing_admin.gateway.messages.thinking_blocks import block_of_thought, thoughts_of_block
+from tests.gateway.plane import PNG, logged, post
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ORIGIN = "0123456789ab"
+PICTURE = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+
+
+def request(*content: object, role: str = "user", **more: object) -> dict[str, object]:
+    parts = content[0] if len(content) == 1 and isinstance(content[0], str) else list(content)
+    return {"model": "echo-text", "max_tokens": 100, "messages": [{"role": role, "content": parts}], **more}
+
+
+def call_of(body: dict[str, object]) -> ChatCall:
+    return parse(body, lambda _: None)
+
+
+def ask(key: str, body: object, path: str = "/v1/messages"):
+    return post("", body, path, **{"x-api-key": key, "anthropic-version": "2023-06-01"})
+
+
+def test_a_question_is_answered_in_a_message(key):
+    """The key comes as `x-api-key`; who answered stands in our headers, the row in the log."""
+    answer = ask(key, request("Plan a picnic", system="Be brief."))
+    body = answer.json()
+    assert (body["type"], body["role"], body["model"]) == ("message", "assistant", "echo-text")
+    assert [block["type"] for block in body["content"]] == ["text"]
+    assert "Plan a picnic" in body["content"][0]["text"]
+    assert (body["stop_reason"], body["stop_sequence"]) == ("end_turn", None)
+    assert body["usage"]["output_tokens"] > 0
+    assert answer.headers["x-routing-model"] == "echo-text"
+    assert logged(answer.headers["x-request-id"]).outcome == "ok"
+
+
+def test_a_picture_for_a_text_model_is_described(key):
+    """The same walk behind this door: one candidate's form, its header, no base64."""
+    answer = ask(key, request({"type": "image", "source": PICTURE}))
+    assert answer.headers["x-routing-adaptation"] == "image=described"
+    assert PICTURE["data"] not in answer.content.decode()
+
+
+def test_results_of_tools_stand_apart_from_what_a_person_says():
+    """A user's message with results and words is several of ours, in order; a failure of a tool stays one."""
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "42"}], "is_error": True}
+    call = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}}
+    body = request("go") | {
+        "messages": [
+            {"role": "user", "content": "add"},
+            {"role": "assistant", "content": [{"type": "text", "text": "Yes."}, call]},
+            {"role": "user", "content": [result, {"type": "text", "text": "and now?"}]},
+        ]
+    }
+    messages = call_of(body).chat.messages
+    assert [message.role for message in messages] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER]
+    assert (messages[1].tool_calls[0].name, messages[1].tool_calls[0].arguments) == ("add", '{"a": 1}')
+    assert (messages[2].tool_call_id, messages[2].is_error, messages[2].text) == ("t1", True, "42")
+
+
+def test_a_screenshot_in_a_tool_result_is_a_file():
+    """As coding agents send them."""
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
+    (message,) = call_of(request(result)).chat.messages
+    (part,) = message.parts
+    assert isinstance(part, FilePart)
+    assert (message.role, part.kind, part.mime_type) == (Role.TOOL, Kind.IMAGE, "image/png")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ({"type": "text", "media_type": "text/plain", "data": "words"}, Kind.TEXT),
+        ({"type": "base64", "media_type": "application/pdf", "data": base64.b64encode(b"%PDF-1.4\n").decode()}, None),
+        ({"type": "url", "url": "https://example.org/a.pdf"}, Kind.DOCUMENT),
+    ],
+)
+def test_documents_come_as_words_data_or_an_address(source, kind):
+    """With their title as their name."""
+    (part,) = call_of(request({"type": "document", "source": source, "title": "a.pdf"})).chat.messages[0].parts
+    assert isinstance(part, FilePart)
+    assert kind is None or part.kind is kind
+
+
+def test_parameters_have_their_canonical_places():
+    """Stops, tools, the choice among them, effort and the shape of the answer; what nobody maps goes along by name."""
+    schema = {"type": "object", "properties": {}}
+    tools = [
+        {"name": "add", "description": "adds", "input_schema": schema, "cache_control": {"type": "ephemeral"}},
+        {"type": "web_search_20250305", "name": "web_search"},
+    ]
+    chat = call_of(
+        request(
+            "x",
+            tools=tools,
+            tool_choice={"type": "any", "disable_parallel_tool_use": True},
+            stop_sequences=["END"],
+            temperature=0.5,
+            thinking={"type": "enabled", "budget_tokens": 2000},
+            output_config={"effort": "low", "format": {"type": "json_schema", "schema": schema}},
+            metadata={"user_id": "u"},
+        )
+    ).chat
+    assert [tool.name for tool in chat.tools] == ["add"]
+    assert chat.tools[0].cache is not None
+    assert chat.inner == ("tools[1]",)
+    assert (chat.tool_choice, chat.parallel_tool_calls, chat.stop, chat.max_tokens) == (
+        "required",
+        False,
+        ("END",),
+        100,
+    )
+    assert chat.response_format == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": schema, "strict": True},
+    }
+    assert chat.extra == {
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+        "metadata": {"user_id": "u"},
+        "reasoning_effort": "low",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"max_tokens": 1, "messages": []}, "model"),
+        ({"model": "a"}, "messages"),
+        ({"model": "a", "messages": []}, "messages"),
+        ({"model": "a", "messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
+        (request({"type": "video"}), "messages[0].content[0].type"),
+        (request({"type": "image"}), "messages[0].content[0].source"),
+        (request({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "*"}}),
+         "messages[0].content[0].source.data"),
+        (request("x", temperature=2), "temperature"),
+        (request("x", tool_choice={"type": "some"}), "tool_choice.type"),
+        (request("x", system=[{"type": "image"}]), "system[0].type"),
+        (request({"type": "tool_result"}), "messages[0].content[0].tool_use_id"),
+        (request({"type": "text", "text": "a"}, role="assistant") | {"stop_sequences": [1]}, "stop_sequences"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_refused_with_its_place(body, param):
+    """One sentence and the path, as at the other door."""
+    with pytest.raises(BadRequestError) as refused:
+        call_of(body)
+    assert refused.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {"model": "echo-text", "messages": []}, "invalid_request_error"),
+        (404, {**request("x"), "model": "nobody-knows"}, "not_found_error"),
+        (401, None, "authentication_error"),
+    ],
+)
+def test_errors_are_in_anthropics_shape(key, status, body, kind):
+    """`type: error`, Anthropic's word for its kind, and our code beside it."""
+    answer = ask(key if body else "ra_wrong", body or request("x"))
+    told = answer.json()
+    assert answer.status_code == status
+    assert (told["type"], told["error"]["type"]) == ("error", kind)
+    assert told["error"]["message"]
+    assert told["request_id"] == answer.headers["x-request-id"]
+
+
+THOUGHTS = [
+    Thought(ThoughtForm.TEXT, "hm", "c2ln", 3, 0, dialect="anthropic-claude-v1"),
+    Thought(ThoughtForm.ENCRYPTED, "", "ZGF0YQ==", 3, 1, dialect="anthropic-claude-v1"),
+    Thought(ThoughtForm.ENCRYPTED, "", "b3RoZXI=", 3, 1, id="rs_1", dialect="openai-responses-v1"),
+    Thought(ThoughtForm.SUMMARY, "in short", None, 0, 0, id="rs_2", dialect="openai-responses-v1"),
+]
+
+
+@pytest.mark.parametrize("thought", THOUGHTS)
+def test_a_thought_comes_back_as_it_went_out(thought):
+    """Whoever thought it gets it back, with its place, whichever vendor's it is."""
+    (back,) = thoughts_of_block(block_of_thought(thought, ORIGIN), thought.offset, thought.calls)
+    assert (back.form, back.text, back.proof, back.origin) == (thought.form, thought.text, thought.proof, ORIGIN)
+    assert (back.offset, back.calls, back.dialect) == (thought.offset, thought.calls, thought.dialect)
+
+
+@pytest.mark.parametrize("data", ["routing:*", "routing:e30=", "routing:W10=", "", "routing:bm90IGpzb24="])
+def test_data_that_somebody_changed_holds_no_thought(data):
+    """It is left out, and fails nothing."""
+    assert thoughts_of_block({"type": "redacted_thinking", "data": data}, 0, 0) == ()
+
+
+def test_an_answer_has_its_blocks_in_order():
+    """Thinking where it stood, words, what was made, calls; the count without what the cache held."""
+    thought = Thought(ThoughtForm.TEXT, "hm", "sig", 0, 0, dialect="anthropic-claude-v1")
+    answer = Answer(
+        "Hello",
+        reasoning="hm",
+        finish_reason="tool_calls",
+        usage=Usage(100, 7, cached_tokens=60, cache_write_tokens=10),
+        thoughts=(thought,),
+        media=(Media(Kind.IMAGE, "image/png", artifact_id="a1"),),
+    )
+    body = message_json(answer, call_of(request("x")), "m", ORIGIN)
+    assert [block["type"] for block in body["content"]] == ["thinking", "text", "text"]
+    assert body["content"][0] == {"type": "thinking", "thinking": "hm", "signature": f"{ORIGIN}:sig"}
+    assert body["content"][2]["text"] == "[image/png artifact:a1]"
+    assert body["stop_reason"] == "tool_use"
+    assert (body["usage"]["input_tokens"], body["usage"]["cache_read_input_tokens"]) == (30, 60)
+
+
+def test_thinking_that_nobody_signed_is_shown_and_not_sent_back():
+    """Reasoning of other vendors is words for the reader."""
+    body = message_json(Answer("Hi", reasoning="let me see"), call_of(request("x")), "m", ORIGIN)
+    assert body["content"][0] == {"type": "thinking", "thinking": "let me see", "signature": ""}
+    turn = request("again") | {"messages": [{"role": "assistant", "content": body["content"]}]}
+    (message,) = call_of(turn).chat.messages
+    assert (message.text, message.reasoning, message.thoughts) == ("Hi", "let me see", ())
+
+
+def test_tokens_are_counted_by_an_estimate_that_says_so(key):
+    """More words are more tokens; a header says that no provider counted."""
+    short = ask(key, request("x"), "/v1/messages/count_tokens")
+    long = ask(key, request("many words " * 100, system="Be brief."), "/v1/messages/count_tokens")
+    assert long.json()["input_tokens"] > short.json()["input_tokens"] > 0
+    assert short.headers["x-routing-estimate"] == "true"
+    assert ask(key, {"model": "echo-text"}, "/v1/messages/count_tokens").json()["type"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("block", "threaded"),
+    [
+        ({"type": "text", "text": "x"}, False),
+        ({"type": "image", "source": PICTURE}, False),
+        ({"type": "image", "source": {"type": "url", "url": "artifact:a"}}, True),
+        ({"type": "image", "source": {"type": "file", "file_id": "a"}}, True),
+        ({"type": "document", "source": {}}, True),
+        ({"type": "tool_result", "content": "42"}, False),
+        ({"type": "tool_result", "content": '{"routing": "file"}'}, True),
+        ({"type": "tool_result", "content": [{"type": "text", "text": "x"}]}, True),
+    ],
+)
+def test_only_what_reads_rows_or_large_files_needs_a_thread(block, threaded):
+    """Words and small pictures are looked at where they are."""
+    assert needs_thread(request(block), 1000) is threaded
+
+
+def test_marks_of_a_prefix_and_words_of_the_system_are_kept():
+    """As Claude Code marks them."""
+    system = [{"type": "text", "text": "You are", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
+    led, said = call_of(request("x", system=system)).chat.messages
+    (part,) = led.parts
+    assert isinstance(part, TextPart)
+    assert (led.role, part.cache and part.cache.seconds, said.text) == (Role.SYSTEM, 3600, "x")

@@ -1,0 +1,123 @@
+"""The door of Messages over real sockets, with Anthropic's own client, as coding agents use it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+import anthropic
+import pytest
+
+from tests.gateway.plane import PNG
+from tests.gateway.serving import Server, served
+
+PICTURE = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+HELLO = [{"role": "user", "content": "hello"}]
+TOOL = {
+    "name": "double",
+    "description": "Doubles a number",
+    "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+}
+UPSTREAMS = ("one", "by-anthropic", "by-gemini")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("messages")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> anthropic.Anthropic:
+    server.lab.play({})
+    return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_whole_and_streamed_over_each_protocol(client, upstream):
+    """The same words either way; the count comes with both."""
+    asked = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO, "system": "Be brief."}
+    whole = client.messages.create(**asked)
+    with client.messages.stream(**asked) as stream:
+        text = "".join(stream.text_stream)
+        last = stream.get_final_message()
+    assert whole.content[0].text == text == last.content[0].text
+    assert (whole.stop_reason, last.stop_reason) == ("end_turn", "end_turn")
+    assert whole.usage.output_tokens == last.usage.output_tokens > 0
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
+    """Two turns: the call with its input, then words about the result."""
+    asked = {"model": f"{upstream}/fault:capable", "max_tokens": 50, "tools": [TOOL]}
+    first = [{"role": "user", "content": "double 4"}]
+    if streamed:
+        with client.messages.stream(**asked, messages=first) as stream:
+            answer = stream.get_final_message()
+    else:
+        answer = client.messages.create(**asked, messages=first)
+    call = answer.content[-1]
+    assert (answer.stop_reason, call.type, call.name) == ("tool_use", "tool_use", "double")
+    assert isinstance(call.input["n"], int)
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": "8"}
+    turns = [*first, {"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
+    told = client.messages.create(**asked, messages=turns)
+    assert told.stop_reason == "end_turn"
+
+
+def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, server):
+    """The first candidate fails; the second, which only reads, is told of the picture and who can read it."""
+    server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
+    use = {"type": "tool_use", "id": "t1", "name": "double", "input": {"n": 4}}
+    shot = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
+    turns = [*HELLO, {"role": "assistant", "content": [use]}, {"role": "user", "content": [shot]}]
+    raw = client.messages.with_raw_response.create(
+        model="task:chain", max_tokens=50, messages=turns, tools=[TOOL], system=[{"type": "text", "text": "You are"}]
+    )
+    assert raw.headers["x-routing-provider"] in ("two", "three")
+    assert raw.headers["x-routing-attempts"] != "1"
+    assert raw.headers["x-routing-adaptation"] == "image=described"
+    assert PICTURE["data"] not in str(server.lab.requests[-1].json)
+
+
+async def test_the_asynchronous_client_streams(server):
+    """The same from an event loop."""
+    async with anthropic.AsyncAnthropic(api_key=server.key, base_url=server.url, max_retries=0) as client:
+        async with client.messages.stream(model="auto", max_tokens=50, messages=HELLO) as stream:
+            text = "".join([piece async for piece in stream.text_stream])
+        counted = await client.messages.count_tokens(model="auto", messages=HELLO)
+    assert "hello" in text
+    assert counted.input_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("http_400", anthropic.BadRequestError),
+        ("http_404", anthropic.NotFoundError),
+        ("http_429:retry_after=30", anthropic.RateLimitError),
+        ("http_422", anthropic.UnprocessableEntityError),
+    ],
+)
+def test_the_clients_error_classes(client, step, error):
+    """An upstream's refusal is the class that the client has for it."""
+    with pytest.raises(error) as caught:
+        client.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO)
+    assert caught.value.body["type"] == "error"
+
+
+def test_a_wrong_key_is_the_clients_authentication_error(server):
+    """Refused before anything is read."""
+    stranger = anthropic.Anthropic(api_key="ra_00000000_wrong", base_url=server.url, max_retries=0)
+    with pytest.raises(anthropic.AuthenticationError):
+        stranger.messages.create(model="auto", max_tokens=5, messages=HELLO)
+
+
+def test_a_stream_that_breaks_is_an_error_of_the_client(client):
+    """No end is made up: the client raises at the error event."""
+    with (
+        pytest.raises(anthropic.APIStatusError),
+        client.messages.stream(model="one/fault:reset_mid_body", max_tokens=5, messages=HELLO) as stream,
+    ):
+        list(stream.text_stream)
