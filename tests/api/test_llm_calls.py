@@ -159,3 +159,14 @@ def test_the_calls_are_part_of_the_agents_api(key):
     snapshot.refresh()
     bad = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
     assert (bad.status_code, bad.json()["error"], len(bad.json()["attempts"])) == (502, "all_providers_failed", 1)
+
+
+def test_a_request_is_found_by_its_whole_id_alone(text_agent):
+    """The beginning of one may be many requests': 404 with a sentence, and none of them is shown."""
+    for number in (1, 2):
+        text_agent.post("/llm/send", {"prompt": "hello"}, headers={"x-request-id": f"req_same-{number}"})
+    assert text_agent.get("/requests/req_same-1").json()["id"] == "req_same-1"
+    for beginning in ("req_same-", "req", "r"):
+        answer = text_agent.get(f"/requests/{beginning}")
+        assert (answer.status_code, answer.json()["error"]) == (404, "request_not_found")
+        assert "id" in answer.json()["message"]
