@@ -8,7 +8,6 @@ switches share their buffers (Choudhury and Hahne, 1998).
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -50,7 +49,7 @@ class Places:
     wait_seconds: float = WAIT_SECONDS
     in_use: int = 0
     refused: int = 0
-    _own: Counter[str] = field(default_factory=Counter)
+    _own: dict[str, int] = field(default_factory=dict)
     _line: list[tuple[str, asyncio.Future[None]]] = field(default_factory=list)
 
     @property
@@ -61,10 +60,11 @@ class Places:
     def take(self, name: str, count: int = 1) -> bool:
         """Whether so many places were free for that name; they are its own then, until `leave`."""
         free = self.most - self.in_use
-        if count > free or self._own[name] + count > SHARE * free:
+        own = self._own.get(name, 0) + count
+        if count > free or own > SHARE * free:
             return False
         self.in_use += count
-        self._own[name] += count
+        self._own[name] = own
         return True
 
     async def wait(self, name: str) -> None:
@@ -89,11 +89,13 @@ class Places:
     def leave(self, name: str, count: int = 1) -> None:
         """Gives places back; of those in line whoever holds least has one next."""
         self.in_use -= count
-        self._own[name] -= count
-        if not self._own[name]:
+        left = self._own[name] - count
+        if left:
+            self._own[name] = left
+        else:
             del self._own[name]
         while self._line:
-            at = min(range(len(self._line)), key=lambda at: self._own[self._line[at][0]])
+            at = min(range(len(self._line)), key=lambda at: self._own.get(self._line[at][0], 0))
             if not self.take(self._line[at][0]):
                 break
             self._line.pop(at)[1].set_result(None)
