@@ -10,6 +10,17 @@ from tests.gateway.serving import served
 SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRESS": "100"}
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
 UNFINISHED = (b"", b"POST /v1/ch", HEAD, HEAD + b"\r\n{")
+RESET = b"reset"
+"""The end of a connection that was closed before what its caller sent was read; the refusal may be lost then."""
+
+
+async def end_of(reader: asyncio.StreamReader) -> bytes:
+    """The status with which a connection ended."""
+    try:
+        said = await reader.read()
+        return said.split(b" ", 2)[1] if said else RESET
+    except ConnectionResetError:
+        return RESET
 
 
 async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_meanwhile(tmp_path: Path):
@@ -19,6 +30,6 @@ async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_m
         for at, (_, writer) in enumerate(opened):
             writer.write(UNFINISHED[at % len(UNFINISHED)])
         assert await asyncio.to_thread(server.get, "/v1/models")
-        ends = [(await reader.read()).split(b" ", 2)[1] for reader, _ in opened]
-    assert set(ends) <= {b"408", b"503"}
+        ends = [await end_of(reader) for reader, _ in opened]
+    assert set(ends) <= {b"408", b"503", RESET}
     assert ends.count(b"408") >= 40
