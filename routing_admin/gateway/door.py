@@ -12,10 +12,15 @@ from typing import Any, Protocol
 
 from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
+from capabilities.core.worded import worded
+from routing_admin.core.planning.model_names import LONGEST_NAME
 from routing_admin.dispatch.turns import AnsweredTurn
-from routing_admin.gateway.errors import GatewayError
-from routing_admin.gateway.fields import Object
+from routing_admin.gateway.errors import BadRequestError, GatewayError
+from routing_admin.gateway.fields import Object, read_text, refusal_of_missing
 from routing_admin.gateway.media import Find
+
+SMALL_BYTES = 2 * 1024 * 1024
+"""A body up to this size is looked through faster than a thread is entered and left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,26 @@ class ChatCall:
     stream: bool = False
     include_usage: bool = False
     old_calls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a request says about its routing: the model's name, or the task type, and the language of the answer."""
+
+    model: str
+    task_type: str | None
+    language: str | None
+
+
+def read_wishes(body: Object) -> Wishes:
+    """The wishes in a body. Raises `BadRequestError` where it names neither a model nor a task, or at great length."""
+    task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
+    model = read_text(body, "model", "") or ""
+    if not model and not task_type:
+        raise refusal_of_missing("model")
+    if len(model) > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
+        raise BadRequestError(worded("A name has at most %(most)s characters.", most=LONGEST_NAME), "model")
+    return Wishes(model, task_type, language)
 
 
 class AnswerEvents(Protocol):

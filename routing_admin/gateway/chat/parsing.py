@@ -8,10 +8,9 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import worded
-from routing_admin.core.planning.model_names import LONGEST_NAME
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.chat.tools import read_choice, read_tools
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     STRINGS,
@@ -20,8 +19,6 @@ from routing_admin.gateway.fields import (
     read_count,
     read_flag,
     read_number,
-    read_text,
-    refusal_of_missing,
     refusal_of_type,
     require_text,
 )
@@ -40,23 +37,16 @@ WORDS = ("text", "refusal")
 """Types of parts that are no files."""
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
 """Types of parts that hold media, and where in them it stands."""
-SMALL_BYTES = 2 * 1024 * 1024
-"""A body up to this size is looked through faster than a thread is entered and left."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
-    task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
-    model = read_text(body, "model", "")
-    if not model and not task_type:
-        raise refusal_of_missing("model")
-    if len(model or "") > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
-        raise BadRequestError(worded("A name has at most %(most)s characters.", most=LONGEST_NAME), "model")
+    wishes = read_wishes(body)
     options = check_object(body.get("stream_options") or {}, "stream_options")
     chat = chat_of(body, find)
     stream = read_flag(body, "stream") or False
     counted, old_calls = read_flag(options, "include_usage") or False, bool(chat.tools) and not body.get("tools")
-    return ChatCall(chat, model or "", task_type, language, stream, counted, old_calls)
+    return ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, counted, old_calls)
 
 
 def needs_thread(body: Object, size: int) -> bool:

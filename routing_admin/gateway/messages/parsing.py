@@ -7,8 +7,7 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, Part, Role, Tool
 from capabilities.core.worded import worded
-from routing_admin.core.planning.model_names import LONGEST_NAME
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     A_LIST,
@@ -19,7 +18,6 @@ from routing_admin.gateway.fields import (
     read_flag,
     read_number,
     read_text,
-    refusal_of_missing,
     refusal_of_type,
     require_text,
 )
@@ -35,21 +33,14 @@ OURS = frozenset(
     }
 )
 """Fields that are read here; every other one goes along as it came."""
-SMALL_BYTES = 2 * 1024 * 1024
-"""A body up to this size is looked through faster than a thread is entered and left."""
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 """The choice among tools, in the canonical words."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
-    task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
-    model = read_text(body, "model", "") or ""
-    if not model and not task_type:
-        raise refusal_of_missing("model")
-    if len(model) > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
-        raise BadRequestError(worded("A name has at most %(most)s characters.", most=LONGEST_NAME), "model")
-    return ChatCall(chat_of(body, find), model, task_type, language, read_flag(body, "stream") or False, True)
+    wishes, stream = read_wishes(body), read_flag(body, "stream") or False
+    return ChatCall(chat_of(body, find), wishes.model, wishes.task_type, wishes.language, stream, True)
 
 
 def needs_thread(body: Object, size: int) -> bool:
