@@ -15,6 +15,7 @@ from capabilities.core.delivery.decision import PAGED, Outcome, decide
 from capabilities.core.delivery.reader import POLICY_WORDS
 from capabilities.core.delivery.receiver import receiver
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
+from capabilities.core.protocols.parameter_document import put_between
 from capabilities.core.vocabulary import Capabilities, Kind
 from capabilities.core.wire import Target
 
@@ -109,11 +110,7 @@ def table() -> str:
 
 def with_table(text: str) -> str:
     """The document with the table as it is now. Raises `ValueError` for one without its two marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise ValueError("the document has no place for the table")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return put_between(text, BEGIN, END, table())
 
 
 if __name__ == "__main__":

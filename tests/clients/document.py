@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from capabilities.core.protocols.parameter_document import put_between
+
 BEGIN = "<!-- written by make test-clients -->\n"
 END = "<!-- end of what is written -->\n"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
@@ -75,8 +77,4 @@ def _reasons(outcomes: Iterable[Outcome]) -> str:
 
 def with_table(text: str, outcomes: Iterable[Outcome]) -> str:
     """The document with the tables of this run. Raises `ValueError` for one without its two marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise ValueError("the document has no place for the table")
-    return f"{before}{BEGIN}\n{table(outcomes)}\n{END}{after}"
+    return put_between(text, BEGIN, END, table(outcomes))

@@ -24,11 +24,16 @@ def _line(row: Parameter) -> str:
 
 def with_table(text: str) -> str:
     """The document with the table as it is now. Raises `ValueError` for one without its two marks."""
-    before, _, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
+    return put_between(text, BEGIN, END, table())
+
+
+def put_between(text: str, begin: str, end: str, words: str) -> str:
+    """The text with these words between two marks. Raises `ValueError` for one that lacks them."""
+    before, _, rest = text.partition(begin)
+    _, mark, after = rest.partition(end)
+    if not mark:
         raise ValueError("the document has no place for the table")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return f"{before}{begin}\n{words}\n{end}{after}"
 
 
 if __name__ == "__main__":
