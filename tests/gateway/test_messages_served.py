@@ -121,3 +121,26 @@ def test_a_stream_that_breaks_is_an_error_of_the_client(client):
         client.messages.stream(model="one/fault:reset_mid_body", max_tokens=5, messages=HELLO) as stream,
     ):
         list(stream.text_stream)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
+    """The caller holds a marked signature; its model gets its own back, another one none."""
+    asked = {"max_tokens": 3000, "tools": [TOOL], "thinking": {"type": "enabled", "budget_tokens": 2000}}
+    mine = {**asked, "model": "by-anthropic/fault:capable"}
+    first = [{"role": "user", "content": "double 4"}]
+    if streamed:
+        with client.messages.stream(**mine, messages=first) as stream:
+            answer = stream.get_final_message()
+    else:
+        answer = client.messages.create(**mine, messages=first)
+    thought, call = answer.content[0], answer.content[-1]
+    assert (thought.type, call.type) == ("thinking", "tool_use")
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": "8"}
+    turns = [*first, {"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
+    client.messages.create(**mine, messages=turns)
+    sent = server.lab.requests[-1].json["messages"][1]["content"]
+    assert sent[0]["type"] == "thinking"
+    assert thought.signature.endswith(f":{sent[0]['signature']}")
+    client.messages.create(**{**asked, "model": "by-gemini/fault:capable"}, messages=turns)
+    assert sent[0]["signature"] not in str(server.lab.requests[-1].json)
