@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError
+from django.utils.translation import override
 
 from capabilities import actions as capability_actions
 from capabilities.actions import KeyChange
@@ -82,12 +83,13 @@ def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> 
     """Both looked and found nothing; whoever writes second gets a sentence, not a fault of ours."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     actions.save_route(ADA, first, [CandidateSpec("echo")])
-    with pytest.raises(TakenError, match="drafts was added by somebody else"):
-        actions.save_route(ADA, second, [CandidateSpec("echo")])
-    with pytest.raises(TakenError, match="echo was added"):
-        make_provider("echo")
-    with pytest.raises(TakenError, match="text-agent was added"):
-        capability_actions.save_agent(ADA, Agent(agent_id="text-agent", name="x"))
+    with override("en"):
+        with pytest.raises(TakenError, match="drafts was added by somebody else"):
+            actions.save_route(ADA, second, [CandidateSpec("echo")])
+        with pytest.raises(TakenError, match="echo was added"):
+            make_provider("echo")
+        with pytest.raises(TakenError, match="text-agent was added"):
+            capability_actions.save_agent(ADA, Agent(agent_id="text-agent", name="x"))
     assert Revision.objects.count() == 2
 
 

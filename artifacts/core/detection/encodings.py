@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 
 from artifacts.core.detection.declared_encodings import declared_in
 from artifacts.core.detection.encoding_names import canonical as canonical
@@ -28,6 +29,7 @@ MARKS = (
     (b"\xfe\xff", "utf-16"),
 )
 """Byte order mark → encoding; the decoder takes the mark away."""
+LONGEST_MARK = max(len(mark) for mark, _ in MARKS)
 
 RARE = 200
 """One control character in so many is rare (security reference §2.5: 0.5 %)."""
@@ -79,18 +81,25 @@ def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str
     UTF-16 and UTF-32 without the mark that says which way round they are count as little-endian, as in browsers.
     """
     name = canonical(encoding) or "utf-8"
-    decoder, start = codecs.getincrementaldecoder(name)("replace"), b""
+    if name in ("utf-16", "utf-32"):
+        blocks, name = _settle_order(iter(blocks), name)
+    decoder = codecs.getincrementaldecoder(name)("replace")
     for block in blocks:
-        try:
-            words = decoder.decode(block)
-        except UnicodeError:
-            decoder = codecs.getincrementaldecoder(f"{name}-le")("replace")
-            words = decoder.decode(start + block)
-        start = (start + block[:3])[:3]
-        if words:
+        if words := decoder.decode(block):
             yield words
     if words := decoder.decode(b"", True):
         yield words
+
+
+def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], str]:
+    """The same stream, and the encoding that decodes it: little-endian where no mark stands at its beginning."""
+    begun = b""
+    for block in blocks:
+        begun += block
+        if len(begun) >= LONGEST_MARK:
+            break
+    is_marked = any(begun.startswith(mark) for mark, encoding in MARKS if encoding == name)
+    return chain((begun,), blocks), name if is_marked else f"{name}-le"
 
 
 def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> bool:
