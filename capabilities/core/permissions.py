@@ -187,6 +187,7 @@ CALLS: Mapping[str, str] = {
     "GET /api/v1/requests/{request_id}": "route",
     "POST /v1/chat/completions": "route",
     "POST /v1/messages": "route",
+    "POST /v1/responses": "route",
     "POST /v1/messages/count_tokens": "route",
     "GET /v1/models": "route",
     "GET /v1/models/{name}": "route",

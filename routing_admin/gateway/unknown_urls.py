@@ -53,7 +53,6 @@ OTHER_FORMAT = f"{CHAT} (OpenAI's format)"
 ALL_CALLS = f"{CHAT}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
 
 BELOW_V1: list[URLPattern] = [
-    path("v1/responses", unknown_url_view(as_openai, CHAT), name="unknown_url"),
     path("v1/completions", unknown_url_view(as_openai, f"{CHAT} with messages"), name="unknown_url"),
     re_path(
         r"^v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$",
@@ -71,7 +70,7 @@ BESIDE_V1: list[URLPattern] = [
         path(f"{before}{call}", unknown_url_view(shape, right), name="unknown_url")
         for before in ("", "api/v1/", "api/")
         for call, shape, right in (
-            ("responses", as_openai, CHAT),
+            ("responses", as_openai, "POST /v1/responses"),
             ("completions", as_openai, f"{CHAT} with messages"),
             ("embeddings", as_openai, ALL_CALLS),
             ("messages", as_anthropic, "POST /v1/messages"),

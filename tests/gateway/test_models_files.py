@@ -89,7 +89,7 @@ def test_files_come_in_pages(key):
 @pytest.mark.parametrize(
     ("path", "word"),
     [
-        ("/v1/responses", "/v1/chat/completions"),
+        ("/v1/completions", "/v1/chat/completions"),
         ("/messages", "/v1/messages"),
         ("/v1/embeddings", "/v1/chat/completions"),
         ("/v1beta/models/gemini-pro:generateContent", "/v1/chat/completions"),

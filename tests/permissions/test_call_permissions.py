@@ -43,6 +43,7 @@ SCOPE_OF = {
     "GET /api/v1/requests/{request_id}": "route",
     "POST /v1/chat/completions": "route",
     "POST /v1/messages": "route",
+    "POST /v1/responses": "route",
     "POST /v1/messages/count_tokens": "route",
     "GET /v1/models": "route",
     "HEAD /v1/models": "route",

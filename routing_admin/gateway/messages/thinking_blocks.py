@@ -6,18 +6,13 @@ us. Either way the mark of who thought them stands before the proof, so that onl
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import Any
 
 from capabilities.core.protocols.anthropic.replies import DIALECT
-from capabilities.core.protocols.thought_fields import message_fields
 from capabilities.core.thoughts import Thought, ThoughtForm
+from routing_admin.gateway.carrier import CARRIER, pack_thoughts, unpack_thoughts
 from routing_admin.gateway.fields import Object
-from routing_admin.gateway.origins import label_signature, label_thoughts, read_own_thoughts, read_signature
-
-CARRIER = "routing:"
-"""What begins the data of a thought that is not Anthropic's; no base64 does."""
+from routing_admin.gateway.origins import label_signature, read_signature
 
 
 def thinking_block(text: str, signature: str = "") -> dict[str, Any]:
@@ -28,7 +23,7 @@ def thinking_block(text: str, signature: str = "") -> dict[str, Any]:
 def block_of_thought(thought: Thought, origin: str) -> dict[str, Any]:
     """The block for something that its model wants to be shown again."""
     if thought.dialect != DIALECT:
-        return {"type": "redacted_thinking", "data": _pack(thought, origin)}
+        return {"type": "redacted_thinking", "data": pack_thoughts([thought], origin)}
     proof = label_signature(thought.proof, origin) or ""
     if thought.form is ThoughtForm.ENCRYPTED:
         return {"type": "redacted_thinking", "data": proof}
@@ -43,25 +38,11 @@ def thoughts_of_block(block: Object, offset: int, calls: int) -> tuple[Thought, 
         return (Thought(ThoughtForm.TEXT, text, proof, offset, calls, dialect=DIALECT, origin=origin),) if proof else ()
     data = _text(block, "data") or ""
     if data.startswith(CARRIER):
-        return _unpack(data)
+        return unpack_thoughts(data)
     proof, origin = read_signature(data)
     if not proof:
         return ()
     return (Thought(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT, origin=origin),)
-
-
-def _pack(thought: Thought, origin: str) -> str:
-    fields = message_fields(label_thoughts([thought], origin))
-    return CARRIER + base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
-
-
-def _unpack(data: str) -> tuple[Thought, ...]:
-    """The thoughts in data of ours; data that somebody changed holds none."""
-    try:
-        fields = json.loads(base64.urlsafe_b64decode(data.removeprefix(CARRIER)))
-    except (ValueError, RecursionError):
-        return ()
-    return read_own_thoughts(fields) if isinstance(fields, dict) else ()
 
 
 def _text(block: Object, key: str) -> str | None:

@@ -1,0 +1,27 @@
+"""POST /v1/responses: the words of OpenAI's Responses, without anything that is kept from call to call."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+
+from routing_admin.gateway.calls import complete
+from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.errors import body_of
+from routing_admin.gateway.http import call_of, response_of_reply
+from routing_admin.gateway.responses.events import ResponseEvents
+from routing_admin.gateway.responses.parsing import needs_thread, parse
+from routing_admin.gateway.responses.rendering import ResponseHead, response_json
+
+
+def _write_events(call: ChatCall, name: str, origin: str) -> ResponseEvents:
+    return ResponseEvents(ResponseHead(name, call.chat), origin)
+
+
+RESPONSES = Door("/v1/responses", parse, needs_thread, response_json, _write_events, body_of)
+
+
+@csrf_exempt
+async def responses(request: HttpRequest) -> HttpResponseBase:
+    """The view, for servers that run Django alone."""
+    return response_of_reply(await complete(RESPONSES, call_of(request)))

@@ -1,0 +1,240 @@
+"""A streamed answer as the events of OpenAI's Responses: items that open, go on and close, in one response."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from capabilities.core.message import ToolCall
+from capabilities.core.thoughts import Thought
+from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
+from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.responses.rendering import (
+    ResponseHead,
+    call_item,
+    image_item,
+    is_image,
+    message_item,
+    reasoning_item,
+    text_part,
+    words_of_media,
+)
+from routing_admin.server.ids import new_id
+
+
+@dataclass(slots=True)
+class OpenItem:
+    """An item that is not at its end: its place in the output, its id, and what came for it so far."""
+
+    place: int
+    id: str
+    words: str = ""
+    refusal: str = ""
+    annotations: list[Annotation] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class OpenCall(OpenItem):
+    """A call of a tool whose arguments come in; `words` are these."""
+
+    call_id: str = ""
+    name: str = ""
+    custom: bool = False
+
+    def as_call(self) -> ToolCall:
+        """What came of it."""
+        return ToolCall(self.call_id, self.name, self.words, custom=self.custom)
+
+
+@dataclass(slots=True)
+class ResponseEvents:
+    """The events of one response; every one has the next number."""
+
+    head: ResponseHead
+    origin: str = ""
+    turn: AnsweredTurn = field(default_factory=AnsweredTurn)
+    number: int = 0
+    output: dict[int, dict[str, Any]] = field(default_factory=dict)
+    thoughts: list[Thought] = field(default_factory=list)
+    places: int = 0
+    reasoning: OpenItem | None = None
+    message: OpenItem | None = None
+    calls: dict[int, OpenCall] = field(default_factory=dict)
+
+    def write_delta(self, delta: Delta) -> bytes:
+        """A piece of the answer."""
+        self.turn.add(delta)
+        pieces = [self._begin()]
+        if delta.reasoning:
+            pieces.append(self._think(delta.reasoning))
+        self.thoughts += delta.thoughts
+        if delta.text:
+            pieces.append(self._say(delta.text))
+        if delta.refusal:
+            pieces.append(self._refuse(delta.refusal))
+        pieces += [self._write_call(piece) for piece in delta.tool_calls]
+        return b"".join(pieces)
+
+    def write_media(self, media: Sequence[Media]) -> bytes:
+        """Images as items of their own; where the other files can be had, as words."""
+        words = words_of_media(media, before=self.message.words if self.message else "")
+        said = self._say(words) if words else b""
+        return self._begin() + said + b"".join(self._add_whole(image_item(each)) for each in media if is_image(each))
+
+    def write_sound(self, sound: Media, reference: bool = False) -> bytes:
+        """Nothing for a piece; where the whole sound can be had, once it is there."""
+        return self.write_media([sound]) if reference else b""
+
+    def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
+        """What the words before rest on."""
+        opened = self._begin() + self._open_message()
+        pieces = []
+        for each, cited in zip(annotations, text_part("", annotations)["annotations"], strict=True):
+            assert self.message is not None  # noqa: S101 - opened above, for the type checker
+            place = {"content_index": 0, "annotation_index": len(self.message.annotations), "annotation": cited}
+            self.message.annotations.append(each)
+            pieces.append(self._write("output_text.annotation.added", {**self._at(self.message), **place}))
+        return opened + b"".join(pieces)
+
+    def write_finish(self, finish: Finish) -> bytes:
+        """The end of every open item, and the whole response."""
+        pieces = [self._begin(), self._close_reasoning(), self._close_message()]
+        pieces += [self._close_call(call) for call in self.calls.values()]
+        output = [self.output[place] for place in sorted(self.output)]
+        whole = self.head.write_end(finish.finish_reason, finish.usage, output)
+        return b"".join([*pieces, self._write(whole["status"], {"response": whole})])
+
+    def write_error(self, error: GatewayError, request_id: str) -> bytes:
+        """That the answer broke off: the response has failed."""
+        told = {"code": error.code, "message": error.message, "request_id": request_id}
+        output = [self.output[place] for place in sorted(self.output)]
+        return self._begin() + self._write("failed", {"response": self.head.write("failed", output, error=told)})
+
+    def _begin(self) -> bytes:
+        if self.number:
+            return b""
+        begun = {"response": self.head.write("in_progress", ())}
+        return self._write("created", begun) + self._write("in_progress", begun)
+
+    def _write(self, event: str, fields: dict[str, Any]) -> bytes:
+        name = f"response.{event}"
+        value = {"type": name, "sequence_number": self.number, **fields}
+        self.number += 1
+        return b"event: " + name.encode() + b"\ndata: " + orjson.dumps(value) + b"\n\n"
+
+    def _next_place(self) -> int:
+        self.places += 1
+        return self.places - 1
+
+    def _at(self, item: OpenItem) -> dict[str, Any]:
+        return {"item_id": item.id, "output_index": item.place}
+
+    def _add(self, place: int, item: dict[str, Any]) -> bytes:
+        return self._write("output_item.added", {"output_index": place, "item": item})
+
+    def _end(self, place: int, item: dict[str, Any]) -> bytes:
+        self.output[place] = item
+        return self._write("output_item.done", {"output_index": place, "item": item})
+
+    def _add_whole(self, item: dict[str, Any]) -> bytes:
+        place = self._next_place()
+        return self._add(place, item) + self._end(place, item)
+
+    def _think(self, words: str) -> bytes:
+        opened = b""
+        if self.reasoning is None:
+            item = self.reasoning = OpenItem(self._next_place(), new_id("rs_"))
+            part = {**self._at(item), "summary_index": 0, "part": {"type": "summary_text", "text": ""}}
+            opened = self._add(item.place, reasoning_item(item.id, "", (), self.origin))
+            opened += self._write("reasoning_summary_part.added", part)
+        self.reasoning.words += words
+        piece = {**self._at(self.reasoning), "summary_index": 0, "delta": words}
+        return opened + self._write("reasoning_summary_text.delta", piece)
+
+    def _close_reasoning(self) -> bytes:
+        """The end of what was thought, with what its model wants back; thoughts without words are an item, too."""
+        item, thoughts = self.reasoning, self.thoughts
+        self.reasoning, self.thoughts = None, []
+        if item is None:
+            return self._add_whole(reasoning_item(new_id("rs_"), "", thoughts, self.origin)) if thoughts else b""
+        place = {**self._at(item), "summary_index": 0}
+        return b"".join(
+            (
+                self._write("reasoning_summary_text.done", {**place, "text": item.words}),
+                self._write(
+                    "reasoning_summary_part.done", {**place, "part": {"type": "summary_text", "text": item.words}}
+                ),
+                self._end(item.place, reasoning_item(item.id, item.words, thoughts, self.origin)),
+            )
+        )
+
+    def _open_message(self) -> bytes:
+        if self.message is not None:
+            return b""
+        closed = self._close_reasoning()
+        item = self.message = OpenItem(self._next_place(), new_id("msg_"))
+        head = {**message_item(item.id, "", status="in_progress"), "content": []}
+        part = {**self._at(item), "content_index": 0, "part": text_part("")}
+        return closed + self._add(item.place, head) + self._write("content_part.added", part)
+
+    def _say(self, words: str) -> bytes:
+        opened = self._open_message()
+        assert self.message is not None  # noqa: S101 - opened above, for the type checker
+        self.message.words += words
+        piece = {**self._at(self.message), "content_index": 0, "delta": words, "logprobs": []}
+        return opened + self._write("output_text.delta", piece)
+
+    def _refuse(self, words: str) -> bytes:
+        opened = self._open_message()
+        assert self.message is not None  # noqa: S101 - opened above, for the type checker
+        if not self.message.refusal:
+            part = {"type": "refusal", "refusal": ""}
+            opened += self._write("content_part.added", {**self._at(self.message), "content_index": 1, "part": part})
+        self.message.refusal += words
+        return opened + self._write("refusal.delta", {**self._at(self.message), "content_index": 1, "delta": words})
+
+    def _close_message(self) -> bytes:
+        item, self.message = self.message, None
+        if item is None:
+            return b""
+        place, part = {**self._at(item), "content_index": 0}, text_part(item.words, item.annotations)
+        pieces = [
+            self._write("output_text.done", {**place, "text": item.words, "logprobs": []}),
+            self._write("content_part.done", {**place, "part": part}),
+        ]
+        whole = message_item(item.id, item.words, annotations=item.annotations)
+        if item.refusal:
+            refusal = {"type": "refusal", "refusal": item.refusal}
+            place = {**place, "content_index": 1}
+            pieces.append(self._write("refusal.done", {**place, "refusal": item.refusal}))
+            pieces.append(self._write("content_part.done", {**place, "part": refusal}))
+            whole["content"] = [part, refusal]
+        return b"".join([*pieces, self._end(item.place, whole)])
+
+    def _write_call(self, piece: ToolCallDelta) -> bytes:
+        opened = b""
+        if piece.index not in self.calls:
+            opened = self._close_reasoning() + self._close_message()
+            identity = new_id("ctc_" if piece.custom else "fc_")
+            call = OpenCall(self._next_place(), identity, custom=piece.custom)
+            call.call_id, call.name = piece.id or "", piece.name or ""
+            self.calls[piece.index] = call
+            opened += self._add(call.place, call_item(call.id, call.as_call(), "in_progress"))
+        call = self.calls[piece.index]
+        call.words += piece.arguments
+        if not piece.arguments:
+            return opened
+        return opened + self._write(f"{_kind(call)}.delta", {**self._at(call), "delta": piece.arguments})
+
+    def _close_call(self, call: OpenCall) -> bytes:
+        key = "input" if call.custom else "arguments"
+        done = self._write(f"{_kind(call)}.done", {**self._at(call), key: call.words, "name": call.name})
+        return done + self._end(call.place, call_item(call.id, call.as_call()))
+
+
+def _kind(call: OpenCall) -> str:
+    return "custom_tool_call_input" if call.custom else "function_call_arguments"

@@ -1,0 +1,202 @@
+"""The items of OpenAI's Responses as canonical messages: what a model said in several items is one turn again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
+from capabilities.core.thoughts import Thought
+from capabilities.core.vocabulary import Kind
+from capabilities.core.worded import worded
+from routing_admin.gateway.carrier import unpack_thoughts
+from routing_admin.gateway.chat.parts import PARTS
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.fields import (
+    STRING_OR_PARTS,
+    Object,
+    check_list,
+    check_object,
+    read_text,
+    refusal_of_missing,
+    refusal_of_type,
+    require_text,
+)
+from routing_admin.gateway.inner_fields import other_fields
+from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_words
+
+ROLES: Mapping[str, Role] = MappingProxyType(
+    {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
+)
+WORDS = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
+"""Types of parts that are words; those of a refusal stand under its own name."""
+ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
+CALLS = MappingProxyType({"function_call": "arguments", "custom_tool_call": "input"})
+RESULTS = ("function_call_output", "custom_tool_call_output")
+ELSEWHERE = ("item_reference",)
+"""Items that name what a provider stored; nothing is stored here under such a name."""
+
+
+@dataclass(slots=True)
+class AnsweredItems:
+    """What a model said, as its items come in one behind another."""
+
+    words: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    thoughts: list[Thought] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    begun: bool = False
+
+    def take_message(self) -> Message:
+        """The turn."""
+        parts = (TextPart(self.words),) if self.words else ()
+        told = "\n".join(filter(None, self.reasoning)) or None
+        return Message(Role.ASSISTANT, parts, tuple(self.calls), reasoning=told, thoughts=tuple(self.thoughts))
+
+
+@dataclass(frozen=True, slots=True)
+class ItemReader:
+    """Reads items for one agent; `find` gives the artifacts it may see.
+
+    `inner` collects where they say what not every protocol has a place for.
+    """
+
+    find: Find
+    inner: list[str] = field(default_factory=list)
+
+    def read_all(self, value: Any) -> Iterator[Message]:
+        """All messages in order. Raises `BadRequestError` naming the first place that is wrong."""
+        if value is None:
+            raise refusal_of_missing("input")
+        values = [{"role": "user", "content": value}] if isinstance(value, str) else check_list(value, "input")
+        if not values:
+            raise BadRequestError(worded("input is words or a list of at least one item."), "input", "empty_array")
+        newest, turn = _find_newest_words(values), AnsweredItems()
+        for at, each in enumerate(values):
+            place = f"input[{at}]"
+            item = check_object(each, place)
+            if self._answers(item, place, turn):
+                continue
+            if turn.begun:
+                yield turn.take_message()
+                turn = AnsweredItems()
+            message = self._read(item, place, References(self.find, at == newest))
+            if message is not None:
+                yield message
+        if turn.begun:
+            yield turn.take_message()
+
+    def _answers(self, item: Object, at: str, turn: AnsweredItems) -> bool:
+        """Whether the item is part of what a model said, which is then in the turn."""
+        kind = item.get("type") or "message"
+        if kind == "message" and item.get("role") == "assistant":
+            self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, at))
+            for number, part in enumerate(_list_parts(item.get("content"), f"{at}.content")):
+                turn.words += _words_of(part, f"{at}.content[{number}]")
+        elif kind in CALLS:
+            key, custom = CALLS[kind], kind == "custom_tool_call"
+            arguments = read_text(item, key, at) or ("" if custom else "{}")
+            called = require_text(item, "call_id", at), require_text(item, "name", at)
+            turn.calls.append(ToolCall(*called, arguments, custom=custom))
+        elif kind == "reasoning":
+            turn.thoughts += unpack_thoughts(read_text(item, "encrypted_content", at) or "")
+            told = [*(item.get("summary") or ()), *(item.get("content") or ())]
+            turn.reasoning += [_words_of(each, at) for each in told if isinstance(each, dict)]
+        else:
+            return False
+        turn.begun = True
+        return True
+
+    def _read(self, item: Object, at: str, references: References) -> Message | None:
+        """A person's or a tool's item; None for one that only its provider understands, whose place is named."""
+        kind = item.get("type") or "message"
+        if kind == "message":
+            return self._read_message(item, at, references)
+        if kind in RESULTS:
+            parts = self._read_parts(item.get("output"), f"{at}.output", references, from_tool=True)
+            return Message(Role.TOOL, parts, tool_call_id=require_text(item, "call_id", at))
+        if kind in ELSEWHERE:
+            message = worded("%(param)s names what is stored nowhere here. Send the item itself.", param=at)
+            raise BadRequestError(message, f"{at}.type", "unsupported_value")
+        if isinstance(kind, str) and kind.endswith(("_call", "_call_output", "_list_tools", "compaction")):
+            self.inner.append(at)
+            return None
+        raise _refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{at}.type")
+
+    def _read_message(self, item: Object, at: str, references: References) -> Message:
+        word = require_text(item, "role", at)
+        if word not in ROLES:
+            raise _refusal_of_choice(tuple(ROLES), f"{at}.role")
+        self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status"}, at))
+        return Message(ROLES[word], self._read_parts(item.get("content"), f"{at}.content", references))
+
+    def _read_parts(
+        self, content: Any, place: str, references: References, *, from_tool: bool = False
+    ) -> tuple[Part, ...]:
+        listed = enumerate(_list_parts(content, place))
+        return tuple(self._read_part(part, f"{place}[{at}]", references, from_tool=from_tool) for at, part in listed)
+
+    def _read_part(self, part: Object, at: str, references: References, *, from_tool: bool) -> Part:
+        kind = require_text(part, "type", at)
+        if kind in WORDS:
+            words = _words_of(part, at)
+            return part_of_tool_words(words, f"{at}.text", references) if from_tool else TextPart(words)
+        read = READERS.get(kind)
+        if read is None:
+            raise _refusal_of_choice(("input_text", *READERS), f"{at}.type")
+        return read(part, at, references)
+
+
+def _read_image(part: Object, at: str, references: References) -> FilePart:
+    url = part.get("image_url") if part.get("image_url") is not None else part.get("file_id")
+    if url is None:
+        raise refusal_of_missing(f"{at}.image_url")
+    detail = {"detail": part["detail"]} if part.get("detail") else {}
+    if part.get("image_url") is None:
+        return PARTS["file"]({"file": {"file_id": url, **detail}}, at, references)
+    return PARTS["image_url"]({"image_url": {"url": url, **detail}}, at, references)
+
+
+def _read_file(part: Object, at: str, references: References) -> FilePart:
+    if part.get("file_url") is not None:
+        url = require_text(part, "file_url", at)
+        return count_pages(file_of_url(url, f"{at}.file_url", references, ANY_DOCUMENT))
+    inner = {key: part[key] for key in ("file_id", "file_data", "filename", "detail") if part.get(key) is not None}
+    return PARTS["file"]({"file": inner}, at, references)
+
+
+def _read_audio(part: Object, at: str, references: References) -> FilePart:
+    return PARTS["input_audio"](part, at, references)
+
+
+READERS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
+    {"input_image": _read_image, "input_file": _read_file, "input_audio": _read_audio}
+)
+"""How each kind of part that holds a file is read."""
+
+
+def _list_parts(content: Any, place: str) -> list[Object]:
+    if content is None:
+        raise refusal_of_missing(place)
+    if isinstance(content, str):
+        return [{"type": "input_text", "text": content}]
+    if not isinstance(content, list):
+        raise refusal_of_type(STRING_OR_PARTS, place)
+    return [check_object(each, f"{place}[{number}]") for number, each in enumerate(content)]
+
+
+def _words_of(part: Object, at: str) -> str:
+    key = "refusal" if part.get("type") == "refusal" else "text"
+    return require_text(part, key, at)
+
+
+def _find_newest_words(items: list[Any]) -> int | None:
+    """Where a person spoke last."""
+    spoken = (at for at, each in enumerate(items) if isinstance(each, dict) and each.get("role") == "user")
+    return max(spoken, default=None)
+
+
+def _refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
+    return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)

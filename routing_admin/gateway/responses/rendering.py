@@ -1,0 +1,150 @@
+"""Answers in the shapes of OpenAI's Responses: a response and its items."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from artifacts.core.artifact import REF_PREFIX
+from capabilities.core.message import ChatRequest, ToolCall
+from capabilities.core.thoughts import Thought
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Annotation, Answer, Media, Usage
+from routing_admin.gateway.carrier import pack_thoughts
+from routing_admin.gateway.door import ChatCall
+from routing_admin.server.ids import new_id
+
+INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""Reasons to stop that leave an answer incomplete, in the words of Responses."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """What every form of one response says: who answers, since when, and what was asked."""
+
+    model: str
+    chat: ChatRequest
+    id: str = field(default_factory=lambda: new_id("resp_"))
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def write(self, status: str, output: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        """The response in that state."""
+        asked = self.chat
+        return {
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created,
+            "status": status,
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": None,
+            "max_output_tokens": asked.max_tokens,
+            "model": self.model,
+            "output": list(output),
+            "parallel_tool_calls": asked.parallel_tool_calls is not False,
+            "previous_response_id": None,
+            "reasoning": {"effort": asked.extra.get("reasoning_effort"), "summary": None},
+            "store": False,
+            "temperature": asked.temperature,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": asked.tool_choice or "auto",
+            "tools": [],
+            "top_p": asked.top_p,
+            "truncation": "disabled",
+            "usage": None,
+            "metadata": {},
+            **more,
+        }
+
+    def write_end(self, finish_reason: str, usage: Usage, output: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The response at its end: complete, or cut and why."""
+        reason = INCOMPLETE.get(finish_reason)
+        details = {"reason": reason} if reason else None
+        status = "incomplete" if reason else "completed"
+        return self.write(status, output, incomplete_details=details, usage=usage_json(usage))
+
+
+def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
+    """A whole answer as a response."""
+    output: list[dict[str, Any]] = []
+    if answer.reasoning or answer.thoughts:
+        output.append(reasoning_item(new_id("rs_"), answer.reasoning or "", answer.thoughts, origin))
+    words = answer.text + words_of_media(answer.media, before=answer.text)
+    if words or answer.refusal or not answer.tool_calls:
+        output.append(message_item(new_id("msg_"), words, answer.refusal or "", answer.annotations))
+    output += [image_item(each) for each in answer.media if is_image(each)]
+    output += [call_item(new_id("fc_"), each) for each in answer.tool_calls]
+    return ResponseHead(model, call.chat).write_end(answer.finish_reason, answer.usage, output)
+
+
+def usage_json(usage: Usage) -> dict[str, Any] | None:
+    """The provider's count; None where it gave none."""
+    read, wrote = usage.prompt_tokens, usage.completion_tokens
+    if read is None and wrote is None:
+        return None
+    total = usage.total_tokens if usage.total_tokens is not None else (read or 0) + (wrote or 0)
+    return {
+        "input_tokens": read or 0,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
+        "output_tokens": wrote or 0,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "total_tokens": total,
+    }
+
+
+def reasoning_item(identity: str, words: str, thoughts: Sequence[Thought], origin: str) -> dict[str, Any]:
+    """What was thought: a summary to read, and what its model wants back, which nobody else reads."""
+    summary = [{"type": "summary_text", "text": words}] if words else []
+    packed = pack_thoughts(thoughts, origin) if thoughts else None
+    return {"id": identity, "type": "reasoning", "summary": summary, "encrypted_content": packed}
+
+
+def message_item(
+    identity: str, words: str, refusal: str = "", annotations: Sequence[Annotation] = (), status: str = "completed"
+) -> dict[str, Any]:
+    """What was said, and what it rests on."""
+    content: list[dict[str, Any]] = [text_part(words, annotations)] if words or not refusal else []
+    content += [{"type": "refusal", "refusal": refusal}] if refusal else []
+    return {"id": identity, "type": "message", "role": "assistant", "status": status, "content": content}
+
+
+def text_part(words: str, annotations: Sequence[Annotation] = ()) -> dict[str, Any]:
+    """Words of an answer."""
+    cited = [{"type": each.get("type"), **_inside(each)} for each in annotations]
+    return {"type": "output_text", "text": words, "annotations": cited, "logprobs": []}
+
+
+def _inside(annotation: Annotation) -> dict[str, Any]:
+    """What chat completions write in an object of its own; here it stands flat."""
+    inner = annotation.get(str(annotation.get("type")))
+    return dict(inner) if isinstance(inner, dict) else {}
+
+
+def call_item(identity: str, call: ToolCall, status: str = "completed") -> dict[str, Any]:
+    """A call of one of the caller's tools."""
+    kind, key = ("custom_tool_call", "input") if call.custom else ("function_call", "arguments")
+    head = {"id": identity, "type": kind, "status": status, "call_id": call.id, "name": call.name}
+    return {**head, key: call.arguments}
+
+
+def is_image(media: Media) -> bool:
+    """Whether it has a place of its own: an image whose bytes are here."""
+    return media.kind is Kind.IMAGE and bool(media.data)
+
+
+def image_item(media: Media) -> dict[str, Any]:
+    """An image that a model made."""
+    return {"id": new_id("ig_"), "type": "image_generation_call", "status": "completed", "result": media.data}
+
+
+def words_of_media(media: Sequence[Media], before: str = "") -> str:
+    """Where the other files can be had, a line each, behind the words before."""
+    lines = [f"[{each.mime_type} {_address(each)}]" for each in media if not is_image(each)]
+    return "".join(f"\n{line}" if before or at else line for at, line in enumerate(lines))
+
+
+def _address(media: Media) -> str:
+    return f"{REF_PREFIX}{media.artifact_id}" if media.artifact_id else media.url or "not stored"

@@ -1,0 +1,277 @@
+"""The door of OpenAI's Responses: items, tools, reasoning, files, what is refused; what Codex sends."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Delta, Finish, Media, ToolCallDelta, Usage
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import BadRequestError, GatewayError
+from routing_admin.gateway.responses.events import ResponseEvents
+from routing_admin.gateway.responses.parsing import needs_thread, parse
+from routing_admin.gateway.responses.rendering import ResponseHead, response_json
+from tests.gateway.plane import PNG, PNG_URL, logged, post
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ORIGIN = "0123456789ab"
+CALL = ChatCall(ChatRequest(()), "m")
+THOUGHT = Thought(ThoughtForm.ENCRYPTED, "", "cHJvb2Y=", 0, 0, id="rs_1", dialect="openai-responses-v1")
+
+
+def request(*items: object, **more: object) -> dict[str, object]:
+    asked = items[0] if len(items) == 1 and isinstance(items[0], str) else list(items)
+    return {"model": "echo-text", "input": asked, **more}
+
+
+def user(*parts: object) -> dict[str, object]:
+    return {"role": "user", "content": list(parts)}
+
+
+def messages(body: dict[str, object]) -> tuple[Message, ...]:
+    return parse(body, lambda _: None).chat.messages
+
+
+def told(stream: bytes) -> list[dict[str, object]]:
+    found = []
+    for number, block in enumerate(stream.decode().strip().split("\n\n")):
+        name, data = block.split("\n")
+        value = json.loads(data.removeprefix("data: "))
+        assert (name, value["sequence_number"]) == (f"event: {value['type']}", number)
+        found.append(value)
+    return found
+
+
+def write(deltas: Iterable[Delta], finish: Finish | None = None) -> list[dict[str, object]]:
+    events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
+    blocks = [events.write_delta(delta) for delta in deltas]
+    return told(b"".join([*blocks, events.write_finish(finish or Finish("stop", Usage(5, 7)))]))
+
+
+def test_a_question_is_answered_in_a_response(key):
+    """Words in, one message out; who answered stands in our headers, the row in the log."""
+    answer = post(key, request("Plan a picnic", instructions="Be brief."), "/v1/responses")
+    body = answer.json()
+    assert (body["object"], body["status"], body["model"], body["store"]) == (
+        "response",
+        "completed",
+        "echo-text",
+        False,
+    )
+    (item,) = body["output"]
+    assert "Plan a picnic" in item["content"][0]["text"]
+    assert body["usage"]["total_tokens"] > 0
+    assert answer.headers["x-routing-model"] == "echo-text"
+    assert logged(answer.headers["x-request-id"]).outcome == "ok"
+
+
+def test_what_a_model_said_in_items_is_one_turn():
+    """Reasoning, words and calls are one message again, and results of tools stand behind it."""
+    reasoning = response_json(Answer("", reasoning="hm", thoughts=(THOUGHT,)), CALL, "m", ORIGIN)["output"][0]
+    asked, told_, called, result, more = messages(
+        request(
+            {"role": "developer", "content": "You are"},
+            user({"type": "input_text", "text": "go"}),
+            reasoning,
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Yes."}]},
+            {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'},
+            {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "*** Begin"},
+            {"type": "function_call_output", "call_id": "c1", "output": "42"},
+            {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "done"}]},
+        )
+    )
+    assert [each.role for each in (asked, told_, called, result, more)] == [
+        *(Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL),
+    ]
+    assert (called.text, called.reasoning) == ("Yes.", "hm")
+    assert [(call.id, call.custom) for call in called.tool_calls] == [("c1", False), ("c2", True)]
+    (thought,) = called.thoughts
+    assert (thought.proof, thought.origin) == (THOUGHT.proof, ORIGIN)
+    assert (result.tool_call_id, result.text, more.text) == ("c1", "42", "done")
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ({"type": "input_image", "image_url": PNG_URL, "detail": "low"}, Kind.IMAGE),
+        ({"type": "input_image", "image_url": "https://example.org/a.png"}, Kind.IMAGE),
+        ({"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}, Kind.TEXT),
+        ({"type": "input_file", "file_url": "https://example.org/a.pdf"}, Kind.DOCUMENT),
+    ],
+)
+def test_files_stand_in_messages_and_in_results_of_tools(part, kind):
+    """Data or an address; as a part of what a person says and of what a tool gave back."""
+    said, given = messages(request(user(part), {"type": "function_call_output", "call_id": "c", "output": [part]}))
+    for message in (said, given):
+        (file,) = message.parts
+        assert isinstance(file, FilePart)
+        assert file.kind is kind
+
+
+def test_parameters_have_their_canonical_places():
+    """The shape of the answer, effort, verbosity, tools flat and of free text; what the vendor runs is named."""
+    schema = {"type": "object", "properties": {}}
+    body = request(
+        "x",
+        tools=[
+            {"type": "function", "name": "add", "parameters": schema, "strict": False},
+            {"type": "custom", "name": "patch", "format": {"type": "text"}},
+            {"type": "web_search"},
+        ],
+        tool_choice={"type": "function", "name": "add"},
+        text={"format": {"type": "json_schema", "name": "n", "schema": schema, "strict": True}, "verbosity": "low"},
+        reasoning={"effort": "high", "summary": "auto"},
+        include=["reasoning.encrypted_content"],
+        store=False,
+        max_output_tokens=9,
+        prompt_cache_key="k",
+    )
+    chat = parse(body, lambda _: None).chat
+    assert [(tool.name, tool.custom is not None) for tool in chat.tools] == [("add", False), ("patch", True)]
+    assert chat.inner == ("tools[1]", "tools[2]")
+    assert (chat.tool_name, chat.max_tokens) == ("add", 9)
+    assert chat.response_format == {
+        "type": "json_schema",
+        "json_schema": {"name": "n", "strict": True, "schema": schema},
+    }
+    assert chat.extra == {"reasoning_effort": "high", "verbosity": "low", "prompt_cache_key": "k"}
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"input": "x"}, "model"),
+        ({"model": "a"}, "input"),
+        ({"model": "a", "input": []}, "input"),
+        (request("x", previous_response_id="resp_1"), "previous_response_id"),
+        (request("x", store=True), "store"),
+        (request("x", background=True), "background"),
+        (request("x", conversation="conv_1"), "conversation"),
+        (request("x", prompt={"id": "p"}), "prompt"),
+        (request({"type": "item_reference", "id": "msg_1"}), "input[0].type"),
+        (request({"type": "strange"}), "input[0].type"),
+        (request({"role": "robot", "content": "x"}), "input[0].role"),
+        (request(user({"type": "video"})), "input[0].content[0].type"),
+        (request(user({"type": "input_image"})), "input[0].content[0].image_url"),
+        (request({"type": "function_call_output", "output": "x"}), "input[0].call_id"),
+        (request("x", tool_choice="some"), "tool_choice"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_refused_with_its_place(body, param):
+    """What would need us to keep answers as well, with what to do instead."""
+    with pytest.raises(BadRequestError) as refused:
+        parse(body, lambda _: None)
+    assert refused.value.param == param
+
+
+def test_items_that_only_their_provider_understands_are_named_and_left_out():
+    """A search that OpenAI ran is nothing another model can read."""
+    chat = parse(
+        request({"type": "web_search_call", "id": "ws_1"}, user({"type": "input_text", "text": "x"})), print
+    ).chat
+    assert chat.inner == ("input[0]",)
+    assert [message.role for message in chat.messages] == [Role.USER]
+
+
+@pytest.mark.parametrize(
+    ("item", "threaded"),
+    [
+        (user({"type": "input_text", "text": "x"}), False),
+        ({"role": "user", "content": "x"}, False),
+        (user({"type": "input_image", "image_url": PNG_URL}), False),
+        (user({"type": "input_image", "image_url": "artifact:a"}), True),
+        (user({"type": "input_image", "file_id": "a"}), True),
+        (user({"type": "input_file", "file_id": "a"}), True),
+        ({"type": "function_call_output", "output": "42"}, False),
+        ({"type": "function_call_output", "output": '{"routing": "file"}'}, True),
+    ],
+)
+def test_only_what_reads_rows_or_large_files_needs_a_thread(item, threaded):
+    """Words and small pictures are looked at where they are."""
+    assert needs_thread(request(item), 1000) is threaded
+
+
+def test_an_answer_has_its_items_in_order():
+    """Reasoning with what its model wants back, words with what they rest on, images, calls."""
+    cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/", "start_index": 0, "end_index": 5}}
+    image = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
+    sound = Media(Kind.AUDIO, "audio/wav", "AA==", artifact_id="a1")
+    answer = Answer("Hello", reasoning="hm", thoughts=(THOUGHT,), annotations=(cited,), media=(image, sound))
+    reasoning, message, made = response_json(answer, CALL, "m", ORIGIN)["output"]
+    assert reasoning["summary"] == [{"type": "summary_text", "text": "hm"}]
+    assert message["content"][0]["text"] == "Hello\n[audio/wav artifact:a1]"
+    assert message["content"][0]["annotations"][0]["url"] == "https://example.org/"
+    assert (made["type"], made["result"]) == ("image_generation_call", image.data)
+
+
+@pytest.mark.parametrize(
+    ("word", "status", "reason"),
+    [("stop", "completed", None), ("length", "incomplete", "max_output_tokens"),
+     ("content_filter", "incomplete", "content_filter")],
+)  # fmt: skip
+def test_a_cut_answer_is_incomplete_whole_and_streamed(word, status, reason):
+    """With the reason in the words of Responses."""
+    whole = response_json(Answer("x", finish_reason=word), CALL, "m", ORIGIN)
+    streamed = write([Delta("x")], Finish(word))[-1]
+    for response in (whole, streamed["response"]):
+        assert response["status"] == status
+        assert (response["incomplete_details"] or {}).get("reason") == reason
+    assert streamed["type"] == f"response.{status}"
+
+
+def test_a_stream_is_the_same_response_as_the_whole():
+    """Every item opens and closes, its pieces are its words, and the last event holds all of it."""
+    thought = Delta(thoughts=(THOUGHT,))
+    calls = [
+        ToolCallDelta(0, "c0", "add", '{"x"'), ToolCallDelta(1, "c1", "sub", "{"),
+        ToolCallDelta(0, arguments=": 1}"), ToolCallDelta(1, arguments="}"),
+    ]  # fmt: skip
+    events = write(
+        [Delta(reasoning="hm"), thought, Delta("Hel"), Delta("lo"), *(Delta(tool_calls=(c,)) for c in calls)]
+    )
+    names = [event["type"] for event in events]
+    assert names[:2] == ["response.created", "response.in_progress"]
+    assert names.count("response.output_item.added") == names.count("response.output_item.done") == 4
+    output = events[-1]["response"]["output"]
+    assert [item["type"] for item in output] == ["reasoning", "message", "function_call", "function_call"]
+    assert [item["arguments"] for item in output[2:]] == ['{"x": 1}', "{}"]
+    assert "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta") == "Hello"
+    assert output[1]["content"][0]["text"] == "Hello"
+    back = messages(request(*output))[0]
+    assert (back.text, back.thoughts[0].proof, len(back.tool_calls)) == ("Hello", THOUGHT.proof, 2)
+
+
+def test_a_refusal_and_citations_are_parts_of_the_message():
+    """Both stand in the item at its end."""
+    events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
+    cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/"}}
+    stream = (
+        events.write_delta(Delta("No"))
+        + events.write_annotations([cited])
+        + events.write_delta(Delta(refusal="I won't"))
+    )
+    (item,) = told(stream + events.write_finish(Finish("stop")))[-1]["response"]["output"]
+    assert [part["type"] for part in item["content"]] == ["output_text", "refusal"]
+    assert item["content"][0]["annotations"][0]["url"] == "https://example.org/"
+
+
+def test_a_break_is_a_failed_response():
+    """With our code; nothing follows."""
+    events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
+    last = told(events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r"))[
+        -1
+    ]
+    assert last["type"] == "response.failed"
+    assert last["response"]["error"]["code"] == "stream_broken"
+
+
+def test_words_alone_are_a_users_message():
+    """As the simplest call writes it."""
+    (message,) = messages(request("hello"))
+    assert (message.role, message.parts) == (Role.USER, (TextPart("hello"),))

@@ -1,0 +1,144 @@
+"""The door of Responses over real sockets, with OpenAI's own client, as coding agents use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from tests.gateway.plane import PNG_URL
+from tests.gateway.serving import Server, served
+
+TOOL = {
+    "type": "function",
+    "name": "double",
+    "description": "Doubles a number",
+    "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+    "strict": False,
+}
+UPSTREAMS = ("one", "by-anthropic", "by-gemini")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("responses")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    server.lab.play({})
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_whole_and_streamed_over_each_protocol(client, upstream):
+    """The same words either way; the last event has the whole response and the count."""
+    asked = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "store": False}
+    whole = client.responses.create(**asked)
+    with client.responses.stream(**asked) as stream:
+        text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        last = stream.get_final_response()
+    assert whole.output_text == text == last.output_text
+    assert (whole.status, last.status) == ("completed", "completed")
+    assert whole.usage.output_tokens == last.usage.output_tokens > 0
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
+    """Two turns: the call with its arguments, then words about the result."""
+    asked = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "include": ["reasoning.encrypted_content"]}
+    asked["reasoning"] = {"effort": "low"}
+    first = [{"role": "user", "content": "double 4"}]
+    if streamed:
+        with client.responses.stream(**asked, input=first) as stream:
+            answer = stream.get_final_response()
+    else:
+        answer = client.responses.create(**asked, input=first)
+    call = next(item for item in answer.output if item.type == "function_call")
+    assert (call.name, call.status) == ("double", "completed")
+    items = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "8"}
+    told = client.responses.create(**asked, input=[*first, *items, result])
+    assert told.output_text
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
+    """In an item that nobody but us reads; its model gets its own signature, another one none."""
+    thinking = {"type": "enabled", "budget_tokens": 2000}
+    asked = {"tools": [TOOL], "max_output_tokens": 3000, "extra_body": {"thinking": thinking}}
+    mine = {**asked, "model": "by-anthropic/fault:capable"}
+    first = [{"role": "user", "content": "double 4"}]
+    if streamed:
+        with client.responses.stream(**mine, input=first) as stream:
+            answer = stream.get_final_response()
+    else:
+        answer = client.responses.create(**mine, input=first)
+    reasoning, call = answer.output[0], answer.output[-1]
+    assert reasoning.type == "reasoning"
+    items = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
+    turns = [*first, *items, {"type": "function_call_output", "call_id": call.call_id, "output": "8"}]
+    client.responses.create(**mine, input=turns)
+    (block,) = [each for each in server.lab.requests[-1].json["messages"][1]["content"] if each["type"] == "thinking"]
+    client.responses.create(**{**asked, "model": "by-gemini/fault:capable"}, input=turns)
+    assert block["signature"]
+    assert block["signature"] not in str(server.lab.requests[-1].json)
+
+
+def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, server):
+    """The first candidate fails; the second, which only reads, is told of the picture and who can read it."""
+    server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
+    shot = {"type": "input_image", "image_url": PNG_URL}
+    turns = [
+        {"role": "user", "content": "look"},
+        {"type": "function_call", "call_id": "c1", "name": "double", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": [shot]},
+    ]
+    raw = client.responses.with_raw_response.create(model="task:chain", input=turns, tools=[TOOL])
+    assert raw.headers["x-routing-provider"] == "two"
+    assert raw.headers["x-routing-attempts"] == "2"
+    assert raw.headers["x-routing-adaptation"] == "image=described"
+    assert PNG_URL not in str(server.lab.requests[-1].json)
+
+
+async def test_the_asynchronous_client_streams(server):
+    """The same from an event loop."""
+    async with (
+        openai.AsyncOpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client,
+        client.responses.stream(model="auto", input="hello") as stream,
+    ):
+        text = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+    assert "hello" in text
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ("http_400", openai.BadRequestError),
+        ("http_404", openai.NotFoundError),
+        ("http_429:retry_after=30", openai.RateLimitError),
+        ("http_422", openai.UnprocessableEntityError),
+    ],
+)
+def test_the_clients_error_classes(client, step, error):
+    """An upstream's refusal is the class that the client has for it."""
+    with pytest.raises(error):
+        client.responses.create(model=f"one/fault:{step}", input="hello")
+
+
+def test_what_would_have_to_be_kept_is_refused(client):
+    """With the field that asks for it."""
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.create(model="auto", input="hello", previous_response_id="resp_1")
+    assert caught.value.param == "previous_response_id"
+
+
+def test_a_stream_that_breaks_ends_as_a_failed_response(client):
+    """No end is made up."""
+    with client.responses.stream(model="one/fault:reset_mid_body", input="hello") as stream:
+        events = list(stream)
+    assert events[-1].type == "response.failed"
+    assert events[-1].response.error.code in ("stream_truncated", "stream_broken")
