@@ -32,6 +32,11 @@ def refusal_of_missing(param: str) -> BadRequestError:
     return BadRequestError(worded("%(param)s is required.", param=param), param, "missing_required_parameter")
 
 
+def refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
+    """The refusal of a word that is none of those."""
+    return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)
+
+
 def check_object(value: Any, param: str) -> Object:
     """A JSON object. Raises `BadRequestError` for anything else."""
     if not isinstance(value, dict):
@@ -44,6 +49,20 @@ def check_list(value: Any, param: str) -> list[Any]:
     if not isinstance(value, list):
         raise refusal_of_type(A_LIST, param)
     return value
+
+
+def list_parts(content: Any, param: str, words: str) -> list[Object]:
+    """The parts of a content, which may be words alone: then one part of type `words`.
+
+    Raises `BadRequestError` for what is neither.
+    """
+    if content is None:
+        raise refusal_of_missing(param)
+    if isinstance(content, str):
+        return [{"type": words, "text": content}]
+    if not isinstance(content, list):
+        raise refusal_of_type(STRING_OR_PARTS, param)
+    return [check_object(each, f"{param}[{number}]") for number, each in enumerate(content)]
 
 
 def read_text(source: Object, key: str, at: str, *, required: bool = False) -> str | None:

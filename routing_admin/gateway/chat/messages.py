@@ -18,6 +18,7 @@ from routing_admin.gateway.fields import (
     check_list,
     check_object,
     read_text,
+    refusal_of_choice,
     refusal_of_missing,
     refusal_of_type,
     require_text,
@@ -82,7 +83,7 @@ class MessageReader:
         word = require_text(value, "role", at)
         role = ROLES.get(word)
         if role is None:
-            raise _refusal_of_choice(tuple(ROLES), f"{at}.role")
+            raise refusal_of_choice(tuple(ROLES), f"{at}.role")
         calls = self._read_calls(value, at) if role is Role.ASSISTANT else ()
         parts = self._read_content(value, role, at, optional=role is Role.ASSISTANT)
         if len(value) > PLAIN:
@@ -144,7 +145,7 @@ class MessageReader:
         else:
             read = PARTS.get(kind)
             if read is None:
-                raise _refusal_of_choice(("text", *PARTS), f"{at}.type")
+                raise refusal_of_choice(("text", *PARTS), f"{at}.type")
             found = read(part, at, self._references)
             if isinstance(part[kind], dict):
                 self.inner.extend(other_fields(part[kind], KNOWN_INSIDE[kind], f"{at}.{kind}"))
@@ -164,10 +165,6 @@ def _read_own_words(message: Message, value: Object, at: str) -> Message:
         return message
     parts = (*message.parts, TextPart(refusal)) if refusal else message.parts
     return replace(message, parts=parts, reasoning=reasoning, thoughts=thoughts)
-
-
-def _refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
-    return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:

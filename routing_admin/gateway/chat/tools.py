@@ -14,6 +14,7 @@ from routing_admin.gateway.fields import (
     check_list,
     check_object,
     read_text,
+    refusal_of_choice,
     refusal_of_missing,
     refusal_of_type,
     require_text,
@@ -113,7 +114,6 @@ def _read_allowed(choice: Object) -> Choice:
     allowed = check_object(choice.get(ALLOWED) or choice, place)
     mode = require_text(allowed, "mode", place)
     if mode not in MODES:
-        message = worded("%(param)s is one of %(choices)s.", param=f"{place}.mode", choices=MODES)
-        raise BadRequestError(message, f"{place}.mode")
+        raise refusal_of_choice(MODES, f"{place}.mode")
     named = check_list(allowed.get("tools"), f"{place}.tools")
     return Choice(mode, None, tuple(_read_name(check_object(each, place), f"{place}.tools") for each in named))

@@ -16,14 +16,14 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
-    STRING_OR_PARTS,
     Object,
     check_list,
     check_object,
+    list_parts,
     read_flag,
     read_text,
+    refusal_of_choice,
     refusal_of_missing,
-    refusal_of_type,
     require_text,
 )
 from routing_admin.gateway.inner_fields import other_fields, read_mark
@@ -75,23 +75,13 @@ class BlockMessageReader:
         """
         word = require_text(value, "role", at)
         if word not in ROLES:
-            raise _refusal_of_choice(tuple(ROLES), f"{at}.role")
+            raise refusal_of_choice(tuple(ROLES), f"{at}.role")
         self.inner.extend(other_fields(value, {"role", "content"}, at))
-        blocks, place = self.list_blocks(value.get("content"), f"{at}.content"), f"{at}.content"
+        blocks, place = list_parts(value.get("content"), f"{at}.content", "text"), f"{at}.content"
         if ROLES[word] is Role.ASSISTANT:
             yield self._read_answer(blocks, place)
         else:
             yield from self._read_talk(ROLES[word], blocks, place)
-
-    def list_blocks(self, content: Any, place: str) -> list[Object]:
-        """The blocks of a content, which may be words alone. Raises `BadRequestError` for what is neither."""
-        if content is None:
-            raise refusal_of_missing(place)
-        if isinstance(content, str):
-            return [{"type": "text", "text": content}]
-        if not isinstance(content, list):
-            raise refusal_of_type(STRING_OR_PARTS, place)
-        return [check_object(each, f"{place}[{number}]") for number, each in enumerate(content)]
 
     def _read_talk(self, role: Role, blocks: list[Object], place: str) -> Iterator[Message]:
         parts: list[Part] = []
@@ -113,7 +103,7 @@ class BlockMessageReader:
         parts: list[Part] = []
         if block.get("content") is not None:
             place = f"{at}.content"
-            for number, each in enumerate(self.list_blocks(block["content"], place)):
+            for number, each in enumerate(list_parts(block["content"], place, "text")):
                 parts += self.read_block(each, f"{place}[{number}]", from_tool=True)
         mark = read_mark(block, at)
         if mark:
@@ -137,7 +127,7 @@ class BlockMessageReader:
                 thoughts += thoughts_of_block(block, len(words), len(calls))
                 reasoning += [read_text(block, "thinking", at) or ""]
             else:
-                raise _refusal_of_choice(("text", "tool_use", *THINKING), f"{at}.type")
+                raise refusal_of_choice(("text", "tool_use", *THINKING), f"{at}.type")
             self.inner.extend(other_fields(block, KNOWN[str(kind)], at))
             mark = read_mark(block, at) or mark
         parts = (TextPart(words, mark),) if words or mark else ()
@@ -149,7 +139,7 @@ class BlockMessageReader:
         kind = require_text(block, "type", at)
         read = READERS.get(kind)
         if read is None:
-            raise _refusal_of_choice((*READERS, "tool_result"), f"{at}.type")
+            raise refusal_of_choice((*READERS, "tool_result"), f"{at}.type")
         self.inner.extend(other_fields(block, KNOWN[kind], at))
         parts = read(self, block, at)
         if from_tool and kind == "text":
@@ -193,7 +183,7 @@ def _read_document(reader: BlockMessageReader, block: Object, at: str) -> list[P
         words = require_text(source, "data", place)
         return [part_of_bytes(words.encode("utf-8", "replace"), read_text(source, "media_type", place), title)]
     if kind == "content":
-        inside = reader.list_blocks(source.get("content"), f"{place}.content")
+        inside = list_parts(source.get("content"), f"{place}.content", "text")
         return [part for number, each in enumerate(inside) for part in reader.read_block(each, f"{place}[{number}]")]
     return [count_pages(_find_file(reader, block, at, ANY_DOCUMENT, title))]
 
@@ -215,7 +205,7 @@ def _find_file(reader: BlockMessageReader, block: Object, at: str, what: FilePar
     if kind == "file":
         ref = require_text(source, "file_id", place)
         return reader.references.part(ref, f"{place}.file_id", replace(what, filename=title))
-    raise _refusal_of_choice(("base64", "url", "file"), f"{place}.type")
+    raise refusal_of_choice(("base64", "url", "file"), f"{place}.type")
 
 
 def _source(block: Object, at: str) -> Object:
@@ -260,7 +250,3 @@ def _speaks(message: Object) -> bool:
     return message.get("role") == "user" and any(
         not isinstance(each, dict) or each.get("type") != "tool_result" for each in blocks
     )
-
-
-def _refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
-    return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)

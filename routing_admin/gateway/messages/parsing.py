@@ -14,10 +14,12 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    list_parts,
     read_count,
     read_flag,
     read_number,
     read_text,
+    refusal_of_choice,
     refusal_of_type,
     require_text,
 )
@@ -80,7 +82,7 @@ def _read_system(body: Object, reader: BlockMessageReader) -> tuple[Message, ...
     if body.get("system") is None:
         return ()
     parts: list[Part] = []
-    for number, block in enumerate(reader.list_blocks(body["system"], "system")):
+    for number, block in enumerate(list_parts(body["system"], "system", "text")):
         if block.get("type") != "text":
             raise BadRequestError(
                 worded("%(param)s is text.", param=f"system[{number}].type"), f"system[{number}].type"
@@ -123,8 +125,7 @@ def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
     if kind == "tool":
         return None, require_text(choice, "name", "tool_choice"), parallel
     if kind not in CHOICES:
-        message = worded("%(param)s is one of %(choices)s.", param="tool_choice.type", choices=(*CHOICES, "tool"))
-        raise BadRequestError(message, "tool_choice.type")
+        raise refusal_of_choice((*CHOICES, "tool"), "tool_choice.type")
     return CHOICES[kind], None, parallel
 
 

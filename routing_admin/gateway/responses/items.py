@@ -15,13 +15,13 @@ from routing_admin.gateway.carrier import unpack_thoughts
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
-    STRING_OR_PARTS,
     Object,
     check_list,
     check_object,
+    list_parts,
     read_text,
+    refusal_of_choice,
     refusal_of_missing,
-    refusal_of_type,
     require_text,
 )
 from routing_admin.gateway.inner_fields import other_fields
@@ -93,7 +93,7 @@ class ItemReader:
         kind = item.get("type") or "message"
         if kind == "message" and item.get("role") == "assistant":
             self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, at))
-            for number, part in enumerate(_list_parts(item.get("content"), f"{at}.content")):
+            for number, part in enumerate(list_parts(item.get("content"), f"{at}.content", "input_text")):
                 turn.words += _words_of(part, f"{at}.content[{number}]")
         elif kind in CALLS:
             key, custom = CALLS[kind], kind == "custom_tool_call"
@@ -123,19 +123,19 @@ class ItemReader:
         if isinstance(kind, str) and kind.endswith(("_call", "_call_output", "_list_tools", "compaction")):
             self.inner.append(at)
             return None
-        raise _refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{at}.type")
+        raise refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{at}.type")
 
     def _read_message(self, item: Object, at: str, references: References) -> Message:
         word = require_text(item, "role", at)
         if word not in ROLES:
-            raise _refusal_of_choice(tuple(ROLES), f"{at}.role")
+            raise refusal_of_choice(tuple(ROLES), f"{at}.role")
         self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status"}, at))
         return Message(ROLES[word], self._read_parts(item.get("content"), f"{at}.content", references))
 
     def _read_parts(
         self, content: Any, place: str, references: References, *, from_tool: bool = False
     ) -> tuple[Part, ...]:
-        listed = enumerate(_list_parts(content, place))
+        listed = enumerate(list_parts(content, place, "input_text"))
         return tuple(self._read_part(part, f"{place}[{at}]", references, from_tool=from_tool) for at, part in listed)
 
     def _read_part(self, part: Object, at: str, references: References, *, from_tool: bool) -> Part:
@@ -145,7 +145,7 @@ class ItemReader:
             return part_of_tool_words(words, f"{at}.text", references) if from_tool else TextPart(words)
         read = READERS.get(kind)
         if read is None:
-            raise _refusal_of_choice(("input_text", *READERS), f"{at}.type")
+            raise refusal_of_choice(("input_text", *READERS), f"{at}.type")
         return read(part, at, references)
 
 
@@ -177,16 +177,6 @@ READERS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingPr
 """How each kind of part that holds a file is read."""
 
 
-def _list_parts(content: Any, place: str) -> list[Object]:
-    if content is None:
-        raise refusal_of_missing(place)
-    if isinstance(content, str):
-        return [{"type": "input_text", "text": content}]
-    if not isinstance(content, list):
-        raise refusal_of_type(STRING_OR_PARTS, place)
-    return [check_object(each, f"{place}[{number}]") for number, each in enumerate(content)]
-
-
 def _words_of(part: Object, at: str) -> str:
     key = "refusal" if part.get("type") == "refusal" else "text"
     return require_text(part, key, at)
@@ -196,7 +186,3 @@ def _find_newest_words(items: list[Any]) -> int | None:
     """Where a person spoke last."""
     spoken = (at for at, each in enumerate(items) if isinstance(each, dict) and each.get("role") == "user")
     return max(spoken, default=None)
-
-
-def _refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
-    return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)
