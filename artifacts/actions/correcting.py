@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from artifacts.actions.measuring import MEASURES, measure
 from artifacts.core.detection.correction import CorrectionError, correct, is_text_type
-from artifacts.core.detection.encodings import MARKS, canonical, is_clean
+from artifacts.core.detection.encodings import LONGEST_MARK, canonical, is_clean, is_marked
 from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.store import blocks
 from artifacts.models import Artifact
@@ -133,11 +133,10 @@ def _name_byte_order(row: Artifact, words: dict[str, str | None]) -> dict[str, s
         return words
     try:
         with byte_store().reader(row.sha256) as read_at:
-            head = read_at(0, 4)
+            head = read_at(0, LONGEST_MARK)
     except UnreadableError:
         return words
-    marked = any(head.startswith(mark) for mark, encoding in MARKS if encoding == name)
-    return words if marked else {**words, "encoding": f"{name}-le"}
+    return words if is_marked(head, name) else {**words, "encoding": f"{name}-le"}
 
 
 def _as_detection(row: Artifact, verdict: Values) -> Detection:

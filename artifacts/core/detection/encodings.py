@@ -98,8 +98,12 @@ def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], 
         begun += block
         if len(begun) >= LONGEST_MARK:
             break
-    is_marked = any(begun.startswith(mark) for mark, encoding in MARKS if encoding == name)
-    return chain((begun,), blocks), name if is_marked else f"{name}-le"
+    return chain((begun,), blocks), name if is_marked(begun, name) else f"{name}-le"
+
+
+def is_marked(head: bytes, name: str) -> bool:
+    """Whether a file begins with a byte order mark of that encoding."""
+    return any(head.startswith(mark) for mark, encoding in MARKS if encoding == name)
 
 
 def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> bool:
