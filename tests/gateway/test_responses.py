@@ -161,6 +161,9 @@ def test_parameters_have_their_canonical_places():
         (request(user({"type": "input_image"})), "input[0].content[0].image_url"),
         (request({"type": "function_call_output", "output": "x"}), "input[0].call_id"),
         (request("x", tool_choice="some"), "tool_choice"),
+        (request("x", tool_choice={"type": "allowed_tools", "mode": "some", "tools": []}), "tool_choice.mode"),
+        (request({"type": ["message"], "role": "user", "content": "x"}), "input[0].type"),
+        (request({"type": "reasoning", "summary": 5}), "input[0].summary"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_with_its_place(body, param):

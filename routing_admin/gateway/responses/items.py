@@ -90,7 +90,7 @@ class ItemReader:
 
     def _answers(self, item: Object, at: str, turn: AnsweredItems) -> bool:
         """Whether the item is part of what a model said, which is then in the turn."""
-        kind = item.get("type") or "message"
+        kind = read_text(item, "type", at) or "message"
         if kind == "message" and item.get("role") == "assistant":
             self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, at))
             for number, part in enumerate(list_parts(item.get("content"), f"{at}.content", "input_text")):
@@ -102,8 +102,9 @@ class ItemReader:
             turn.calls.append(ToolCall(*called, arguments, custom=custom))
         elif kind == "reasoning":
             turn.thoughts += unpack_thoughts(read_text(item, "encrypted_content", at) or "")
-            told = [*(item.get("summary") or ()), *(item.get("content") or ())]
-            turn.reasoning += [_words_of(each, at) for each in told if isinstance(each, dict)]
+            for key in ("summary", "content"):
+                told = list_parts(item.get(key) or [], f"{at}.{key}", "summary_text")
+                turn.reasoning += [_words_of(each, f"{at}.{key}[{number}]") for number, each in enumerate(told)]
         else:
             return False
         turn.begun = True
@@ -111,7 +112,7 @@ class ItemReader:
 
     def _read(self, item: Object, at: str, references: References) -> Message | None:
         """A person's or a tool's item; None for one that only its provider understands, whose place is named."""
-        kind = item.get("type") or "message"
+        kind = read_text(item, "type", at) or "message"
         if kind == "message":
             return self._read_message(item, at, references)
         if kind in RESULTS:
@@ -120,7 +121,7 @@ class ItemReader:
         if kind in ELSEWHERE:
             message = worded("%(param)s names what is stored nowhere here. Send the item itself.", param=at)
             raise BadRequestError(message, f"{at}.type", "unsupported_value")
-        if isinstance(kind, str) and kind.endswith(("_call", "_call_output", "_list_tools", "compaction")):
+        if kind.endswith(("_call", "_call_output", "_list_tools", "compaction")):
             self.inner.append(at)
             return None
         raise refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{at}.type")

@@ -10,7 +10,7 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import Worded, worded
-from routing_admin.gateway.chat.tools import Choice, read_choice
+from routing_admin.gateway.chat.tools import MODES, Choice, read_choice
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -21,6 +21,7 @@ from routing_admin.gateway.fields import (
     read_flag,
     read_number,
     read_text,
+    refusal_of_choice,
     require_text,
 )
 from routing_admin.gateway.inner_fields import other_fields
@@ -114,7 +115,10 @@ def _read_choice(body: Object) -> Choice:
         if isinstance(value, dict) and value.get("type") == "allowed_tools":
             listed = [each for each in check_list(value.get("tools"), "tool_choice.tools") if isinstance(each, dict)]
             named = [require_text(each, "name", "tool_choice.tools") for each in listed if each.get("name")]
-            return Choice(require_text(value, "mode", "tool_choice"), None, tuple(named))
+            mode = require_text(value, "mode", "tool_choice")
+            if mode not in MODES:
+                raise refusal_of_choice(MODES, "tool_choice.mode")
+            return Choice(mode, None, tuple(named))
         return read_choice({"tool_choice": value})
     return Choice(name=require_text(value, "name", "tool_choice"))
 

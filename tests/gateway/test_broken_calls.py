@@ -1,0 +1,151 @@
+"""Bodies with one thing wrong, wherever it may stand: refused with its place or taken, never a fault of ours."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.messages import parsing as messages
+from routing_admin.gateway.responses import parsing as responses
+
+ODD: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", "x", [], ["x"], {}, {"type": "x"}, [{}], [None], {"a": [1]})
+MESSAGES: dict[str, Any] = {
+    "model": "a",
+    "max_tokens": 5,
+    "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
+    "tools": [
+        {"name": "a", "description": "d", "input_schema": {}, "cache_control": {}},
+        {"type": "web_search_1", "name": "w"},
+    ],
+    "tool_choice": {"type": "tool", "name": "a"},
+    "stop_sequences": ["a"],
+    "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {}}},
+    "thinking": {"type": "enabled"},
+    "messages": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "hi"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+                {"type": "document", "title": "t", "source": {"type": "text", "media_type": "text/plain", "data": "x"}},
+                {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "x"}]}},
+                {"type": "document", "source": {"type": "url", "url": "https://e.org/a.pdf"}},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "t", "signature": "s"},
+                {"type": "redacted_thinking", "data": "routing:e30="},
+                {"type": "text", "text": "a"},
+                {"type": "tool_use", "id": "i", "name": "n", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "i",
+                    "content": [
+                        {"type": "text", "text": '{"routing":1}'},
+                        {"type": "image", "source": {"type": "file", "file_id": "f"}},
+                    ],
+                    "is_error": True,
+                    "cache_control": {},
+                }
+            ],
+        },
+    ],
+}
+RESPONSES: dict[str, Any] = {
+    "model": "a",
+    "instructions": "i",
+    "tools": [
+        {"type": "function", "name": "a", "parameters": {}, "strict": False},
+        {"type": "custom", "name": "p", "format": {}},
+        {"type": "web_search"},
+    ],
+    "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "a"}]},
+    "text": {"format": {"type": "json_schema", "name": "n", "schema": {}}, "verbosity": "low"},
+    "reasoning": {"effort": "low", "summary": "auto"},
+    "store": False,
+    "include": ["x"],
+    "input": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "a"},
+                {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"},
+                {"type": "input_file", "file_data": "aGk=", "filename": "a.txt"},
+                {"type": "input_file", "file_url": "https://e.org/a.pdf"},
+                {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+            ],
+        },
+        {
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": "s"}],
+            "content": [{"type": "reasoning_text", "text": "x"}],
+            "encrypted_content": "routing:e30=",
+        },
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]},
+        {"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "c", "name": "n", "input": "x"},
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "x"}]},
+        {"type": "web_search_call"},
+    ],
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place below the top."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield (*path, key)
+        yield from places(each, (*path, key))
+
+
+def broken(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+    """The body with each odd value at that place, and without what stands there."""
+    for odd in ODD:
+        found = copy.deepcopy(body)
+        holder_of(found, path)[path[-1]] = copy.deepcopy(odd)
+        yield found
+    found = copy.deepcopy(body)
+    del holder_of(found, path)[path[-1]]
+    yield found
+
+
+def holder_of(body: Any, path: tuple[Any, ...]) -> Any:
+    for key in path[:-1]:
+        body = body[key]
+    return body
+
+
+Parse = Callable[[Any, Callable[[str], None]], ChatCall]
+
+
+@pytest.mark.parametrize(
+    ("body", "parse", "needs_thread"),
+    [(MESSAGES, messages.parse, messages.needs_thread), (RESPONSES, responses.parse, responses.needs_thread)],
+    ids=["messages", "responses"],
+)
+def test_a_body_with_one_thing_wrong_is_refused_or_taken(
+    body: dict[str, Any], parse: Parse, needs_thread: Callable[[Any, int], bool]
+) -> None:
+    """Whatever stands wherever: at most a refusal that names the field."""
+    refusals = []
+    for path in places(body):
+        for each in broken(body, path):
+            needs_thread(each, 10)
+            try:
+                parse(each, lambda _: None)
+            except BadRequestError as refusal:
+                refusals.append(refusal.param)
+    assert len(refusals) > 100
+    assert None not in refusals
