@@ -6,10 +6,10 @@ import base64
 
 import pytest
 
-from capabilities.core.message import FilePart, Role, TextPart
+from capabilities.core.message import FilePart, Role, TextPart, ToolCall
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import Answer, Media, Usage
+from capabilities.core.wire import Answer, AnswerDetails, Media, Usage
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.messages.parsing import needs_thread, parse
@@ -217,6 +217,18 @@ def test_an_answer_has_its_blocks_in_order():
     assert body["content"][2]["text"] == "[image/png artifact:a1]"
     assert body["stop_reason"] == "tool_use"
     assert (body["usage"]["input_tokens"], body["usage"]["cache_read_input_tokens"]) == (30, 60)
+
+
+def test_every_field_of_a_message_is_there_for_strict_clients():
+    """Null where there is nothing to say; a refusal says what its vendor does, a call who made it."""
+    refused = AnswerDetails(stop_details={"type": "refusal", "category": "cyber"}, service_tier="priority")
+    call = ToolCall("t1", "add", "{}")
+    answer = Answer("x", (call,), usage=Usage(9, 7, reasoning_tokens=3), details=refused)
+    body = message_json(answer, call_of(request("x")), "m", ORIGIN)
+    assert (body["stop_details"], body["container"]) == ({"type": "refusal", "category": "cyber"}, None)
+    assert body["content"][1]["caller"] == {"type": "direct"}
+    assert body["usage"]["output_tokens_details"] == {"thinking_tokens": 3}
+    assert (body["usage"]["service_tier"], body["usage"]["cache_creation"]) == ("priority", None)
 
 
 def test_thinking_that_nobody_signed_is_shown_and_not_sent_back():

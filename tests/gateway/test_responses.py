@@ -11,7 +11,7 @@ import pytest
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import Answer, Delta, Finish, Media, ToolCallDelta, Usage
+from capabilities.core.wire import Answer, AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.responses.events import ResponseEvents
@@ -262,6 +262,18 @@ def test_a_refusal_and_citations_are_parts_of_the_message():
     (item,) = told(stream + events.write_finish(Finish("stop")))[-1]["response"]["output"]
     assert [part["type"] for part in item["content"]] == ["output_text", "refusal"]
     assert item["content"][0]["annotations"][0]["url"] == "https://example.org/"
+
+
+def test_every_field_of_a_response_has_a_value_that_strict_clients_take():
+    """What was asked comes back; where nothing was, OpenAI's usual numbers, for null is none of theirs."""
+    usual = response_json(Answer("x"), CALL, "m", ORIGIN)
+    asked = parse(request("x", temperature=0.2, metadata={"a": "b"}, prompt_cache_key="k"), lambda _: None)
+    answer = Answer("x", details=AnswerDetails(service_tier="flex"))
+    said = response_json(answer, asked, "m", ORIGIN)
+    assert (usual["temperature"], usual["top_p"], usual["top_logprobs"], usual["service_tier"]) == (1, 1, 0, "default")
+    assert (said["temperature"], said["metadata"], said["prompt_cache_key"]) == (0.2, {"a": "b"}, "k")
+    assert said["service_tier"] == "flex"
+    assert said["completed_at"] >= said["created_at"]
 
 
 def test_a_break_is_a_failed_response():

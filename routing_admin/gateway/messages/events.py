@@ -15,11 +15,12 @@ from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDel
 from routing_admin.dispatch.turns import AnsweredTurn
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.rendering import (
+    call_json,
+    end_json,
     error_json,
     head_json,
     list_citations,
     message_id,
-    stop_reason,
     usage_json,
     words_of_media,
 )
@@ -89,8 +90,9 @@ class MessageEvents:
     def write_finish(self, finish: Finish) -> bytes:
         """The blocks that wait, the reason to stop with the count, and the end."""
         pieces = [self._begin(), self._close(), *(self._write_waiting(call) for call in self.waiting.values())]
-        delta = {"stop_reason": stop_reason(finish.finish_reason), "stop_sequence": None}
-        pieces.append(_write("message_delta", {"delta": delta, "usage": usage_json(finish.usage)}))
+        usage = usage_json(finish.usage, finish.details.service_tier)
+        delta = {"delta": end_json(finish.finish_reason, finish.details), "usage": usage}
+        pieces.append(_write("message_delta", delta))
         return b"".join([*pieces, _write("message_stop", {})])
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
@@ -148,12 +150,12 @@ class MessageEvents:
             self.waiting[piece.index] = WaitingCall(piece.id or "", piece.name or "", piece.arguments)
             return b""
         self.call = piece.index
-        return self._open(BlockKind.CALL, _call(piece.id or "", piece.name or "")) + self._write_arguments(
+        return self._open(BlockKind.CALL, call_json(piece.id or "", piece.name or "", {})) + self._write_arguments(
             piece.arguments
         )
 
     def _write_waiting(self, call: WaitingCall) -> bytes:
-        begun = self._open(BlockKind.CALL, _call(call.id, call.name))
+        begun = self._open(BlockKind.CALL, call_json(call.id, call.name, {}))
         return begun + self._write_arguments(call.arguments) + self._close()
 
     def _write_arguments(self, arguments: str) -> bytes:
@@ -165,10 +167,6 @@ EMPTY: dict[BlockKind, dict[str, Any]] = {
     BlockKind.THINKING: {"type": "thinking", "thinking": "", "signature": ""},
 }
 """A block of words before the first of them."""
-
-
-def _call(call_id: str, name: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call_id, "name": name, "input": {}}
 
 
 def _write(event: str, fields: dict[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ToolCall
 from capabilities.core.thoughts import ThoughtForm
-from capabilities.core.wire import Annotation, Answer, Media, Usage
+from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.thinking_blocks import block_of_thought, thinking_block
@@ -36,6 +36,14 @@ ERROR_TYPES: Mapping[int, str] = MappingProxyType(
 """Anthropic's word for the kind of error; every other 4xx is the request's fault, every other 5xx ours."""
 
 
+TIERS = ("standard", "priority", "batch")
+"""Anthropic's service tiers; another vendor's word has no place."""
+NO_END: Mapping[str, Any] = MappingProxyType(
+    {"stop_reason": None, "stop_sequence": None, "stop_details": None, "container": None}
+)
+"""How a message ends that has not ended."""
+
+
 def message_id() -> str:
     """An id for one message."""
     return new_id("msg_")
@@ -46,30 +54,38 @@ def message_json(answer: Answer, _: ChatCall, model: str, origin: str) -> dict[s
     return {
         **head_json(message_id(), model),
         "content": list(_list_blocks(answer, origin)),
-        "stop_reason": stop_reason(answer.finish_reason),
-        "usage": usage_json(answer.usage),
+        **end_json(answer.finish_reason, answer.details),
+        "usage": usage_json(answer.usage, answer.details.service_tier),
     }
 
 
 def head_json(identity: str, model: str) -> dict[str, Any]:
     """What a message says beside its blocks, before any has come."""
     head = {"id": identity, "type": "message", "role": "assistant", "model": model, "content": []}
-    return {**head, "stop_reason": None, "stop_sequence": None, "usage": usage_json(Usage())}
+    return {**head, **NO_END, "usage": usage_json(Usage())}
 
 
-def stop_reason(word: str) -> str:
-    """Anthropic's word for a reason to stop."""
-    return STOP_REASONS.get(word, "end_turn")
+def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
+    """Why the message ended, and what its vendor says of a refusal."""
+    said = details.stop_details
+    refused = dict(said) if said and said.get("type") == "refusal" else None
+    return {**NO_END, "stop_reason": STOP_REASONS.get(word, "end_turn"), "stop_details": refused}
 
 
-def usage_json(usage: Usage) -> dict[str, Any]:
+def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
     """The provider's count; what its cache held is no part of `input_tokens` here. 0 where it gave none."""
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
+    thought = usage.reasoning_tokens
     fields: dict[str, Any] = {
         "input_tokens": max((usage.prompt_tokens or 0) - cached - written, 0),
         "output_tokens": usage.completion_tokens or 0,
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written,
+        "cache_creation": None,
+        "output_tokens_details": None if thought is None else {"thinking_tokens": thought},
+        "server_tool_use": None,
+        "inference_geo": None,
+        "service_tier": tier if tier in TIERS else None,
     }
     short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
     if short is not None or long is not None:
@@ -101,7 +117,12 @@ def _text_blocks(text: str, citations: Sequence[Mapping[str, Any]] = ()) -> list
 
 
 def _call_block(call: ToolCall) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": _input_of(call)}
+    return call_json(call.id, call.name, _input_of(call))
+
+
+def call_json(identity: str, name: str, arguments: Any) -> dict[str, Any]:
+    """A call of a tool, made by the model itself."""
+    return {"type": "tool_use", "id": identity, "name": name, "input": arguments, "caller": {"type": "direct"}}
 
 
 def _input_of(call: ToolCall) -> Any:

@@ -105,7 +105,7 @@ class ResponseEvents:
         pieces = [self._begin(), self._close_reasoning(), self._close_message()]
         pieces += [self._close_call(call) for call in self.calls.values()]
         output = [self.output[place] for place in sorted(self.output)]
-        whole = self.head.write_end(finish.finish_reason, finish.usage, output)
+        whole = self.head.write_end(finish.finish_reason, finish.usage, output, finish.details.service_tier)
         return b"".join([*pieces, self._write(whole["status"], {"response": whole})])
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:

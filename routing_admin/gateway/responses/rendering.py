@@ -18,6 +18,8 @@ from routing_admin.server.ids import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons to stop that leave an answer incomplete, in the words of Responses."""
+USUAL = 1.0
+"""OpenAI's temperature and top_p where a request names none: the response has to say a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,33 +40,43 @@ class ResponseHead:
             "created_at": self.created,
             "status": status,
             "background": False,
+            "completed_at": None,
             "error": None,
             "incomplete_details": None,
             "instructions": None,
             "max_output_tokens": asked.max_tokens,
+            "max_tool_calls": asked.extra.get("max_tool_calls"),
             "model": self.model,
             "output": list(output),
             "parallel_tool_calls": asked.parallel_tool_calls is not False,
             "previous_response_id": None,
             "reasoning": {"effort": asked.extra.get("reasoning_effort"), "summary": None},
             "store": False,
-            "temperature": asked.temperature,
+            "temperature": USUAL if asked.temperature is None else asked.temperature,
             "text": {"format": {"type": "text"}},
             "tool_choice": asked.tool_choice or "auto",
             "tools": [],
-            "top_p": asked.top_p,
+            "top_p": USUAL if asked.top_p is None else asked.top_p,
+            "top_logprobs": asked.extra.get("top_logprobs") or 0,
+            "presence_penalty": asked.extra.get("presence_penalty") or 0,
+            "frequency_penalty": asked.extra.get("frequency_penalty") or 0,
             "truncation": "disabled",
             "usage": None,
-            "metadata": {},
+            "metadata": asked.extra.get("metadata") or {},
+            "service_tier": "default",
+            "safety_identifier": asked.extra.get("safety_identifier"),
+            "prompt_cache_key": asked.extra.get("prompt_cache_key"),
             **more,
         }
 
-    def write_end(self, finish_reason: str, usage: Usage, output: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def write_end(
+        self, finish_reason: str, usage: Usage, output: Sequence[dict[str, Any]], tier: str | None = None
+    ) -> dict[str, Any]:
         """The response at its end: complete, or cut and why."""
-        reason = INCOMPLETE.get(finish_reason)
-        details = {"reason": reason} if reason else None
-        status = "incomplete" if reason else "completed"
-        return self.write(status, output, incomplete_details=details, usage=usage_json(usage))
+        more: dict[str, Any] = {"usage": usage_json(usage), "service_tier": tier or "default"}
+        if reason := INCOMPLETE.get(finish_reason):
+            return self.write("incomplete", output, incomplete_details={"reason": reason}, **more)
+        return self.write("completed", output, completed_at=int(time.time()), **more)
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
@@ -77,7 +89,9 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
         output.append(message_item(new_id("msg_"), words, answer.refusal or "", answer.annotations))
     output += [image_item(each) for each in answer.media if is_image(each)]
     output += [call_item(new_id("fc_"), each) for each in answer.tool_calls]
-    return ResponseHead(model, call.chat).write_end(answer.finish_reason, answer.usage, output)
+    return ResponseHead(model, call.chat).write_end(
+        answer.finish_reason, answer.usage, output, answer.details.service_tier
+    )
 
 
 def usage_json(usage: Usage) -> dict[str, Any] | None:
