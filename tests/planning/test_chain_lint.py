@@ -35,10 +35,21 @@ def found(chain: ChainLint) -> list[tuple[Finding, ...]]:
     return [one.findings for one in chain.candidates]
 
 
-def test_the_loss_is_told_once_and_where_it_begins() -> None:
-    """Images are described from the third on; the fourth, which reads none either, says nothing again."""
-    chain = checked("qwen", "openai", "deepseek", "deepseek/another")
-    assert [one.loses for one in chain.candidates] == [(), ("video",), ("vision", "file"), ()]
+def test_a_loss_is_told_of_every_candidate_that_has_it() -> None:
+    """Images are described to the second and the fourth; the third reads them again and loses videos alone."""
+    chain = checked("qwen", "deepseek", "openai", "deepseek/another")
+    assert [one.loses for one in chain.candidates] == [
+        (),
+        ("vision", "video"),
+        ("video",),
+        ("vision", "video", "file"),
+    ]
+
+
+def test_the_primary_is_the_first_that_is_not_skipped() -> None:
+    """A candidate without a key is asked by nobody, so it is not called primary wherever it stands."""
+    chain = checked("qwen", "openai", "deepseek", qwen=SkipReason.NO_KEY)
+    assert [Finding.PRIMARY in one for one in found(chain)] == [False, True, False]
 
 
 def test_a_candidate_that_is_skipped_neither_loses_nor_promises() -> None:
@@ -70,7 +81,7 @@ def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
 def test_a_repeat_is_unreachable_however_it_is_written() -> None:
     """The provider's default model by name is the same candidate as the bare provider."""
     chain = checked("qwen", "qwen/qwen-model")
-    assert found(chain) == [(Finding.LAST,), (Finding.UNREACHABLE,)]
+    assert found(chain) == [(Finding.PRIMARY, Finding.LAST), (Finding.UNREACHABLE,)]
 
 
 def test_only_the_first_other_model_is_called_cross_model() -> None:
@@ -82,7 +93,7 @@ def test_only_the_first_other_model_is_called_cross_model() -> None:
 def test_a_model_without_a_service_counts_as_text_only() -> None:
     """It says so, and reads nothing but text (decision 9)."""
     chain = checked("claude")
-    assert found(chain) == [(Finding.TEXT_ONLY, Finding.LAST)]
+    assert found(chain) == [(Finding.TEXT_ONLY, Finding.PRIMARY, Finding.LAST)]
     assert chain.guaranteed == Capabilities()
 
 
@@ -101,15 +112,12 @@ def test_a_chain_nobody_can_answer_guarantees_nothing() -> None:
 
 @given(st.lists(st.sampled_from(["qwen", "openai", "deepseek", "claude"]), min_size=1, max_size=6))
 def test_what_is_guaranteed_every_candidate_called_can_read(names: list[str]) -> None:
-    """For any chain: what it guarantees is exactly what all can read, and every loss is told exactly once."""
+    """For any chain: what it guarantees is exactly what all can read, and each loses what those before it read."""
     chain = checked(*names)
     able = [set(one.capabilities.input) for one in chain.callable]
     assert set(chain.guaranteed.input) == set.intersection(*able)
-    told = [word for one in chain.candidates for word in one.loses]
-    assert len(told) == len(set(told))
-    first = {word: next((at for at, each in enumerate(able) if word in each), None) for word in MEDIA}
-    lost = {word for word, at in first.items() if at is not None and any(word not in each for each in able[at:])}
-    assert set(told) == lost
+    before = [set().union(*able[:at]) & set(MEDIA) for at in range(len(able))]
+    assert [set(one.loses) for one in chain.callable] == [there - own for there, own in zip(before, able, strict=True)]
 
 
 def test_a_candidate_whose_model_service_is_disabled_is_told() -> None:

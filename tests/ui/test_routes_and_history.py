@@ -54,7 +54,7 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
     expect(admin_page.locator("#savebar")).to_contain_text("echo/echo-text moved from 3 to 2")
     expect(admin_page.locator("#up-3")).to_be_focused()
     expect(admin_page.locator("#announce")).to_have_text("echo/echo-text, now 2 of 3")
-    expect(admin_page.locator(".hop").first).to_contain_text("From here on images become descriptions")
+    expect(admin_page.locator(".hop").first).to_contain_text("Here images become descriptions")
     assert stored() == DESIGN
     admin_page.locator("#id_c-3-temperature").fill("0.3")
     admin_page.locator("#id_c-3-temperature").blur()

@@ -55,7 +55,7 @@ def test_the_list_opens_with_what_is_so(admin: Client, demo: None) -> None:
     page = admin.get(reverse("routes")).content.decode()
     assert "6 task routes can answer" in page
     assert "chapter_generation" in page
-    assert "From candidate 3 on images become descriptions" in page
+    assert "Candidate 3 gets images as descriptions" in page
 
 
 def test_the_list_without_a_route_teaches(admin: Client) -> None:
@@ -95,11 +95,19 @@ def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None)
 # The draft
 
 
-def test_the_editor_shows_each_candidate_and_where_the_loss_begins(admin: Client, demo: None) -> None:
-    """The loss is said once, in the line before the candidate at which it begins."""
+def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
+    """The first that can be asked is."""
+    cards = [("1", "openai/gpt-4", ""), ("2", "echo/echo-text", "")]
+    page = admin.post(page_of("design"), draft(*cards, act="check")).content.decode()
+    assert page.index('name="card" value="2"') < page.index("Primary")
+    assert page.count("Primary") == 1
+
+
+def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, demo: None) -> None:
+    """It is said in the line before the candidate that gets the description."""
     page = admin.get(page_of("design")).content.decode()
-    assert page.count("From here on images become descriptions") == 1
-    assert page.index("echo-vision") < page.index("From here on images") < page.index('value="3"')
+    assert page.count("Here images become descriptions") == 1
+    assert page.index("echo-vision") < page.index("Here images") < page.index('value="3"')
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What a chain promises and where it breaks its promise, read before anything is called, on a draft as when saved.
 
-A finding stands at a candidate, a loss at the step between two of them, each once: where it begins.
+Everything is said of the one candidate it is true of: what it loses a later one may read again.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class Finding(StrEnum):
     """The same provider and model stand before it; it is skipped."""
     TEXT_ONLY = "text_only"
     """No model service says what it reads, so it counts as text only."""
+    PRIMARY = "primary"
+    """It is asked first: the first candidate that is not skipped."""
     CROSS_MODEL = "cross_model"
     """The first candidate with another model than the primary's: answers may differ in style."""
     READS_MORE = "reads_more"
@@ -55,7 +57,7 @@ OF_SKIP: Mapping[SkipReason, Finding] = {
 class CheckedCandidate:
     """One candidate and what is to be known of it; `detail` is the sentence why its provider cannot be called.
 
-    `loses` are the media capabilities that were read natively until here and are described from here on.
+    `loses` are the media capabilities that some candidate before it reads natively and this one gets described.
     """
 
     spec: CandidateSpec
@@ -95,24 +97,24 @@ def lint(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, 
     plain = list(_check_candidates(configuration, route, unusable or {}))
     live = [at for at, one in enumerate(plain) if not one.skipped]
     read: set[str] = set()
-    lost: set[str] = set()
     candidates = []
     for at, one in enumerate(plain):
         if at not in live:
             candidates.append(one)
             continue
         able = {word for word in MEDIA if one.capabilities.has(word)}
-        loses = tuple(word for word in MEDIA if word in read - able - lost)
+        loses = tuple(word for word in MEDIA if word in read - able)
         gains = tuple(word for word in MEDIA if word in able - read and at != live[0])
         findings = (*one.findings, *_check_place(plain, live, at, bool(gains)))
         candidates.append(replace(one, findings=findings, loses=loses, gains=gains))
         read |= able
-        lost |= set(loses)
     return ChainLint(tuple(candidates), _common([plain[at].capabilities for at in live]))
 
 
 def _check_place(plain: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
     """What is to be known of a candidate because of where it stands."""
+    if at == live[0]:
+        yield Finding.PRIMARY
     if gains:
         yield Finding.READS_MORE
     if _is_first_other(plain, live, at):

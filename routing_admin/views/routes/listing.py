@@ -93,11 +93,26 @@ def _warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
+    yield from _losses(lint)
+
+
+def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """Which candidates get what as a description that others read; those that lose the same in one sentence."""
+    places: dict[tuple[str, ...], list[int]] = {}
     for place, one in enumerate(lint.candidates, start=1):
         if one.loses:
-            kinds = words.join_list([words.KINDS[word] for word in one.loses])
-            text = _("From candidate %(place)s on %(kinds)s become descriptions")
-            yield "warn", "say", text % {"place": place, "kinds": kinds}
+            places.setdefault(one.loses, []).append(place)
+    for lost, found in places.items():
+        text = ngettext(
+            "Candidate %(places)s gets %(kinds)s as descriptions",
+            "Candidates %(places)s get %(kinds)s as descriptions",
+            len(found),
+        )
+        yield (
+            "warn",
+            "say",
+            text % {"places": words.join_list([str(at) for at in found]), "kinds": words.join_kinds(lost)},
+        )
 
 
 def sentence(rows: list[RouteRow]) -> str:

@@ -22,6 +22,7 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.ORIGIN_REFUSED: ("bad", "lock", gettext_lazy("Address refused: will be skipped")),
     Finding.UNREACHABLE: ("warn", "copy", gettext_lazy("Unreachable: stands before it already")),
     Finding.TEXT_ONLY: ("warn", "text", gettext_lazy("Text only: no model service")),
+    Finding.PRIMARY: ("acc", "check", gettext_lazy("Primary")),
     Finding.CROSS_MODEL: ("info", "info", gettext_lazy("Cross-model")),
     Finding.READS_MORE: ("info", "vision", gettext_lazy("Reads more than those before")),
     Finding.LAST: ("", "down", gettext_lazy("Last: its error is the answer")),
@@ -30,7 +31,7 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
 
 HINTS: Mapping[Finding, Text] = {
     Finding.TEXT_ONLY: gettext_lazy("Nobody said what this model reads, so every file becomes a description."),
-    Finding.CROSS_MODEL: gettext_lazy("From here on another model answers; tone and length may differ."),
+    Finding.CROSS_MODEL: gettext_lazy("Another model than the primary's answers here; tone and length may differ."),
     Finding.UNREACHABLE: gettext_lazy("The same provider and model stand higher in the chain. Remove one of them."),
     Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
 }
@@ -59,11 +60,15 @@ def join_list(words: Sequence[Text]) -> str:
 
 
 def loss(capabilities: Sequence[str]) -> str:
-    """What is lost from a candidate on; empty when nothing is."""
+    """What a candidate only gets described; empty when that is nothing."""
     if not capabilities:
         return ""
-    kinds = join_list([KINDS.get(word, word) for word in capabilities])
-    return _("From here on %(kinds)s become descriptions") % {"kinds": kinds}
+    return _("Here %(kinds)s become descriptions") % {"kinds": join_kinds(capabilities)}
+
+
+def join_kinds(capabilities: Sequence[str]) -> str:
+    """What these capabilities read, as a sentence holds it."""
+    return join_list([KINDS.get(word, word) for word in capabilities])
 
 
 def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
