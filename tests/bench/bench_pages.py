@@ -1,7 +1,8 @@
-"""`python -m tests.bench.bench_pages [--rows N]`: the server's time per page of a large installation.
+"""`python -m tests.bench.bench_pages [--rows N]`: the processor's time per page of a large installation.
 
 200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a temporary data
 directory; every page of the side navigation and a few behind them, called through the whole stack of middleware.
+Threads count, too: what a page does elsewhere is not free.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tests.bench.table import median, milliseconds, p95, show
 
 PROVIDERS, MODELS, ROUTES, ARTIFACTS, ROWS = 20, 10, 100, 10_000, 1_000_000
 ROUNDS = 15
-LIMIT = 100
-"""Milliseconds a page should stay under; 300 for the request log at a million rows."""
+WANTED, WANTED_OF_A_FILTER = 30, 50
+"""Milliseconds of the processor that a page should stay under; a filtered request log at a million rows may take more."""
 
 FAILS_EVERY, FALLS_BACK_EVERY = 23, 11
 FAILED, SECOND = f"i % {FAILS_EVERY} = 0", f"i % {FALLS_BACK_EVERY} = 0"
@@ -38,8 +39,8 @@ def main(rows: int = ROWS) -> None:
         print(f"{rows:,} requests, {ARTIFACTS:,} artifacts: filled in {time.perf_counter() - began:.0f} s")
         client = administrator()
         table = [line for name, url in pages() if (line := timed(client, name, url))]
-        heads = ["page", "ms, median", "ms, p95", "queries", "kB", f"× {LIMIT} ms"]
-        show("The server's time per page", heads, table)
+        heads = ["page", "cpu ms, median", "cpu ms, p95", "wanted ≤", "", "queries", "kB"]
+        show("The processor's time per page", heads, table)
 
 
 def begin(folder: Path) -> None:
@@ -281,9 +282,10 @@ def timed(client: Any, name: str, url: str) -> list[object] | None:
     if answer.status_code != 200:
         print(f"{name}: {answer.status_code} at {url}", file=sys.stderr)
         return None
-    taken = milliseconds(lambda: client.get(url), ROUNDS)
-    middle = median(taken)
-    return [name, middle, p95(taken), queries, len(answer.content) / 1000, middle / LIMIT]
+    taken = milliseconds(lambda: client.get(url), ROUNDS, clock=time.process_time)
+    wanted = WANTED_OF_A_FILTER if "," in name else WANTED
+    over = "over" if median(taken) > wanted else ""
+    return [name, median(taken), p95(taken), wanted, over, queries, len(answer.content) / 1000]
 
 
 if __name__ == "__main__":
