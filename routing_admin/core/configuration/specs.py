@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
@@ -179,11 +180,12 @@ class LanguageSpec:
     directive: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Configuration:
     """All of it. `default_language` as written, None where absent (then `en`).
 
     `content_policy` is what holds where neither a route nor a service says, None where absent (then `DEFAULT_POLICY`).
+    What is looked up by a name is found through indexes that are made when first asked for; the first of a name wins.
     """
 
     providers: tuple[ProviderSpec, ...] = ()
@@ -199,20 +201,43 @@ class Configuration:
 
     def provider(self, name: str) -> ProviderSpec | None:
         """The provider of that name."""
-        return next((provider for provider in self.providers if provider.name == name), None)
+        return self._providers_by_name.get(name)
 
     def service(self, service_id: str) -> ServiceSpec | None:
         """The service with that id."""
-        return next((service for service in self.services if service.id == service_id), None)
+        return self._services_by_id.get(service_id)
 
     def route(self, task_type: str) -> RouteSpec | None:
         """The route of exactly that task type; falling to `default` is the router's business."""
-        return next((route for route in self.routes if route.task_type == task_type), None)
+        return self._routes_by_task.get(task_type)
+
+    def services_at(self, provider: str, model: str) -> tuple[ServiceSpec, ...]:
+        """Every service of (provider, model), in their order."""
+        return tuple(self._services_by_place.get((provider, model), ()))
 
     def service_at(self, provider: str, model: str) -> ServiceSpec | None:
         """The service that speaks for (provider, model): the one marked as routed, else the first (decision 9)."""
-        found = [service for service in self.services if (service.provider, service.model) == (provider, model)]
+        found = self.services_at(provider, model)
         return next((service for service in found if service.routed), found[0] if found else None)
+
+    @cached_property
+    def _providers_by_name(self) -> Mapping[str, ProviderSpec]:
+        return {each.name: each for each in reversed(self.providers)}
+
+    @cached_property
+    def _services_by_id(self) -> Mapping[str, ServiceSpec]:
+        return {each.id: each for each in reversed(self.services)}
+
+    @cached_property
+    def _routes_by_task(self) -> Mapping[str, RouteSpec]:
+        return {each.task_type: each for each in reversed(self.routes)}
+
+    @cached_property
+    def _services_by_place(self) -> Mapping[tuple[str, str], list[ServiceSpec]]:
+        found: dict[tuple[str, str], list[ServiceSpec]] = {}
+        for each in self.services:
+            found.setdefault((each.provider, each.model), []).append(each)
+        return found
 
 
 EMPTY = Configuration()

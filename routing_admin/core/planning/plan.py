@@ -169,7 +169,7 @@ def _skip(
 
 def disabled_service(configuration: Configuration, provider: str, model: str) -> str | None:
     """The first service's id where every service at that provider and model is disabled; None where there is none."""
-    there = [each for each in configuration.services if (each.provider, each.model) == (provider, model)]
+    there = configuration.services_at(provider, model)
     return None if any(each.enabled for each in there) or not there else there[0].id
 
 
