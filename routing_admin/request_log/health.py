@@ -5,15 +5,16 @@ Numbers are taken from the log by few queries over its indexes and judged here b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain, pairwise
 from typing import Any
 
-from django.db.models import Avg, CharField, Count, Q
-from django.db.models.functions import Cast, Substr
+from django.db import connections
 
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
+from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog
 
 HOUR = timedelta(hours=1)
@@ -106,6 +107,11 @@ class Day:
     failed: tuple[int, ...] = field(default=(0,) * DAY_HOURS)
     first_content: tuple[float | None, ...] = field(default=(None,) * DAY_HOURS)
 
+    @classmethod
+    def of_rows(cls, rows: Iterable[Sequence[Any]]) -> Day:
+        """The day of its hours, each with its four numbers."""
+        return cls(*(tuple(column) for column in zip(*rows, strict=True)))
+
     @property
     def total(self) -> int:
         """Requests of all hours."""
@@ -122,34 +128,28 @@ class Day:
         return sum(known) / len(known) if known else None
 
 
+BY_HOUR = """
+WITH hour(start, stop) AS (VALUES {hours})
+SELECT
+  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop),
+  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop AND fell_back),
+  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop AND NOT (outcome = 'ok')),
+  (SELECT AVG(first_content_ms) FROM {table} WHERE started_at >= start AND started_at < stop)
+FROM hour ORDER BY start
+"""
+"""A range of the index for each hour and number: a third of what grouping the same rows costs."""
+
+
 def two_days(now: datetime) -> tuple[Day, Day]:
-    """The last 24 hours and the 24 before them; one query that reads an index only."""
+    """The last 24 hours and the 24 before them; one query that reads indexes only."""
+    connection = connections[LOGS]
     start = hour_of(now) - timedelta(hours=2 * DAY_HOURS - 1)
-    hours = (
-        RequestLog.objects.filter(started_at__gte=start)
-        .annotate(hour=Substr(Cast("started_at", CharField()), 1, 13))
-        .values("hour")
-        .order_by("hour")
-        .annotate(
-            count=Count("*"),
-            others=Count("started_at", filter=Q(fell_back=True)),
-            failures=Count("started_at", filter=~Q(outcome=OK)),
-            first=Avg("first_content_ms"),
-        )
-    )
-    by_hour = {row["hour"].replace("T", " "): row for row in hours}
-    names = [f"{start + timedelta(hours=place):%Y-%m-%d %H}" for place in range(2 * DAY_HOURS)]
-    return _day(by_hour, names[DAY_HOURS:]), _day(by_hour, names[:DAY_HOURS])
-
-
-def _day(by_hour: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> Day:
-    rows = [by_hour.get(name, {}) for name in names]
-    return Day(
-        tuple(row.get("count", 0) for row in rows),
-        tuple(row.get("others", 0) for row in rows),
-        tuple(row.get("failures", 0) for row in rows),
-        tuple(row.get("first") for row in rows),
-    )
+    bounds = [connection.ops.adapt_datetimefield_value(start + place * HOUR) for place in range(2 * DAY_HOURS + 1)]
+    sql = BY_HOUR.format(table=RequestLog._meta.db_table, hours=", ".join(["(%s, %s)"] * (2 * DAY_HOURS)))
+    with connection.cursor() as cursor:
+        cursor.execute(sql, list(chain.from_iterable(pairwise(bounds))))
+        rows = cursor.fetchall()
+    return Day.of_rows(rows[DAY_HOURS:]), Day.of_rows(rows[:DAY_HOURS])
 
 
 def hour_of(moment: datetime) -> datetime:
