@@ -53,13 +53,17 @@ class RequestLog(models.Model):
             models.Index(fields=["task_type", "-started_at"], name="request_task"),
             models.Index(fields=["provider", "-started_at"], name="request_provider"),
             models.Index(fields=["agent", "-started_at"], name="request_agent"),
-            models.Index(fields=["outcome", "-started_at"], name="request_outcome"),
-            models.Index(fields=["-started_at", "-id"], condition=~models.Q(outcome="ok"), name="request_failed"),
+            models.Index(fields=["surface", "-started_at"], name="request_surface"),
+            models.Index(
+                fields=["-started_at", "-id", "status", "outcome"],
+                condition=~models.Q(outcome="ok"),
+                name="request_failed",
+            ),
             models.Index(fields=["-started_at", "-id"], condition=models.Q(fell_back=True), name="request_fell_back"),
             models.Index(
                 fields=["conversation"], condition=models.Q(conversation__isnull=False), name="request_conversation"
             ),
-            models.Index(fields=["started_at", "outcome", "fell_back", "first_content_ms"], name="request_hours"),
+            models.Index(fields=["started_at", "first_content_ms"], name="request_hours"),
         ]
 
     def __str__(self) -> str:
@@ -91,7 +95,7 @@ class AttemptLog(models.Model):
         ordering = ["request", "position"]
         indexes = [
             models.Index(fields=["provider", "-at"], name="attempt_provider"),
-            models.Index(fields=["model", "-at"], name="attempt_model"),
+            models.Index(fields=["model", "provider"], name="attempt_model"),
         ]
         constraints = [models.UniqueConstraint(fields=["request", "position"], name="one_attempt_per_position")]
 

@@ -12,13 +12,16 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from http import HTTPStatus
 
 from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Left
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.sentences import join_words
+from routing_admin.core.fallback.chain import OK
 from routing_admin.models import AttemptLog, RequestLog
 
 PAGE = 50
@@ -147,8 +150,7 @@ def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
     for key, lookup in (("since", "started_at__gte"), ("until", "started_at__lte")):
         limit = moment(search.get(key), now) if search.get(key) else None
         rows = rows.filter(**{lookup: limit}) if limit else rows
-    if search.text:
-        rows = rows.filter(pk__gte=search.text, pk__lt=search.text + LAST_CHARACTER)
+    rows = _filter_id(rows, search.text)
     rows = _filter_status(rows, search.get("status"))
     return _filter_chain(rows, search.get("provider"), search.get("model"))
 
@@ -163,19 +165,36 @@ def fell_back_condition() -> RawSQL:
     return RawSQL("fell_back", (), output_field=BooleanField())
 
 
+def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLog]:
+    """Requests whose id begins so: few are collected first, of many the newest are soon met on the way."""
+    if not beginning:
+        return rows
+    found = RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER).order_by()
+    few = list(found.values_list("pk", flat=True)[: RARE + 1])
+    if len(few) <= RARE:
+        return rows.filter(pk__in=few)
+    return rows.annotate(beginning=Left("pk", len(beginning))).filter(beginning=beginning)
+
+
 def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestLog]:
-    if status == "error":
-        return rows.filter(failed_condition())
+    """What succeeded has 200, so that every other number and code is looked for among what failed."""
     if status == "fallback":
         return rows.filter(fell_back_condition())
     if status.isdecimal():
         rows = rows.filter(status=int(status))
-        return rows.filter(failed_condition()) if status >= "300" else rows
-    return rows.filter(outcome=status) if status else rows
+        return rows if int(status) == HTTPStatus.OK else rows.filter(failed_condition())
+    if status == OK:
+        return rows.filter(outcome=OK)
+    if status:
+        rows = rows.filter(failed_condition())
+    return rows.filter(outcome=status) if status not in ("", "error") else rows
 
 
 def _filter_chain(rows: QuerySet[RequestLog], provider: str, model: str) -> QuerySet[RequestLog]:
-    """Requests in whose chain that provider or model was reached, whether it answered or not."""
+    """Requests in whose chain that provider or model was reached, whether it answered or not.
+
+    The attempts are looked at where there was more than the one that the row itself names.
+    """
     named = {name: value for name, value in (("provider", provider), ("model", model)) if value}
     if not named:
         return rows
@@ -183,7 +202,8 @@ def _filter_chain(rows: QuerySet[RequestLog], provider: str, model: str) -> Quer
     few = list(attempts.values_list("request_id", flat=True)[: RARE + 1])
     if len(few) <= RARE:
         return rows.filter(pk__in=set(few))
-    return rows.filter(Exists(attempts.filter(request=OuterRef("pk"))))
+    has_others = Q(fell_back_condition()) | Q(failed_condition()) | Q(provider="")
+    return rows.filter(Q(**named) | has_others & Exists(attempts.filter(request=OuterRef("pk"))))
 
 
 def write_cursor(row: RequestLog) -> str:

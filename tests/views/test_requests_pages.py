@@ -181,6 +181,9 @@ def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client, django_as
 PLANS = [
     ("", "request_newest"),
     ("status:error", "request_failed"),
+    ("status:429", "request_failed"),
+    ("status:quota", "request_failed"),
+    ("surface:v1", "request_surface"),
     ("status:fallback", "request_fell_back"),
     ("task:planning", "request_task"),
     ("agent:a", "request_agent"),
@@ -191,11 +194,25 @@ PLANS = [
 @pytest.mark.parametrize(("typed", "index"), PLANS)
 def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
     """SQLite's plan names the index, and only a search by id sorts."""
+    logged("req_4")
     rows = search.filter_rows(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()
     assert index in plan
     if typed != "req_4":
         assert "TEMP B-TREE FOR ORDER BY" not in plan
+
+
+def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
+    """Few ids of a beginning are collected, of more than that the newest are looked for; no other is found."""
+    logged("req_5")
+    now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
+    many = range(search.RARE + 1)
+    RequestLog.objects.bulk_create(
+        RequestLog(id=f"req_4{number:04}", started_at=now - timedelta(seconds=number), **values) for number in many
+    )
+    newest = [f"req_4{number:04}" for number in range(PAGE)]
+    assert [row.pk for row in find(parse("req_4")).rows] == newest
+    assert [row.pk for row in find(parse("req_400")).rows] == newest
 
 
 def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
