@@ -6,8 +6,8 @@ plans, the walk through the chain and the log are those of `calls`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from capabilities.core.message import ChatRequest
@@ -27,7 +27,8 @@ SMALL_BYTES = 2 * 1024 * 1024
 class ChatCall:
     """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming.
 
-    `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`.
+    `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`; `namespaces`
+    has namespace and own name of those tools that came grouped, by the one name that models know them by.
     """
 
     chat: ChatRequest
@@ -37,6 +38,7 @@ class ChatCall:
     stream: bool = False
     include_usage: bool = False
     old_calls: bool = False
+    namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

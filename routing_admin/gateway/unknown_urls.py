@@ -50,10 +50,17 @@ def unknown_url_view(shape: Shape, right: str) -> Callable[..., HttpResponseBase
 
 
 OTHER_FORMAT = f"{CHAT} (OpenAI's format)"
-ALL_CALLS = f"{CHAT}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
+RESPONSES, MESSAGES = "POST /v1/responses", "POST /v1/messages"
+ALL_CALLS = f"{CHAT}, {RESPONSES}, {MESSAGES}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
 
 BELOW_V1: list[URLPattern] = [
     path("v1/completions", unknown_url_view(as_openai, f"{CHAT} with messages"), name="unknown_url"),
+    re_path(
+        r"^v1/responses/.+$",
+        unknown_url_view(as_openai, f"{RESPONSES} with the whole conversation as input"),
+        name="unknown_url",
+    ),
+    re_path(r"^v1/messages/.+$", unknown_url_view(as_anthropic, MESSAGES), name="unknown_url"),
     re_path(
         r"^v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$",
         unknown_url_view(as_gemini, OTHER_FORMAT),
@@ -70,10 +77,10 @@ BESIDE_V1: list[URLPattern] = [
         path(f"{before}{call}", unknown_url_view(shape, right), name="unknown_url")
         for before in ("", "api/v1/", "api/")
         for call, shape, right in (
-            ("responses", as_openai, "POST /v1/responses"),
+            ("responses", as_openai, RESPONSES),
             ("completions", as_openai, f"{CHAT} with messages"),
             ("embeddings", as_openai, ALL_CALLS),
-            ("messages", as_anthropic, "POST /v1/messages"),
+            ("messages", as_anthropic, MESSAGES),
         )
     ),
     re_path(r"^v1beta/.*$", unknown_url_view(as_gemini, OTHER_FORMAT), name="unknown_url"),

@@ -155,6 +155,7 @@ def test_parameters_have_their_canonical_places():
         (request("x", conversation="conv_1"), "conversation"),
         (request("x", prompt={"id": "p"}), "prompt"),
         (request({"type": "item_reference", "id": "msg_1"}), "input[0].type"),
+        (request({"type": "compaction_trigger"}), "input[0].type"),
         (request({"type": "strange"}), "input[0].type"),
         (request({"role": "robot", "content": "x"}), "input[0].role"),
         (request(user({"type": "video"})), "input[0].content[0].type"),

@@ -15,7 +15,7 @@ from routing_admin.gateway.responses.rendering import ResponseHead, response_jso
 
 
 def _write_events(call: ChatCall, name: str, origin: str) -> ResponseEvents:
-    return ResponseEvents(ResponseHead(name, call.chat), origin)
+    return ResponseEvents(ResponseHead(name, call.chat), origin, call.namespaces)
 
 
 RESPONSES = Door("/v1/responses", parse, needs_thread, response_json, _write_events, body_of)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,7 @@ class ResponseEvents:
 
     head: ResponseHead
     origin: str = ""
+    namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     turn: AnsweredTurn = field(default_factory=AnsweredTurn)
     number: int = 0
     output: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -223,7 +224,7 @@ class ResponseEvents:
             call = OpenCall(self._next_place(), identity, custom=piece.custom)
             call.call_id, call.name = piece.id or "", piece.name or ""
             self.calls[piece.index] = call
-            opened += self._add(call.place, call_item(call.id, call.as_call(), "in_progress"))
+            opened += self._add(call.place, call_item(call.id, call.as_call(), self.namespaces, "in_progress"))
         call = self.calls[piece.index]
         call.words += piece.arguments
         if not piece.arguments:
@@ -232,8 +233,9 @@ class ResponseEvents:
 
     def _close_call(self, call: OpenCall) -> bytes:
         key = "input" if call.custom else "arguments"
-        done = self._write(f"{_kind(call)}.done", {**self._at(call), key: call.words, "name": call.name})
-        return done + self._end(call.place, call_item(call.id, call.as_call()))
+        whole = call_item(call.id, call.as_call(), self.namespaces)
+        done = self._write(f"{_kind(call)}.done", {**self._at(call), key: call.words, "name": whole["name"]})
+        return done + self._end(call.place, whole)
 
 
 def _kind(call: OpenCall) -> str:

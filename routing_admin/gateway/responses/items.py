@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from typing import Any
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
 from capabilities.core.thoughts import Thought
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import worded
+from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.carrier import unpack_thoughts
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
@@ -26,6 +27,7 @@ from routing_admin.gateway.fields import (
 )
 from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_words
+from routing_admin.gateway.responses.tools import ADDED, join_name
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
@@ -33,10 +35,23 @@ ROLES: Mapping[str, Role] = MappingProxyType(
 WORDS = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
 """Types of parts that are words; those of a refusal stand under its own name."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
-CALLS = MappingProxyType({"function_call": "arguments", "custom_tool_call": "input"})
-RESULTS = ("function_call_output", "custom_tool_call_output")
-ELSEWHERE = ("item_reference",)
-"""Items that name what a provider stored; nothing is stored here under such a name."""
+SHELL = "local_shell"
+CALLS = ("function_call", "custom_tool_call", f"{SHELL}_call")
+RESULTS = ("function_call_output", "custom_tool_call_output", f"{SHELL}_call_output")
+REFUSED: Mapping[str, Worded] = MappingProxyType(
+    {
+        "item_reference": worded("%(param)s names what is stored nowhere here. Send the item itself."),
+        "compaction_trigger": worded(
+            "%(param)s asks for a summary that only OpenAI makes. Send the conversation, or a summary of your own."
+        ),
+    }
+)
+"""Items that need what is not kept or not done here, and what to do instead."""
+NAMED = (
+    *("compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
+    *("tool_search_output", "program", "program_output", "configuration_update"),
+)
+"""Items that only their provider understands, beside its calls and their outputs; they are named and left out."""
 
 
 @dataclass(slots=True)
@@ -96,10 +111,7 @@ class ItemReader:
             for number, part in enumerate(list_parts(item.get("content"), f"{at}.content", "input_text")):
                 turn.words += _words_of(part, f"{at}.content[{number}]")
         elif kind in CALLS:
-            key, custom = CALLS[kind], kind == "custom_tool_call"
-            arguments = read_text(item, key, at) or ("" if custom else "{}")
-            called = require_text(item, "call_id", at), require_text(item, "name", at)
-            turn.calls.append(ToolCall(*called, arguments, custom=custom))
+            turn.calls.append(_read_call(item, kind, at))
         elif kind == "reasoning":
             turn.thoughts += unpack_thoughts(read_text(item, "encrypted_content", at) or "")
             for key in ("summary", "content"):
@@ -117,11 +129,14 @@ class ItemReader:
             return self._read_message(item, at, references)
         if kind in RESULTS:
             parts = self._read_parts(item.get("output"), f"{at}.output", references, from_tool=True)
-            return Message(Role.TOOL, parts, tool_call_id=require_text(item, "call_id", at))
-        if kind in ELSEWHERE:
-            message = worded("%(param)s names what is stored nowhere here. Send the item itself.", param=at)
+            key = "id" if kind == f"{SHELL}_call_output" and item.get("call_id") is None else "call_id"
+            return Message(Role.TOOL, parts, tool_call_id=require_text(item, key, at))
+        if kind in REFUSED:
+            message = Worded(REFUSED[kind].template, {"param": at})
             raise BadRequestError(message, f"{at}.type", "unsupported_value")
-        if kind.endswith(("_call", "_call_output", "_list_tools", "compaction")):
+        if kind == ADDED:
+            return None
+        if kind in NAMED or kind.endswith(("_call", "_call_output")):
             self.inner.append(at)
             return None
         raise refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{at}.type")
@@ -148,6 +163,18 @@ class ItemReader:
         if read is None:
             raise refusal_of_choice(("input_text", *READERS), f"{at}.type")
         return read(part, at, references)
+
+
+def _read_call(item: Object, kind: str, at: str) -> ToolCall:
+    """A call as its model wrote it; one of OpenAI's own shell is a call of a tool of that name."""
+    call_id = require_text(item, "call_id", at)
+    if kind == f"{SHELL}_call":
+        action = check_object(item.get("action") or {}, f"{at}.action")
+        return ToolCall(call_id, SHELL, json.dumps(action, ensure_ascii=False))
+    custom = kind == "custom_tool_call"
+    arguments = read_text(item, "input" if custom else "arguments", at) or ("" if custom else "{}")
+    name = join_name(read_text(item, "namespace", at) or "", require_text(item, "name", at))
+    return ToolCall(call_id, name, arguments, custom=custom)
 
 
 def _read_image(part: Object, at: str, references: References) -> FilePart:

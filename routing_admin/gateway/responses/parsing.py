@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
-from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import Worded, worded
-from routing_admin.gateway.chat.tools import MODES, Choice, read_choice
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     Object,
-    check_list,
     check_object,
     read_count,
     read_flag,
     read_number,
     read_text,
-    refusal_of_choice,
     require_text,
 )
 from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find
 from routing_admin.gateway.responses.items import RESULTS, WORDS, ItemReader
+from routing_admin.gateway.responses.tools import ToolReader, read_flat_choice
 
 OURS = frozenset(
     {
@@ -49,7 +48,6 @@ REFUSED: Mapping[str, Worded] = MappingProxyType(
     }
 )
 """What is refused where it is asked for, and what to do instead."""
-FUNCTION, CUSTOM = "function", "custom"
 
 
 def parse(body: Object, find: Find) -> ChatCall:
@@ -58,7 +56,11 @@ def parse(body: Object, find: Find) -> ChatCall:
     for param, sentence in REFUSED.items():
         if body.get(param) not in (None, False):
             raise BadRequestError(Worded(sentence.template, {"param": param}), param, "unsupported_value")
-    return ChatCall(chat_of(body, find), wishes.model, wishes.task_type, wishes.language, stream, True)
+    reader = ItemReader(find)
+    tools = ToolReader(reader.inner)
+    chat = _read_chat(body, reader, tools)
+    call = ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, True)
+    return replace(call, namespaces=tools.namespaces) if tools.namespaces else call
 
 
 def needs_thread(body: Object, size: int) -> bool:
@@ -82,11 +84,10 @@ def _is_inline_image(part: Object) -> bool:
     return part.get("type") == "input_image" and isinstance(url, str) and not url.startswith(REF_PREFIX)
 
 
-def chat_of(body: Object, find: Find) -> ChatRequest:
+def _read_chat(body: Object, reader: ItemReader, tool_reader: ToolReader) -> ChatRequest:
     """The canonical request."""
-    reader = ItemReader(find)
-    choice = _read_choice(body)
-    tools = _read_tools(body, reader.inner)
+    choice = read_flat_choice(body)
+    tools = tool_reader.read_all(body)
     led = read_text(body, "instructions", "")
     system = (Message(Role.SYSTEM, (TextPart(led),)),) if led else ()
     text = check_object(body.get("text") or {}, "text")
@@ -106,42 +107,6 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
         choice.allowed,
         tuple(reader.inner),
     )
-
-
-def _read_choice(body: Object) -> Choice:
-    """The choice among tools; one that names a tool says its name flat."""
-    value = body.get("tool_choice")
-    if not isinstance(value, dict) or value.get("type") not in (FUNCTION, CUSTOM):
-        if isinstance(value, dict) and value.get("type") == "allowed_tools":
-            listed = [each for each in check_list(value.get("tools"), "tool_choice.tools") if isinstance(each, dict)]
-            named = [require_text(each, "name", "tool_choice.tools") for each in listed if each.get("name")]
-            mode = require_text(value, "mode", "tool_choice")
-            if mode not in MODES:
-                raise refusal_of_choice(MODES, "tool_choice.mode")
-            return Choice(mode, None, tuple(named))
-        return read_choice({"tool_choice": value})
-    return Choice(name=require_text(value, "name", "tool_choice"))
-
-
-def _read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
-    """The caller's tools; those that OpenAI runs itself are named among what is left out."""
-    tools = []
-    for at, each in enumerate(check_list(body.get("tools") or [], "tools")):
-        place = f"tools[{at}]"
-        value = check_object(each, place)
-        kind = require_text(value, "type", place)
-        if kind not in (FUNCTION, CUSTOM):
-            inner.append(place)
-            continue
-        words, name = read_text(value, "description", place) or "", require_text(value, "name", place)
-        if kind == CUSTOM:
-            inner.append(place)
-            tools.append(Tool(name, words, custom=check_object(value.get("format") or {}, f"{place}.format")))
-            continue
-        schema, strict = check_object(value.get("parameters") or {}, f"{place}.parameters"), read_flag(value, "strict")
-        inner += other_fields(value, {"type", "name", "description", "parameters", "strict"}, place)
-        tools.append(Tool(name, words, schema, strict))
-    return tuple(tools)
 
 
 def _read_format(text: Object) -> Mapping[str, Any] | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
@@ -18,6 +19,8 @@ from routing_admin.server.ids import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons to stop that leave an answer incomplete, in the words of Responses."""
+ALONE: Mapping[str, tuple[str, str]] = MappingProxyType({})
+"""No tool came in a namespace."""
 USUAL = 1.0
 """OpenAI's temperature and top_p where a request names none: the response has to say a number."""
 
@@ -88,7 +91,7 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
     if words or answer.refusal or not answer.tool_calls:
         output.append(message_item(new_id("msg_"), words, answer.refusal or "", answer.annotations))
     output += [image_item(each) for each in answer.media if is_image(each)]
-    output += [call_item(new_id("fc_"), each) for each in answer.tool_calls]
+    output += [call_item(new_id("fc_"), each, call.namespaces) for each in answer.tool_calls]
     return ResponseHead(model, call.chat).write_end(
         answer.finish_reason, answer.usage, output, answer.details.service_tier
     )
@@ -137,11 +140,15 @@ def _inside(annotation: Annotation) -> dict[str, Any]:
     return dict(inner) if isinstance(inner, dict) else {}
 
 
-def call_item(identity: str, call: ToolCall, status: str = "completed") -> dict[str, Any]:
-    """A call of one of the caller's tools."""
+def call_item(
+    identity: str, call: ToolCall, namespaces: Mapping[str, tuple[str, str]] = ALONE, status: str = "completed"
+) -> dict[str, Any]:
+    """A call of one of the caller's tools, by its own name; the namespace that it came in stands beside that."""
     kind, key = ("custom_tool_call", "input") if call.custom else ("function_call", "arguments")
-    head = {"id": identity, "type": kind, "status": status, "call_id": call.id, "name": call.name}
-    return {**head, key: call.arguments}
+    namespace, name = namespaces.get(call.name, ("", call.name))
+    grouped = {"namespace": namespace} if namespace else {}
+    head = {"id": identity, "type": kind, "status": status, "call_id": call.id, "name": name}
+    return {**head, **grouped, key: call.arguments}
 
 
 def is_image(media: Media) -> bool:

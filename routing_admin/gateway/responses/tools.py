@@ -1,0 +1,99 @@
+"""Tools in the words of Responses, and the choice among them: flat, of free text, grouped under a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from capabilities.core.message import Tool
+from routing_admin.gateway.chat.tools import MODES, Choice, read_choice
+from routing_admin.gateway.fields import (
+    Object,
+    check_list,
+    check_object,
+    read_flag,
+    read_text,
+    refusal_of_choice,
+    require_text,
+)
+from routing_admin.gateway.inner_fields import other_fields
+
+FUNCTION, CUSTOM, NAMESPACE = "function", "custom", "namespace"
+ADDED = "additional_tools"
+"""An item of the input that brings tools, as a developer's message brings words."""
+LONGEST = 64
+"""Characters of a tool's name that every vendor takes."""
+
+
+def join_name(namespace: str, name: str) -> str:
+    """The one name under which a model knows a tool of a namespace, the same in every turn."""
+    joined = f"{namespace}__{name}" if namespace else name
+    if len(joined) <= LONGEST:
+        return joined
+    return f"{joined[: LONGEST - 9]}_{sha256(joined.encode()).hexdigest()[:8]}"
+
+
+@dataclass(slots=True)
+class ToolReader:
+    """Reads the tools of a request; `inner` gets what not every protocol has, `namespaces` who is where.
+
+    Tools that OpenAI runs itself are named in `inner` alone.
+    """
+
+    inner: list[str]
+    namespaces: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def read_all(self, body: Object) -> tuple[Tool, ...]:
+        """The tools of the request, then those that items of its input bring. Raises `BadRequestError`."""
+        return tuple(tool for values, at in _list_places(body) for tool in self.read_list(values, at))
+
+    def read_list(self, values: Any, at: str, namespace: str = "") -> Iterator[Tool]:
+        """The tools of one list. Raises `BadRequestError` with `param`."""
+        for number, each in enumerate(check_list(values or [], at)):
+            place = f"{at}[{number}]"
+            value = check_object(each, place)
+            kind = require_text(value, "type", place)
+            if kind == NAMESPACE and not namespace:
+                self.inner += other_fields(value, {"type", "name", "tools"}, place)
+                yield from self.read_list(value.get("tools"), f"{place}.tools", require_text(value, "name", place))
+            elif kind in (FUNCTION, CUSTOM):
+                yield self._read(value, place, kind, namespace)
+            else:
+                self.inner.append(place)
+
+    def _read(self, value: Object, place: str, kind: str, namespace: str) -> Tool:
+        words, own = read_text(value, "description", place) or "", require_text(value, "name", place)
+        name = join_name(namespace, own)
+        if namespace:
+            self.namespaces[name] = (namespace, own)
+        if kind == CUSTOM:
+            self.inner.append(place)
+            return Tool(name, words, custom=check_object(value.get("format") or {}, f"{place}.format"))
+        schema, strict = check_object(value.get("parameters") or {}, f"{place}.parameters"), read_flag(value, "strict")
+        self.inner += other_fields(value, {"type", "name", "description", "parameters", "strict"}, place)
+        return Tool(name, words, schema, strict)
+
+
+def _list_places(body: Object) -> Iterator[tuple[Any, str]]:
+    yield body.get("tools"), "tools"
+    items = body.get("input")
+    for at, item in enumerate(items if isinstance(items, list) else []):
+        if isinstance(item, dict) and item.get("type") == ADDED:
+            yield item.get("tools"), f"input[{at}].tools"
+
+
+def read_flat_choice(body: Object) -> Choice:
+    """The choice among tools; one that names a tool says its name flat. Raises `BadRequestError`."""
+    value = body.get("tool_choice")
+    if not isinstance(value, Mapping) or value.get("type") not in (FUNCTION, CUSTOM, "allowed_tools"):
+        return read_choice({"tool_choice": value})
+    if value["type"] != "allowed_tools":
+        return Choice(name=require_text(value, "name", "tool_choice"))
+    listed = [each for each in check_list(value.get("tools"), "tool_choice.tools") if isinstance(each, dict)]
+    named = [require_text(each, "name", "tool_choice.tools") for each in listed if each.get("name")]
+    mode = require_text(value, "mode", "tool_choice")
+    if mode not in MODES:
+        raise refusal_of_choice(MODES, "tool_choice.mode")
+    return Choice(mode, None, tuple(named))

@@ -1,0 +1,107 @@
+"""Tools and items of Responses beyond functions: namespaces, the shell, and what only OpenAI understands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import get_args, get_type_hints
+
+import pytest
+from openai.types.responses import ResponseInputItemParam
+
+from capabilities.core.message import Role, ToolCall
+from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.responses.events import ResponseEvents
+from routing_admin.gateway.responses.parsing import parse
+from routing_admin.gateway.responses.rendering import ResponseHead, response_json
+from routing_admin.gateway.responses.tools import join_name
+
+ORIGIN = "0123456789ab"
+SAID = {"role": "user", "content": "x"}
+CALLED = {"call_id": "c1", "name": "add", "output": "42"}
+ENOUGH = {
+    "message": SAID,
+    "additional_tools": {"role": "developer", "tools": []},
+    "reasoning": {"summary": []},
+    "local_shell_call_output": {"id": "c1", "output": "42"},
+    **dict.fromkeys(("function_call", "function_call_output", "local_shell_call"), CALLED),
+    **dict.fromkeys(("custom_tool_call", "custom_tool_call_output"), CALLED),
+}
+"""What an item needs to be read, by its type."""
+TOOL = {"type": "function", "name": "add", "parameters": {"type": "object"}}
+
+
+def call_of(*items: object, **more: object) -> ChatCall:
+    return parse({"model": "m", "input": list(items), **more}, lambda _: None)
+
+
+def told(stream: bytes) -> list[dict[str, object]]:
+    return [json.loads(block.split("\ndata: ")[1]) for block in stream.decode().strip().split("\n\n")]
+
+
+NAMESPACE = {
+    "type": "namespace",
+    "name": "files",
+    "description": "Files of the project.",
+    "tools": [{"type": "function", "name": "find", "parameters": {"type": "object"}}],
+}
+
+
+def test_tools_of_a_namespace_are_offered_under_one_name_and_called_by_their_own():
+    """As Codex groups those of other servers: in the list or in an item, whole, streamed, and back in the next turn."""
+    call = call_of({"type": "additional_tools", "tools": [NAMESPACE]}, SAID, tools=[TOOL])
+    assert [tool.name for tool in call.chat.tools] == ["add", "files__find"]
+    assert call.chat.inner == ("input[0].tools[0].description",)
+    (item,) = response_json(Answer(tool_calls=(ToolCall("c1", "files__find", "{}"),)), call, "m", ORIGIN)["output"]
+    assert (item["namespace"], item["name"]) == ("files", "find")
+    events = ResponseEvents(ResponseHead("m", call.chat), ORIGIN, call.namespaces)
+    stream = events.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c1", "files__find", "{}"),)))
+    streamed = told(stream + events.write_finish(Finish("tool_calls")))
+    assert [(each["item"]["namespace"], each["item"]["name"]) for each in streamed if "item" in each] == [
+        ("files", "find"),
+        ("files", "find"),
+    ]
+    assert next(each["name"] for each in streamed if each["type"].endswith("arguments.done")) == "find"
+    assert call_of(item).chat.messages[0].tool_calls[0].name == "files__find"
+
+
+def test_a_long_name_of_a_namespaces_tool_is_cut_the_same_way_each_time():
+    """To what every vendor takes, and apart from another of the same beginning."""
+    one, two = (join_name("n" * 60, name) for name in ("find", "list"))
+    assert len(one) == len(two) == 64
+    assert one != two
+    assert one == join_name("n" * 60, "find")
+
+
+def test_a_call_of_openais_own_shell_is_a_call_with_its_result():
+    """So that a conversation that was begun elsewhere goes on."""
+    action = {"type": "exec", "command": ["ls"]}
+    called, answered = call_of(
+        {"type": "local_shell_call", "call_id": "c1", "action": action},
+        {"type": "local_shell_call_output", "id": "c1", "output": "notes.txt"},
+    ).chat.messages
+    assert (called.tool_calls[0].name, json.loads(called.tool_calls[0].arguments)) == ("local_shell", action)
+    assert (answered.role, answered.tool_call_id, answered.text) == (Role.TOOL, "c1", "notes.txt")
+
+
+def words_in(hint: object) -> Iterator[str]:
+    """The words that a type allows."""
+    for each in get_args(hint):
+        yield from [each] if isinstance(each, str) else words_in(each)
+
+
+KINDS = {word for each in get_args(ResponseInputItemParam) for word in words_in(get_type_hints(each).get("type"))}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_item_that_openai_names_is_read_named_or_refused(kind):
+    """A new one in its client fails here: nothing is dropped unseen, and nothing known is refused as unknown."""
+    item = {"type": kind, **ENOUGH.get(kind, {})}
+    if kind in ("item_reference", "compaction_trigger"):
+        with pytest.raises(BadRequestError) as refused:
+            call_of(item)
+        assert refused.value.code == "unsupported_value"
+    else:
+        assert call_of(item).chat.inner == (() if kind in ENOUGH else ("input[0]",))
