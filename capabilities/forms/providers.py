@@ -141,6 +141,7 @@ class ProviderForm(ProviderModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         row = self.instance
+        self.fields["proxy"].widget.attrs["data-secret"] = True  # its URL may hold a password
         self.fields["version"].initial = row.version
         self.fields["key_variable"].initial = row.key_variable
         self.fields["key_act"].initial = KeyAct.KEEP.value

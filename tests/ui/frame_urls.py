@@ -101,7 +101,7 @@ def refuse(request: HttpRequest) -> HttpResponse:
 
 
 def echo(request: HttpRequest) -> HttpResponse:
-    return HttpResponse(request.GET.get("q", "") or ",".join(request.POST.getlist("order")))
+    return HttpResponse(request.GET.get("q", ""))
 
 
 def fail(request: HttpRequest) -> HttpResponse:

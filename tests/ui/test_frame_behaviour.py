@@ -1,4 +1,4 @@
-"""What the frame does in a browser: toasts, keys, themes, upload, the chain's order, the matrix, a lost session."""
+"""What the frame does in a browser: toasts, keys, themes, upload, the matrix, a lost session."""
 
 from __future__ import annotations
 
@@ -129,37 +129,6 @@ def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
     expect(admin_page.locator("html")).to_have_attribute("lang", "zh-Hans")
     expect(admin_page.locator(".skip")).to_have_text("跳到正文")
     assert admin_page.url.endswith("/requests/")
-
-
-def test_a_candidate_moves_by_button_with_focus_kept_and_said_aloud(admin_page: Any) -> None:
-    """Down twice brings A to the end; there the focus goes to its other button; the order is sent each time."""
-    admin_page.goto("/dashboard/")
-    down = admin_page.get_by_role("button", name="Move model-A down")
-    down.click()
-    expect(admin_page.locator("#order")).to_have_text("B,A,C")
-    expect(down).to_be_focused()
-    expect(admin_page.locator("#announce")).to_have_text("model-A, now 2 of 3")
-    admin_page.keyboard.press("Enter")
-    expect(admin_page.locator("#order")).to_have_text("B,C,A")
-    expect(admin_page.get_by_role("button", name="Move model-A up")).to_be_focused()
-    kinds = admin_page.eval_on_selector_all("#chain ol > li", "all => all.map(li => li.className.split(' ')[0])")
-    assert kinds == ["cand", "hop", "cand", "hop", "cand"]
-
-
-def test_a_candidate_is_dragged_to_any_place(admin_page: Any) -> None:
-    """The last becomes the first; the lines between the cards stay between them."""
-    admin_page.goto("/dashboard/")
-    admin_page.locator("#chain").scroll_into_view_if_needed()
-    start = admin_page.locator("[data-item] .grip").nth(2).bounding_box()
-    end = admin_page.locator("[data-item]").nth(0).bounding_box()
-    admin_page.mouse.move(start["x"] + 8, start["y"] + 10)
-    admin_page.mouse.down()
-    for step in range(1, 21):
-        admin_page.mouse.move(start["x"] + 8, start["y"] + 10 + (end["y"] + 2 - start["y"] - 10) * step / 20)
-        admin_page.evaluate("() => new Promise(requestAnimationFrame)")
-    admin_page.mouse.up()
-    expect(admin_page.locator("#order")).to_have_text("C,A,B")
-    assert admin_page.locator("#chain .pos").all_inner_texts() == ["1", "2", "3"]
 
 
 def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: Any) -> None:

@@ -68,6 +68,15 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
     assert stored() == DESIGN
 
 
+def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: Any) -> None:
+    """A card that is first goes no further up, so the next key takes it down; the lines stay between the cards."""
+    admin_page.goto("/routes/design/")
+    admin_page.locator("#up-2").press("Enter")
+    expect(admin_page.locator("#down-2")).to_be_focused()
+    expect(admin_page.locator("#announce")).to_have_text("echo/echo-vision, now 1 of 3")
+    assert shown(admin_page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
+
+
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (2, 0), (1, 2)])
 def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -> None:
     """From every place to another; the lines between stay where they belong, and the draft knows."""

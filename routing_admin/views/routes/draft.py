@@ -6,7 +6,7 @@ card in the browser and pressing its button say the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -201,6 +201,15 @@ def apply_press(data: QueryDict, press: Press, configuration: Configuration) -> 
             number = 1 + max((int(card) for card in cards if card.isdecimal()), default=0)
             put_card(after, str(number), found)
     return after
+
+
+def focus_after(press: Press, cards: Sequence[str]) -> str:
+    """The button that takes the focus where the pressed one is gone: of the next card, or the other way at an end."""
+    if press.verb == "remove" and cards:
+        return f"drop {cards[0]}"
+    if len(cards) > 1 and press.target in (cards[0], cards[-1]):
+        return f"{'down' if press.target == cards[0] else 'up'} {press.target}"
+    return ""
 
 
 def pick_candidate(data: QueryDict, configuration: Configuration) -> CandidateSpec | None:

@@ -41,6 +41,7 @@ from routing_admin.views.routes.draft import (
     apply_press,
     draft_in,
     draft_of,
+    focus_after,
     press_in,
 )
 from routing_admin.views.routes.listing import find_delete_refusal
@@ -197,7 +198,12 @@ def show(
     """The page, or for htmx the editor alone, from which it takes what changed."""
     template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
     panel = simulate_panel(request, page)
-    return render(request, template, {**context(page), "conflict": conflict, "panel": panel}, status=status)
+    more = {
+        "conflict": conflict,
+        "panel": panel,
+        "moved": words.place_text(page.press, page.draft) if "#" in template else "",
+    }
+    return render(request, template, context(page) | more, status=status)
 
 
 def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
@@ -222,6 +228,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     spec = draft.spec(page.base)
     findings = lint(state.configuration, spec, unusable_of(state))
     policy = policy_of(spec)
+    changes = route_changes(page.base if page.row else None, spec)
     inherit(draft, spec)
     return {
         "row": page.row,
@@ -230,7 +237,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         "cards": list(card_views(draft, findings.candidates)),
         "guaranteed": findings.guaranteed,
         "hops": hops(policy),
-        "changes": [words.change_text(each) for each in route_changes(page.base if page.row else None, spec)],
+        "changes": [words.change_text(each) for each in changes],
         "policy": errors.table(spec),
         "own_words": len(draft.on_error),
         "actions": errors.ACTIONS.items(),
@@ -239,7 +246,8 @@ def context(page: EditorPage) -> dict[str, Any]:
         "pasted": errors.read_pasted(str(page.data.get("error", "")), spec),
         "services": picks(state.configuration),
         "providers": state.configuration.providers,
-        "focus": focus(page),
+        "focus": focus_after(page.press, page.data.getlist("card")),
+        "unsaved": page.press.verb == "save" or (page.press.verb != "open" and bool(changes or not page.row)),
         "limits": [draft.form[name] for name in NUMBERS],
         "why_not_deleted": find_delete_refusal(page.row),
     }
@@ -279,11 +287,3 @@ def picks(configuration: Configuration) -> list[tuple[str, list[tuple[str, str]]
         ]
         if found
     ]
-
-
-def focus(page: EditorPage) -> str:
-    """The card whose button takes the focus after one was removed: the one that took its place."""
-    if page.press.verb != "remove" or not page.draft.cards:
-        return ""
-    before = page.data.getlist("card")
-    return before[0] if before else ""

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.sentences import join_words, translate_sentence
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
 from routing_admin.core.planning.lint import CheckedCandidate, Finding
+from routing_admin.views.routes.draft import Draft, Press
 
 Text = str | Promise
 
@@ -112,3 +113,13 @@ def change_text(change: RouteChange) -> str:
     if change.candidate:
         return _("%(field)s of %(name)s set to %(value)s") % values
     return _("%(field)s set to %(value)s") % values
+
+
+def place_text(press: Press, draft: Draft) -> str:
+    """Where a card stands that was moved, for those who do not see it; empty after any other button."""
+    cards = [card.id for card in draft.cards]
+    if press.verb not in ("up", "down") or press.target not in cards:
+        return ""
+    at = cards.index(press.target)
+    place = {"name": draft.cards[at].name, "place": at + 1, "count": len(cards)}
+    return _("%(name)s, now %(place)s of %(count)s") % place

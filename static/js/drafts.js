@@ -1,0 +1,86 @@
+/* Drafts: what is typed stays in this browser until it is saved; leaving asks, and coming back offers it again. */
+
+const { $, $$, on, words, clone } = window.frameParts;
+const user = $("#toasts")?.dataset.user;
+const store = localStorage;
+const NEVER = "button, [type=password], [data-secret], [name=csrfmiddlewaretoken], [data-aside] *";
+const keyOf = (form) => `draft ${user} ${location.pathname} ${form.dataset.draft}`;
+const forms = () => $$("[data-draft]");
+const fields = (form) => [...form.elements].filter((one) => one.name && !one.matches(NEVER));
+const isBox = (one) => /checkbox|radio/.test(one.type);
+const read = (form) => fields(form).filter((one) => !isBox(one) || one.checked).map((one) => [one.name, one.value]);
+const clean = new WeakMap();
+const isDirty = (form) => String(read(form)) !== clean.get(form);
+const drop = (form) => store.removeItem(keyOf(form));
+let leaving = !user;
+
+function keep(form) {
+  if (isDirty(form)) store[keyOf(form)] = JSON.stringify({ at: Date.now(), pairs: read(form) });
+  else if (!$(".draft-bar", form)) drop(form);
+}
+
+function restore(form, pairs) {
+  const values = {};
+  for (const [name, value] of pairs) (values[name] ||= []).push(value);
+  if ("redraw" in form.dataset) return htmx.ajax("POST", "", { target: form.parentElement, swap: "outerHTML", values });
+  for (const one of fields(form)) {
+    const given = values[one.name] || [];
+    if (isBox(one)) one.checked = given.includes(one.value);
+    else one.value = given.shift() ?? one.value;
+  }
+  keep(form);
+}
+
+function offer(form, { at, pairs }) {
+  const bar = clone($("#draft-bar"));
+  const when = new Date(at).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" });
+  $("time", bar).textContent = when;
+  $("[data-newer]", bar).hidden = new Map(pairs).get("version") === form.elements.version?.value;
+  bar.addEventListener("click", ({ target: { value } }) => {
+    if (!value) return;
+    bar.remove();
+    if (value === "back") restore(form, pairs);
+    else drop(form);
+    $("#main").focus();
+  });
+  form.prepend(bar);
+}
+
+function begin(form) {
+  if (clean.has(form)) return keep(form);
+  const unsaved = "unsaved" in form.dataset;
+  const draft = store[keyOf(form)];
+  clean.set(form, unsaved ? "" : String(read(form)));
+  if (unsaved || !draft) keep(form);
+  else offer(form, JSON.parse(draft));
+}
+
+/* A form that was sent is saved when the next page says so in a toast; a sign-in page between says nothing. */
+const sent = sessionStorage.sent;
+sessionStorage.removeItem("sent");
+if (sent && $("#toasts > .toast:not([data-level=error])")) store.removeItem(sent);
+if (user) htmx.onLoad(() => forms().forEach(begin));
+
+const ON = {
+  input: ({ target }) => target.form?.dataset.draft && keep(target.form),
+  submit(event) {
+    if (event.defaultPrevented || !event.target.dataset.draft) return;
+    sessionStorage.sent = keyOf(event.target);
+    leaving = true;
+  },
+  click({ target }) {
+    if (!target.closest("[data-discard]")) return;
+    forms().forEach(drop);
+    leaving = true;
+  },
+  "htmx:afterRequest"({ detail: { successful, requestConfig: { elt } } }) {
+    if (successful && elt.dataset.draft && !elt.isConnected) drop(elt);
+  },
+  "htmx:beforeRequest"(event) {
+    if (event.detail.boosted && isLeft() && !confirm(words().leave)) event.preventDefault();
+  },
+};
+const isLeft = () => !leaving && forms().some(isDirty);
+
+for (const kind in ON) on(kind, ON[kind]);
+addEventListener("beforeunload", (event) => isLeft() && event.preventDefault());
