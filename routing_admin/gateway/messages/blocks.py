@@ -41,6 +41,11 @@ from routing_admin.gateway.messages.thinking_blocks import thoughts_of_block
 
 ROLES: Mapping[str, Role] = MappingProxyType({"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM})
 THINKING = ("thinking", "redacted_thinking")
+VENDORS_OWN = (
+    *("server_tool_use", "mcp_tool_use", "mcp_tool_listing", "container_upload", "compaction", "fallback"),
+    *("tool_addition", "tool_removal"),
+)
+"""Blocks that only Anthropic understands, beside the results of its own tools; they are named and left out."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 """What is known of a document that only its address says."""
 
@@ -79,7 +84,9 @@ class BlockMessageReader:
         self.inner.extend(other_fields(value, {"role", "content"}, at))
         blocks, place = list_parts(value.get("content"), f"{at}.content", "text"), f"{at}.content"
         if ROLES[word] is Role.ASSISTANT:
-            yield self._read_answer(blocks, place)
+            answer = self._read_answer(blocks, place)
+            if answer.parts or answer.tool_calls or answer.thoughts or not blocks:
+                yield answer
         else:
             yield from self._read_talk(ROLES[word], blocks, place)
 
@@ -126,6 +133,9 @@ class BlockMessageReader:
             elif kind in THINKING:
                 thoughts += thoughts_of_block(block, len(words), len(calls))
                 reasoning += [read_text(block, "thinking", at) or ""]
+            elif _is_vendors_own(kind):
+                self.inner.append(at)
+                continue
             else:
                 raise refusal_of_choice(("text", "tool_use", *THINKING), f"{at}.type")
             self.inner.extend(other_fields(block, KNOWN[str(kind)], at))
@@ -138,6 +148,9 @@ class BlockMessageReader:
         """A block of words or of a file. Raises `BadRequestError` for one that is neither."""
         kind = require_text(block, "type", at)
         read = READERS.get(kind)
+        if read is None and _is_vendors_own(kind):
+            self.inner.append(at)
+            return []
         if read is None:
             raise refusal_of_choice((*READERS, "tool_result"), f"{at}.type")
         self.inner.extend(other_fields(block, KNOWN[kind], at))
@@ -158,6 +171,8 @@ KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
         "text": frozenset({"type", "text", "cache_control"}),
         "image": frozenset({"type", "source", "cache_control"}),
         "document": frozenset({"type", "source", "title", "cache_control"}),
+        "search_result": frozenset({"type", "source", "title", "content", "cache_control"}),
+        "tool_reference": frozenset({"type", "tool_name", "cache_control"}),
         "tool_use": frozenset({"type", "id", "name", "input", "cache_control", "caller"}),
         "thinking": frozenset({"type", "thinking", "signature"}),
         "redacted_thinking": frozenset({"type", "data"}),
@@ -188,8 +203,31 @@ def _read_document(reader: BlockMessageReader, block: Object, at: str) -> list[P
     return [count_pages(_find_file(reader, block, at, ANY_DOCUMENT, title))]
 
 
+def _read_search_result(reader: BlockMessageReader, block: Object, at: str) -> list[Part]:
+    """What a search of the caller's found: where, and its words."""
+    head = "\n".join(filter(None, (read_text(block, "title", at), read_text(block, "source", at))))
+    found = enumerate(list_parts(block.get("content"), f"{at}.content", "text"))
+    return [TextPart(head), *(part for number, each in found for part in reader.read_block(each, f"{at}[{number}]"))]
+
+
+def _read_reference(_: BlockMessageReader, block: Object, at: str) -> list[Part]:
+    return [TextPart(require_text(block, "tool_name", at))]
+
+
+def _is_vendors_own(kind: Any) -> bool:
+    return isinstance(kind, str) and (kind in VENDORS_OWN or kind.endswith("_tool_result"))
+
+
 Reader = Callable[[BlockMessageReader, Object, str], list[Part]]
-READERS: Mapping[str, Reader] = MappingProxyType({"text": _read_text, "image": _read_image, "document": _read_document})
+READERS: Mapping[str, Reader] = MappingProxyType(
+    {
+        "text": _read_text,
+        "image": _read_image,
+        "document": _read_document,
+        "search_result": _read_search_result,
+        "tool_reference": _read_reference,
+    }
+)
 """How each type of block is read."""
 
 

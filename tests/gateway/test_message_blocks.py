@@ -1,0 +1,71 @@
+"""Blocks of Messages beyond words, files and calls: what searches found, and what only Anthropic understands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args, get_type_hints
+
+import pytest
+from anthropic.types.beta import BetaContentBlockParam
+
+from capabilities.core.message import Message
+from routing_admin.gateway.messages.parsing import parse
+
+PARAMS = [each for each in get_args(BetaContentBlockParam) if each.__name__.endswith("Param")]
+TEXT = {"type": "text", "text": "x"}
+IMAGE = {"type": "url", "url": "https://example.org/a.png"}
+ENOUGH = {
+    "text": {"text": "x"},
+    "image": {"source": IMAGE},
+    "document": {"source": {"type": "text", "media_type": "text/plain", "data": "x"}},
+    "search_result": {"title": "Notes", "source": "wiki/1", "content": [TEXT]},
+    "tool_result": {"tool_use_id": "t1", "content": "42"},
+    "tool_use": {"id": "t1", "name": "add", "input": {}},
+    "thinking": {"thinking": "hm", "signature": ""},
+    "redacted_thinking": {"data": "x"},
+}
+"""What a block needs to be read, by its type."""
+OF_A_MODEL = ("tool_use", "thinking", "redacted_thinking")
+
+
+def words_in(hint: object) -> Iterator[str]:
+    """The words that a type allows."""
+    for each in get_args(hint):
+        yield from [each] if isinstance(each, str) else words_in(each)
+
+
+def read(*blocks: object, role: str = "user") -> tuple[tuple[Message, ...], tuple[str, ...]]:
+    turns = [{"role": role, "content": list(blocks)}, {"role": "user", "content": "and?"}]
+    chat = parse({"model": "m", "max_tokens": 9, "messages": turns}, lambda _: None).chat
+    return chat.messages, chat.inner
+
+
+KINDS = {word for each in PARAMS for word in words_in(get_type_hints(each)["type"])}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_block_that_anthropic_names_is_read_or_named(kind):
+    """A new one in its client fails here: a conversation that was begun elsewhere goes on, and nothing goes unseen."""
+    roles = ("assistant",) if kind in OF_A_MODEL else ("user",) if kind in ENOUGH else ("user", "assistant")
+    for role in roles:
+        _, inner = read({"type": kind, **ENOUGH.get(kind, {})}, role=role)
+        assert inner == (() if kind in ENOUGH else ("messages[0].content[0]",))
+
+
+def test_a_turn_of_which_nothing_is_left_is_none():
+    """An empty answer is refused by strict models."""
+    messages, _ = read({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}, role="assistant")
+    assert [message.text for message in messages] == ["and?"]
+
+
+def test_what_a_search_found_and_which_tools_are_words():
+    """As retrieval and the search for tools give them back in a result."""
+    found = {"type": "search_result", **ENOUGH["search_result"]}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "t1",
+        "content": [found, {"type": "tool_reference", "tool_name": "add"}],
+    }
+    messages, inner = read(result)
+    assert messages[0].text == "Notes\nwiki/1\nx\nadd"
+    assert inner == ()
