@@ -17,7 +17,7 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite by its short name, its title, and the package whose version says which it is."""
+    """A suite by its short name, its title, and the package whose version says which it is; none for one of ours."""
 
     name: str
     title: str
@@ -25,7 +25,7 @@ class Suite:
 
     @property
     def version(self) -> str:
-        """The version that `requirements.txt` pins."""
+        """The version that `requirements.txt` pins; empty for a suite of ours."""
         found = re.search(rf"^{re.escape(self.package)}==(\S+)", REQUIREMENTS.read_text("utf-8"), re.M)
         return found[1] if found else ""
 
@@ -35,6 +35,7 @@ SUITES = (
     Suite("openai-python", "openai-python's tests of chat, models and files", "openai"),
     Suite("openai-helpers", "openai-python's helpers: parse, stream, pages", "openai"),
     Suite("pydantic-ai", "agents of pydantic-ai", "pydantic-ai-slim"),
+    Suite("exchanges", "exchanges shaped as Codex and Claude Code have them, door × protocol × content", ""),
 )
 
 
@@ -56,7 +57,7 @@ def table(outcomes: Iterable[Outcome]) -> str:
     outcomes = list(outcomes)
     head = "| suite | version | passed | failed | differ | not run |\n|---|---|---|---|---|---|\n"
     lines = [
-        f"| {one.suite.title} | {one.suite.package} {one.suite.version} | "
+        f"| {one.suite.title} | {f'{one.suite.package} {one.suite.version}'.strip() or 'ours'} | "
         + " | ".join(str(one.count(what)) for what in ("passed", "failed", "differs", "skipped"))
         + " |\n"
         for one in outcomes

@@ -49,6 +49,7 @@ ARGUMENTS = {
     ),
     "openai-helpers": ("-c", "clients.ini", "openai_helpers.py"),
     "pydantic-ai": ("-c", "clients.ini", "pydantic_ai_agents.py"),
+    "exchanges": ("test_exchanges.py",),
 }
 """What pytest is told for each suite."""
 
@@ -116,7 +117,8 @@ def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -
         "TEST_API_BASE_URL": f"{server.url}/v1",  # where openai-python's tests call
     }
     print(f"\n{suite.title}", flush=True)
-    command = [str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", *COMMON, *ARGUMENTS[suite.name], *words]
+    python = str(ENVIRONMENT / "bin" / "python") if suite.package else sys.executable
+    command = [python, "-m", "pytest", *COMMON, *ARGUMENTS[suite.name], *words]
     place = SOURCE if suite.name == "openai-python" else HERE
     done = subprocess.run(command, cwd=place, env=os.environ | ours, check=False)
     return Outcome(suite, done.returncode, json.loads(report.read_text()) if report.exists() else {})

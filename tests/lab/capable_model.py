@@ -20,6 +20,9 @@ NO_TOOLS = frozenset({"none", "NONE"})
 THINKING = frozenset({"reasoning_effort", "thinking", "thinkingConfig"})
 """How each vendor is asked for thought."""
 
+AT_ONCE, IN_WORDS = "at once", "in words"
+"""How a question asks for several tools, and for none."""
+
 QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 TEXTS_BY_FORMAT = {
@@ -36,9 +39,10 @@ SCHEMA_IN_WORDS = re.compile(r"schema\b[^{]*(?=\{)", re.I)
 
 def reply_of(heard: ReceivedRequest) -> ReplyText | None:
     """A call of the tool that fits, or JSON where it is wanted; None where words are the answer."""
-    if tool := _tool_of(heard):
-        arguments = example(heard.parameters.get(tool, {}), heard.question)
-        return ReplyText(text="", tool=(tool, arguments), finish="tool_calls", call=len(heard.calls) + 1)
+    tools = _tools_of(heard)
+    if tools:
+        first, *more = ((tool, example(heard.parameters.get(tool, {}), heard.question)) for tool in tools)
+        return ReplyText("", tool=first, finish="tool_calls", call=len(heard.calls) + 1, more=tuple(more))
     schema = _schema_of(heard)
     if schema is not None:
         return ReplyText(text=json.dumps(example(schema, heard.question), ensure_ascii=False))
@@ -50,20 +54,24 @@ def wants_thought(heard: ReceivedRequest) -> bool:
     return not THINKING.isdisjoint(heard.names)
 
 
-def _tool_of(heard: ReceivedRequest) -> str | None:
-    """The tool that was named; else one that the question mentions or that was not called yet, until one answered."""
+def _tools_of(heard: ReceivedRequest) -> list[str]:
+    """The tool that was named; else one that the question mentions or that was not called yet, until one answered.
+
+    Several where the question wants them at once; none where somebody asked for an answer in words.
+    """
     if heard.tool_choice in heard.tools:
-        return heard.tool_choice
+        return [str(heard.tool_choice)]
     if not heard.tools or heard.tool_choice in NO_TOOLS:
-        return None
+        return []
     called = {name for name, _ in heard.calls}
     fresh = [tool for tool in heard.tools if tool not in called]
     mentioned = [tool for tool in fresh if re.search(rf"\b{re.escape(tool)}\b", heard.question)]
     if mentioned:
-        return mentioned[0]
+        return mentioned if AT_ONCE in heard.question else mentioned[:1]
     if heard.tool_choice in FORCED:
-        return (fresh or heard.tools)[0]
-    return None if heard.results_last else (fresh or heard.tools)[0]
+        return (fresh or heard.tools)[:1]
+    asked_for_words = any(role == "user" and IN_WORDS in text for role, text in heard.turns)
+    return [] if heard.results_last or asked_for_words else (fresh or heard.tools)[:1]
 
 
 def _schema_of(heard: ReceivedRequest) -> Schema | None:

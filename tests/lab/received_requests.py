@@ -93,9 +93,10 @@ def _openai(data: dict[str, Any], heard: ReceivedRequest) -> None:
     heard.model, heard.stream = str(data.get("model", "")), bool(data.get("stream"))
     heard.max_tokens = data.get("max_completion_tokens", data.get("max_tokens"))
     heard.temperature = data.get("temperature")
-    heard.tools = [tool["function"]["name"] for tool in data.get("tools") or []]
     for tool in data.get("tools") or []:
-        heard.parameters[tool["function"]["name"]] = tool["function"].get("parameters") or {}
+        offered = tool[tool["type"]]
+        heard.parameters[offered["name"]] = offered.get("parameters") or {}
+    heard.tools = list(heard.parameters)
     choice = data.get("tool_choice")
     heard.tool_choice = choice["function"]["name"] if isinstance(choice, dict) else choice
     shape = data.get("response_format") or {}

@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass
 class ReplyText:
-    """What the lab's model says; `tool` is (name, arguments), `call` the number of that call in the conversation."""
+    """What the lab's model says; `tool` is (name, arguments), `call` the number of that call in the conversation.
+
+    `more` are the calls that it makes at the same time.
+    """
 
     text: str = "Hello from the lab."
     reasoning: str = ""
@@ -18,6 +21,13 @@ class ReplyText:
     prompt_tokens: int = 11
     completion_tokens: int = 7
     call: int = 1
+    more: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    @property
+    def calls(self) -> list[tuple[int, str, dict[str, Any]]]:
+        """Every call by its number in the conversation, its name and its arguments."""
+        tools = [self.tool, *self.more] if self.tool else []
+        return [(self.call + at, *tool) for at, tool in enumerate(tools)]
 
 
 @dataclass
@@ -56,7 +66,7 @@ class OpenAI:
         if said.reasoning:
             message["reasoning_content"] = said.reasoning
         if said.tool:
-            message["tool_calls"] = [self._call(said)]
+            message["tool_calls"] = [self._call(*each) for each in said.calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish}
         return {**self._envelope(model, "chat.completion"), "choices": [choice], "usage": self._usage(said)}
 
@@ -64,12 +74,12 @@ class OpenAI:
         """The same as a stream."""
         deltas: list[dict[str, Any]] = [{"reasoning_content": piece} for piece in pieces(said.reasoning)]
         deltas += [{"content": piece} for piece in pieces(said.text)]
-        if said.tool:
-            call = self._call(said)
+        for at, each in enumerate(said.calls):
+            call = self._call(*each)
             arguments = call["function"]["arguments"]
-            first = {**call, "index": 0, "function": {**call["function"], "arguments": ""}}
+            first = {**call, "index": at, "function": {**call["function"], "arguments": ""}}
             deltas.append({"tool_calls": [first]})
-            deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": p}}]} for p in pieces(arguments)]
+            deltas += [{"tool_calls": [{"index": at, "function": {"arguments": p}}]} for p in pieces(arguments)]
         usage = {**self._envelope(model, "chat.completion.chunk"), "choices": [], "usage": self._usage(said)}
         return Frames(
             head=[self._chunk(model, {"role": "assistant", "content": ""})],
@@ -101,10 +111,9 @@ class OpenAI:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return sse({**self._envelope(model, "chat.completion.chunk"), "choices": [choice], "usage": None})
 
-    def _call(self, said: ReplyText) -> dict[str, Any]:
-        name, arguments = said.tool or ("", {})
+    def _call(self, number: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
-        return {"id": f"call_lab{said.call}", "type": "function", "function": function}
+        return {"id": f"call_lab{number}", "type": "function", "function": function}
 
     def _usage(self, said: ReplyText) -> dict[str, Any]:
         return {
@@ -184,9 +193,8 @@ class Anthropic:
             blocks.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
         if said.text:
             blocks.append({"type": "text", "text": said.text, "citations": None})
-        if said.tool:
-            call = {"type": "tool_use", "id": f"toolu_lab{said.call}", "name": said.tool[0], "input": said.tool[1]}
-            blocks.append(call)
+        for number, name, arguments in said.calls:
+            blocks.append({"type": "tool_use", "id": f"toolu_lab{number}", "name": name, "input": arguments})
         return blocks
 
     def _block(self, out: list[bytes], index: int, block: dict[str, Any]) -> None:
@@ -258,9 +266,9 @@ class Gemini:
             parts.append({"text": said.reasoning, "thought": True})
         if said.text:
             parts.append({"text": said.text})
-        if said.tool:
-            call = {"id": f"lab{said.call}", "name": said.tool[0], "args": said.tool[1]}
-            parts.append({"functionCall": call, "thoughtSignature": "c2lnbmVk"})
+        for number, name, arguments in said.calls:
+            signed = {} if parts and "functionCall" in parts[-1] else {"thoughtSignature": "c2lnbmVk"}
+            parts.append({"functionCall": {"id": f"lab{number}", "name": name, "args": arguments}, **signed})
         return parts
 
     def _chunk(

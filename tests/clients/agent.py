@@ -1,0 +1,184 @@
+"""A coding agent as the gateway sees it: sends what its exchange says, reads the answer, and goes on with both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from tests.clients.exchanges import load
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, whole or put together from its stream: what was said, thought and called, and its blocks as they came.
+
+    `broken` is the error in whose place no end came.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    blocks: list[Json] = field(default_factory=list)
+    words: str = ""
+    thought: str = ""
+    calls: list[tuple[str, str, Any]] = field(default_factory=list)
+    usage: Json = field(default_factory=dict)
+    error: Json = field(default_factory=dict)
+    broken: Json = field(default_factory=dict)
+
+
+@dataclass
+class Agent:
+    """One conversation of a program about one content, with one model."""
+
+    url: str
+    key: str
+    program: str
+    content: str
+    model: str
+    streamed: bool
+
+    def __post_init__(self) -> None:
+        self.request, self.exchange = load(self.program, "request"), load(self.program, self.content)
+        self.body: Json = {**self.request["body"], **self.exchange.get("body", {})}
+        self.door = DOORS[self.program]
+        self.said: list[Json] = list(self.body.get(self.door.key, []))
+
+    def ask(self, sent: list[Json], last: Reply | None, model: str = "", path: str = "") -> Reply:
+        """The answer to what was said so far and this, which stays part of the conversation."""
+        ids = [call_id for call_id, _, _ in last.calls] if last else []
+        if last:
+            self.said += self.door.as_history(last)
+        self.said += json.loads(_with_ids(json.dumps(sent), ids))
+        body = {**self.body, self.door.key: self.said, "model": model or self.model, "stream": self.streamed}
+        headers = {**self.request["headers"], self.door.header: self.door.scheme + self.key}
+        answer = httpx.post(self.url + (path or self.request["path"]), json=body, headers=headers, timeout=30)
+        if answer.status_code != 200:
+            return Reply(answer.status_code, answer.headers, error=answer.json()["error"])
+        if "text/event-stream" in answer.headers["content-type"]:
+            return self.door.of_stream(answer.headers, list(_events(answer.text)))
+        return self.door.of_whole(answer.headers, answer.json())
+
+    def count(self, sent: list[Json]) -> httpx.Response:
+        """The count of tokens that Claude Code asks for before it sends."""
+        body = {key: value for key, value in self.body.items() if key in ("system", "tools", "thinking")}
+        headers = {**self.request["headers"], self.door.header: self.door.scheme + self.key}
+        asked = {**body, "model": self.model, "messages": sent}
+        return httpx.post(f"{self.url}/v1/messages/count_tokens?beta=true", json=asked, headers=headers, timeout=30)
+
+
+def _with_ids(text: str, ids: list[str]) -> str:
+    for at, call_id in enumerate(ids):
+        text = text.replace(f"$call:{at}", call_id)
+    assert "$call:" not in text, "a result of a call that was not made"
+    return text
+
+
+def _events(text: str) -> Iterator[Json]:
+    """The events of a stream; each is called what its data says it is."""
+    for block in text.strip().split("\n\n"):
+        name, _, data = block.partition("\n")
+        value: Json = json.loads(data.removeprefix("data: "))
+        assert name == f"event: {value['type']}"
+        yield value
+
+
+class Responses:
+    """OpenAI's Responses, as Codex reads them."""
+
+    key, header, scheme = "input", "authorization", "Bearer "
+
+    def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
+        """A response."""
+        items = value["output"]
+        said = [part for item in items if item["type"] == "message" for part in item["content"]]
+        thought = [part for item in items if item["type"] == "reasoning" for part in item["summary"]]
+        calls = [
+            (item["call_id"], item["name"], json.loads(item["arguments"]))
+            for item in items
+            if item["type"] == "function_call"
+        ]
+        words = "".join(part["text"] for part in said if part["type"] == "output_text")
+        return Reply(200, headers, items, words, "".join(part["text"] for part in thought), calls, value["usage"] or {})
+
+    def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
+        """The response that its last event holds; the items before it are the same, and the pieces their words."""
+        assert [event["sequence_number"] for event in events] == list(range(len(events)))
+        last = events[-1]
+        if last["type"] == "response.failed":
+            return Reply(200, headers, broken=last["response"]["error"])
+        items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+        assert sorted(items, key=json.dumps) == sorted(last["response"]["output"], key=json.dumps)
+        reply = self.of_whole(headers, last["response"])
+        assert _joined(events, "response.output_text.delta") == reply.words
+        assert _joined(events, "response.reasoning_summary_text.delta") == reply.thought
+        return reply
+
+    def as_history(self, reply: Reply) -> list[Json]:
+        """What the next request says of it."""
+        return reply.blocks
+
+
+def _joined(events: list[Json], kind: str) -> str:
+    return "".join(event["delta"] for event in events if event["type"] == kind)
+
+
+class Messages:
+    """Anthropic's Messages, as Claude Code reads them."""
+
+    key, header, scheme = "messages", "x-api-key", ""
+
+    def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
+        """A message."""
+        blocks = value["content"]
+        words = "".join(block["text"] for block in blocks if block["type"] == "text")
+        thought = "".join(block["thinking"] for block in blocks if block["type"] == "thinking")
+        calls = [(block["id"], block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"]
+        assert value["stop_reason"] == ("tool_use" if calls else "end_turn")
+        return Reply(200, headers, blocks, words, thought, calls, value["usage"])
+
+    def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
+        """The message that its blocks make, each begun, continued and ended before the next."""
+        blocks: list[Json] = []
+        last: Json = {}
+        for event in events:
+            kind = event["type"]
+            if kind == "error":
+                return Reply(200, headers, broken=event["error"])
+            if kind == "content_block_start":
+                assert event["index"] == len(blocks)
+                blocks.append({**event["content_block"], "_arguments": ""})
+            elif kind == "content_block_delta":
+                _continue(blocks[event["index"]], event["delta"])
+            elif kind == "content_block_stop":
+                arguments = blocks[event["index"]].pop("_arguments")
+                if arguments:
+                    blocks[event["index"]]["input"] = json.loads(arguments)
+            elif kind == "message_delta":
+                last = event
+        assert (events[0]["type"], events[-1]["type"]) == ("message_start", "message_stop")
+        return self.of_whole(headers, {"content": blocks, "usage": last["usage"], **last["delta"]})
+
+    def as_history(self, reply: Reply) -> list[Json]:
+        """What the next request says of it."""
+        blocks = [{key: value for key, value in block.items() if value is not None} for block in reply.blocks]
+        return [{"role": "assistant", "content": blocks}]
+
+
+DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+
+
+def _continue(block: Json, delta: Json) -> None:
+    if delta["type"] == "input_json_delta":
+        block["_arguments"] += delta["partial_json"]
+    else:
+        key = DELTAS[delta["type"]]
+        block[key] += delta[key]
+
+
+DOORS: dict[str, Responses | Messages] = {"codex": Responses(), "claude_code": Messages()}

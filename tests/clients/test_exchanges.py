@@ -1,0 +1,104 @@
+"""Codex's and Claude Code's exchanges through their doors, over every protocol: door x protocol x content, two ways.
+
+Runs with all tests, and as a suite of `make test-clients`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+
+from capabilities.core.protocols import PROTOCOLS
+from tests.clients.agent import Agent, Reply
+from tests.clients.exchanges import CONTENTS, HERE, PROGRAMS, load
+from tests.clients.run import MODELS, served
+from tests.gateway.serving import Server
+
+THOUGHT = "First I think about it. 先想一想。"
+PROOFS = {"anthropic": "c2lnbmVk", "gemini": "c2lnbmVk", "openai": ""}
+"""What a model gets back of its thoughts, by its protocol: its own proof; chat completions have none."""
+CELLS = list(product(PROGRAMS, MODELS, CONTENTS))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("exchanges")) as server:
+        yield server
+
+
+def test_the_matrix_is_complete() -> None:
+    """Every protocol of ours with a server behind it, and a file for each content of each program; no file more."""
+    assert set(MODELS) == set(PROOFS) == set(PROTOCOLS) - {"echo"}
+    written = {(path.parent.name, path.stem) for path in HERE.glob("*/*.json")}
+    assert written == set(product(PROGRAMS, (*CONTENTS, "request")))
+    assert all(load(program, content)["turns"] for program, content in product(PROGRAMS, CONTENTS))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("program", "protocol", "content"), CELLS)
+def test_an_exchange_goes_as_its_program_expects(
+    server: Server, program: str, protocol: str, content: str, streamed: bool
+) -> None:
+    """Each turn's answer and what its provider heard are what the file says."""
+    agent = Agent(server.url, server.key, program, content, MODELS[protocol], streamed)
+    reply: Reply | None = None
+    for turn in agent.exchange["turns"]:
+        expected = turn["expected"]
+        reply = agent.ask(turn["sent"], reply, model_of(expected, MODELS[protocol], streamed))
+        check(reply, expected, streamed)
+        check_heard(server, expected.get("heard", {}), PROOFS[protocol])
+
+
+def model_of(expected: dict[str, Any], model: str, streamed: bool) -> str:
+    """The model, or at its provider one that fails as expected."""
+    if "refused" in expected:
+        return f"{model}/fault:http_{expected['refused']}:retry_after=30"
+    return f"{model}/fault:{'reset_mid_body' if streamed else 'http_500'}" if "breaks" in expected else model
+
+
+def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
+    """The answer has what is expected, and nothing that is not."""
+    breaks = "breaks" in expected
+    assert reply.status == expected.get("refused", 502 if breaks and not streamed else 200), reply.error
+    assert bool(reply.error) == (reply.status != 200)
+    assert bool(reply.broken) == (breaks and streamed)
+    if reply.status != 200 or reply.broken:
+        assert (reply.error or reply.broken)["message"]
+        return
+    assert reply.headers["x-routing-attempts"] == "1"
+    assert [[name, arguments] for _, name, arguments in reply.calls] == expected.get("calls", [])
+    assert all(words in reply.words for words in expected.get("says", ()))
+    if "thinks" in expected:
+        assert reply.thought == THOUGHT
+    if "json" in expected:
+        assert json.loads(reply.words) == expected["json"]
+    assert reply.usage["input_tokens"] + reply.usage["output_tokens"] > 0
+
+
+def check_heard(server: Server, expected: dict[str, Any], proof: str) -> None:
+    """The provider heard it in its protocol's own words."""
+    last = server.lab.requests[-1]
+    heard = last.heard
+    assert not heard.problem
+    system = "\n".join(text for role, text in heard.turns if role in ("system", "developer"))
+    assert expected.get("system", "") in system
+    assert [media.mime_type for media in heard.media] == expected.get("media", [])
+    assert [name for name, _ in heard.calls] == expected.get("calls", [name for name, _ in heard.calls])
+    for words in expected.get("results", ()):
+        assert any(words in text for _, text in heard.results)
+    if "carries" in expected:
+        assert proof in last.body.decode()
+
+
+@pytest.mark.parametrize("protocol", MODELS)
+def test_claude_code_counts_its_tokens(server: Server, protocol: str) -> None:
+    """What it is about to send, tools included."""
+    agent = Agent(server.url, server.key, "claude_code", "document", MODELS[protocol], False)
+    (turn,) = agent.exchange["turns"]
+    counted = agent.count(turn["sent"])
+    assert counted.status_code == 200
+    assert counted.json()["input_tokens"] > 100
