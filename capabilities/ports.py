@@ -75,6 +75,9 @@ class Dial(Protocol):
     def test(self, provider: str, model: str) -> DialAnswer:
         """One tiny chat request."""
 
+    def test_each(self, models: Mapping[str, str]) -> Mapping[str, DialAnswer]:
+        """The same to a model of each provider, all at once; by the provider's name."""
+
     def models(self, provider: str) -> DialAnswer:
         """The provider's own list of models."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
 
-from capabilities.views import agents, keys, matrix, provider_add, providers, services
+from capabilities.views import agents, keys, matrix, provider_add, providers, services, testing
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("new/provider/", provider_add.provider_new, name="provider_new"),
@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("new/agent/", agents.agent_new, name="agent_new"),
     path("providers/", providers.providers, name="providers"),
     path("switch/providers/", providers.providers_switch, name="providers_switch"),
+    path("test/providers/", testing.providers_test, name="providers_test"),
     path("providers/<str:name>/", providers.provider, name="provider"),
     path("providers/<str:name>/models/", provider_add.provider_models, name="provider_models"),
     path("providers/<str:name>/test/", providers.provider_test, name="provider_test"),

@@ -90,6 +90,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "provider_models": (NOTHING, NOTHING, BOTH),
         "providers_switch": (NOTHING, NOTHING, CHANGE),
         "provider_test": (NOTHING, NOTHING, CHANGE),
+        "providers_test": (NOTHING, NOTHING, CHANGE),
         "provider_delete": (NOTHING, NOTHING, CHANGE),
     },
     "services": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,14 @@ class DialResult:
 def test(row: Provider) -> DialResult:
     """One tiny chat request to the default model."""
     return call_provider(row, lambda: ports.dial.test(row.name, row.default_model))
+
+
+def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
+    """One tiny chat request to the default model of each, all at once; by name, in their order."""
+    if not hasattr(ports, "dial"):
+        return [(row.name, test(row)) for row in rows]
+    answers = ports.dial.test_each({row.name: row.default_model for row in rows})
+    return [(row.name, explain_answer(row.name, answers[row.name])) for row in rows]
 
 
 def models(row: Provider) -> DialResult:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,14 +80,25 @@ class Dialler:
 
     def test(self, provider: str, model: str) -> DialAnswer:
         """One tiny chat request to a model of the provider."""
-        state, spec = _find_provider(provider)
+        return run_sync(self._greet(*_find_provider(provider), model))
+
+    def test_each(self, models: Mapping[str, str]) -> Mapping[str, DialAnswer]:
+        """One tiny chat request to a model of each provider, all at once."""
+        found = {provider: _find_provider(provider) for provider in models}
+
+        async def greet_all() -> Sequence[DialAnswer]:
+            return await asyncio.gather(*(self._greet(*found[name], model) for name, model in models.items()))
+
+        return dict(zip(models, run_sync(greet_all()), strict=True))
+
+    async def _greet(self, state: Snapshot, spec: ProviderSpec, model: str) -> DialAnswer:
         if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, model or spec.default_model)
         prepared = prepare(GREETING, to, TextStyle())
         if isinstance(prepared, CannotRead):  # words alone are always read
             return DialAnswer(0, prepared.reason.code.value)
-        return self._time(prepared, to, spec.proxy)
+        return await self._time(prepared, to, spec.proxy)
 
     def ask(self, provider: str, model: str, chat: ChatRequest) -> DialAnswer:
         """One request written as it stands, without asking what the model is said to read: for probes."""
@@ -94,7 +106,8 @@ class Dialler:
         if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, model)
-        return self._time(Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()), to, spec.proxy)
+        prepared = Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ())
+        return run_sync(self._time(prepared, to, spec.proxy))
 
     def models(self, provider: str) -> DialAnswer:
         """The provider's own list."""
@@ -112,9 +125,9 @@ class Dialler:
         listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
         return dialled_of(outcome, began, listed)
 
-    def _time(self, prepared: Prepared, to: Receiver, proxy: str) -> DialAnswer:
+    async def _time(self, prepared: Prepared, to: Receiver, proxy: str) -> DialAnswer:
         began = time.monotonic()
-        return dialled_of(run_sync(NetworkTransport().call(prepared, to, QUICK, proxy)), began)
+        return dialled_of(await NetworkTransport().call(prepared, to, QUICK, proxy), began)
 
 
 def models_url(provider: ProviderSpec) -> str:

@@ -55,6 +55,7 @@ ADMINISTRATORS = {
         *("settings_retention", "demo_remove", "config_import", "restore", "undo"),
         *("artifact_upload", "artifact_correct", "artifact_send", "artifacts_delete", "artifacts_restore"),
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
+        "providers_test",
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
         *("matrix_cell", "matrix_fill", "alias", "route_new", "route_enabled", "route_delete"),
     },

@@ -222,3 +222,18 @@ def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> N
     assert page.locator("#all-requests").bounding_box() == place
     assert page.evaluate("window.shifted") < 0.02
     assert page.locator("#announce").inner_text() == ""
+
+
+def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str) -> None:
+    """One click: progress by the way, each answer on its tile, and at the end who gave none; a refresh keeps both."""
+    page = admin_page
+    page.goto("/")
+    page.get_by_role("button", name="Test all").click()
+    expect(page.locator("#testing")).to_contain_text("3 of 4 without an answer")
+    expect(page.locator("#tested-echo")).to_contain_text("echo answered")
+    expect(page.locator("#tested-openai")).to_contain_text("key_missing")
+    page.evaluate("""() => { document.querySelector("#live").dataset.old = "";
+      htmx.ajax("GET", "/", { target: "#live", swap: "outerHTML" }); }""")
+    expect(page.locator("#live[data-old]")).to_have_count(0)
+    expect(page.locator("#tested-openai")).to_contain_text("key_missing")
+    expect(page.get_by_role("button", name="Test all")).to_be_visible()

@@ -23,6 +23,8 @@ from routing_admin.configuration import snapshot
 from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Sample, judge, quantile
+from routing_admin.views.dashboard.figures import figures_of, percent_text
+from routing_admin.views.dashboard.tiles import tiles_of
 from tests.views.page import Page
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
@@ -43,6 +45,7 @@ def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
         (("http_500", "http_503", "http_500", "ok"), 100, "down"),
         (("http_500", "ok", "ok"), 100, "ok"),
         (("ok", "ok"), 12_000, "slow"),
+        (("http_500", "http_500", "http_401"), 100, "down"),
     ],
 )
 def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
@@ -86,12 +89,67 @@ def test_two_days_are_counted_by_the_hour(db: None) -> None:
     assert (today.total, yesterday.total) == (3, 1)
     assert today.requests[-1] + today.requests[-2] == 2
     assert (sum(today.fell_back), sum(today.failed)) == (1, 1)
-    assert round(today.share(today.failed)) == 33
+    assert round(today.share(today.failed) or 0) == 33
 
 
-def test_candidates_that_were_never_asked_say_nothing_about_their_provider(db: None) -> None:
-    """Skipped attempts do not count as calls."""
-    logged("r1", 0.1, "skipped_cooling")
+@pytest.mark.parametrize(
+    ("outcome", "count"),
+    [("all_providers_failed", 1), ("http_500", 1), ("stream_broken", 1), ("internal_error", 1), ("overloaded", 1),
+     ("invalid_json", 0), ("model_not_found", 0), ("client_cancelled", 0), ("upstream_413", 0), ("would_drop", 0)],
+)  # fmt: skip
+def test_what_a_caller_brought_about_is_no_failure(db: None, outcome: str, count: int) -> None:
+    """A request that was wrong, too large or left by its caller counts as a request, and as no failure."""
+    logged("r1", 0, outcome)
+    today, _yesterday = health.two_days(timezone.now())
+    assert (today.total, sum(today.failed)) == (1, count)
+
+
+def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(db: None) -> None:
+    """Of streamed answers alone, by the hour; nothing is said where there was none."""
+    assert health.first_content(timezone.now()) == health.FirstContent()
+    for number, ms in enumerate((100, 200, 9000, None)):
+        logged(f"r{number}", 0, first_content_ms=ms)
+    logged("old", 30, first_content_ms=1)
+    first = health.first_content(timezone.now())
+    assert (first.p50, first.p95, max(first.series)) == (200, 9000, 200)
+    assert "95% within 9.00 s" in [figure.beside for figure in figures_of(health.Day(), health.Day(), first)]
+
+
+@pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])
+def test_a_share_of_nothing_is_no_number(share: float | None, text: str) -> None:
+    """Nor is nothing written with a decimal."""
+    assert percent_text(share) == text
+
+
+def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
+    """Down before fine before not called; one without a key counts as trouble only where a route leads to it."""
+    done = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
+    Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
+    snapshot.forget()
+    tiles = tiles_of(snapshot.current(), done)
+    ranks = [tile.rank for tile in tiles]
+    assert ranks == sorted(ranks)
+    names = [tile.name for tile in tiles]
+    assert names.index("openai") < names.index("echo") < names.index("spare")
+
+
+def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:
+    """The first answer begins with none, each one after it adds a batch, and the last says who gave no answer."""
+    url, htmx = reverse("providers_test"), {"hx-request": "true"}
+    count = Provider.objects.filter(enabled=True).count()
+    first = admin.post(url, headers=htmx).content.decode()
+    assert f"0 of {count} tested" in first
+    page = admin.post(url, {"from": "0"}, headers=htmx).content.decode()
+    assert 'id="tested-echo"' in page
+    last = admin.post(url, {"from": str(count), "failed": ["openai"]}, headers=htmx).content.decode()
+    assert f"1 of {count} without an answer: openai" in " ".join(last.split())
+    assert "Test all" in last
+
+
+@pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
+def test_what_is_not_the_providers_doing_says_nothing_about_it(db: None, outcome: str) -> None:
+    """A candidate passed by, a caller that left, and a request that is wrong or too large count as no call."""
+    logged("r1", 0.1, outcome)
     assert health.provider_health(timezone.now()) == {}
 
 
@@ -150,15 +208,16 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """A constant number of queries to the log: hours, attempts, the newest trouble, whether any was answered."""
+    """A constant number of queries to the log: hours, first contents, attempts, the newest that fell back, the newest
+    that failed, whether any was answered."""
     for number in range(3):
         logged(f"a{number}", 0.1, "http_500")
     admin.get(reverse("dashboard"))
-    with django_assert_num_queries(4, using="logs"):
+    with django_assert_num_queries(6, using="logs"):
         admin.get(reverse("dashboard"))
     for number in range(27):
         logged(f"b{number}", 0.1, "http_500")
-    with django_assert_num_queries(4, using="logs"):
+    with django_assert_num_queries(6, using="logs"):
         admin.get(reverse("dashboard"))
 
 

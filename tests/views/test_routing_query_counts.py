@@ -21,7 +21,7 @@ from tests.views.visits import queries_of
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES: dict[str, tuple[int, int]] = {
-    "/": (6, 4),
+    "/": (6, 6),
     "/requests/": (2, 1),
     "/requests/?q=status:error+provider:echo": (2, 2),
     "/requests/r0/": (2, 2),

@@ -198,5 +198,13 @@ TIMED_OUT = frozenset(
 QUOTA_FAULTS = frozenset({Fault.HTTP_402, *RATE_LIMITED})
 """Causes of a cooldown that calling again cannot end: no last-resort try for them."""
 
+CALLERS_FAULTS = frozenset(
+    {
+        *(Fault.HTTP_400, Fault.CONTEXT_LENGTH, Fault.CONTENT_POLICY, Fault.UNSUPPORTED_PARAMETER),
+        *(Fault.CAPABILITY_MISMATCH, Fault.HTTP_413, Fault.HTTP_415, Fault.HTTP_422, Fault.HTTP_4XX),
+    }
+)
+"""What a request brings on itself by what it holds or asks: it says nothing of how its provider does."""
+
 AFTER_CONTENT = frozenset({Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED})
 """Faults after the first content: never another candidate, whatever a route says."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,14 +21,17 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.dispatch.decisions import unusable_of
-from routing_admin.dispatch.send import process_run_context
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.request_log import health
-from routing_admin.request_log.health import Day, Health
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.story import color_chips
 from routing_admin.server.disk_space import low_disk_space
+from routing_admin.views.dashboard.figures import figures_of
+from routing_admin.views.dashboard.tiles import SHOWN, Tile, tiles_of
 from routing_admin.views.requests.pages import content_of
+
+NAMED = 4
+"""So many providers in trouble are called by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +42,6 @@ class Standing:
     ready: int
     reasons: tuple[str, ...]
     is_echo_only: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One provider: its health, whether it can be called, for how many seconds it is left alone."""
-
-    name: str
-    label: str
-    health: Health
-    reason: str
-    cooling: int | None
-    is_enabled: bool
-
-    @property
-    def status(self) -> str:
-        """The badge: what stands in the way first, then how it did."""
-        if not self.is_enabled:
-            return "disabled"
-        return "no_key" if self.reason else "cooling" if self.cooling is not None else self.health.status
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +103,6 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     state, now = snapshot.current(), timezone.now()
     standings = standings_of(state)
     tiles = tiles_of(state, health.provider_health(now))
-    today, yesterday = health.two_days(now)
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
@@ -130,8 +113,9 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "disk_space": low_disk_space(),
         "state": state,
         "blocked": [each for each in standings if not each.ready],
-        "tiles": tiles,
-        "figures": figures_of(today, yesterday),
+        "tiles": tiles[:SHOWN],
+        "more_tiles": len(tiles[SHOWN:]),
+        "figures": figures_of(*health.two_days(now), health.first_content(now)),
         "troubled": _troubled_rows(now),
         "revision": find_newest_revision(),
         **_checklist(state, standings, request.user.get_username()),
@@ -163,19 +147,6 @@ def _is_embedded(state: Snapshot, provider: str) -> bool:
     return spec is not None and is_embedded(spec.endpoint)
 
 
-def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
-    """Every provider of the configuration, in its order."""
-    cooldowns = process_run_context().cooldowns
-    tiles = []
-    for spec in state.configuration.providers:
-        cooling = cooldowns.look(spec.name, spec.default_model)
-        seconds = round(cooling.seconds) if cooling else None
-        reason = translate_sentence(state.keys[spec.name].reason)
-        label = spec.display_name or spec.name
-        tiles.append(Tile(spec.name, label, health.get(spec.name, Health()), reason, seconds, spec.enabled))
-    return tuple(tiles)
-
-
 def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     """Whether the routes can answer, and which providers are in trouble."""
     if not standings:
@@ -194,23 +165,11 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     if not troubled:
         return first
     second = ngettext("%(names)s is in trouble.", "%(names)s are in trouble.", len(troubled))
-    both = {"first": first, "second": second % {"names": _(", ").join(troubled)}}
+    if len(troubled) > NAMED:
+        second = _("%(count)s providers are in trouble: %(names)s and others.")
+    names = {"count": len(troubled), "names": _(", ").join(troubled[:NAMED])}
+    both = {"first": first, "second": second % names}
     return _("%(first)s %(second)s") % both
-
-
-def figures_of(today: Day, yesterday: Day) -> list[dict[str, Any]]:
-    """The four numbers with their sparklines; each says what it was the day before."""
-    first = [each or 0 for each in today.first_content]
-    columns = ("kind", "label", "value", "before", "series", "tone")
-    fell_back = (today.share(today.fell_back), yesterday.share(yesterday.fell_back), today.fell_back)
-    failed = (today.share(today.failed), yesterday.share(yesterday.failed), today.failed)
-    figures = (
-        ("count", _("Requests, 24 h"), f"{today.total:,}", f"{yesterday.total:,}", today.requests, ""),
-        ("percent", _("Answered by a fallback"), *fell_back, "warn" if any(today.fell_back) else ""),
-        ("percent", _("Failed for good"), *failed, "bad" if any(today.failed) else ""),
-        ("time", _("First content, mean"), today.mean_first_content, yesterday.mean_first_content, first, ""),
-    )
-    return [dict(zip(columns, each, strict=True)) for each in figures]
 
 
 def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
