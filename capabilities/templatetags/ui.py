@@ -18,6 +18,7 @@ from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from capabilities.sentences import join_words
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
@@ -166,11 +167,13 @@ def explain(concept: str) -> dict[str, Any]:
 def pager(
     context: template.Context, page: Page[Any] | None = None, newer: str = "", older: str = "", summary: str = ""
 ) -> dict[str, Any]:
-    """Older and newer: of a Django page, or of keyset pages whose URLs are given; the rest of the query stays."""
+    """Keyset pages' neighbours, whose URLs are given, or those of a Django page; the rest of the query stays."""
     if page is not None:
+        ends = {"first": page.start_index(), "last": page.end_index(), "all": page.paginator.count}
+        summary = summary or _("%(first)s to %(last)s of %(all)s") % ends
         newer = _with_page(context, page.previous_page_number()) if page.has_previous() else ""
         older = _with_page(context, page.next_page_number()) if page.has_next() else ""
-    return {"newer": newer, "older": older, "summary": summary}
+    return {"newer": newer, "older": older, "summary": summary, "by_time": page is None}
 
 
 def _with_page(context: template.Context, number: int) -> str:

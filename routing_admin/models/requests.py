@@ -50,7 +50,7 @@ class RequestLog(models.Model):
         ordering = ["-started_at", "-id"]
         indexes = [
             models.Index(fields=["-started_at", "-id"], name="request_newest"),
-            models.Index(fields=["task_type", "-started_at"], name="request_task"),
+            models.Index(fields=["task_type", "-started_at", "outcome", "fell_back"], name="request_task"),
             models.Index(fields=["provider", "-started_at"], name="request_provider"),
             models.Index(fields=["agent", "-started_at"], name="request_agent"),
             models.Index(fields=["surface", "-started_at"], name="request_surface"),

@@ -1,8 +1,56 @@
-"""What do the pages of task routes need to know? The row of one; what they show of all stands in the snapshot."""
+"""What do the pages of task routes need to know? The row of one, and the last day's traffic of those on a page.
+
+What they show of all routes beside that stands in the snapshot.
+"""
 
 from __future__ import annotations
 
-from routing_admin.models import TaskRoute
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q
+
+from routing_admin.core.fallback.chain import OK
+from routing_admin.models import RequestLog, TaskRoute
+from routing_admin.request_log.health import DAY_HOURS, HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """A task type's requests of a day: all, those that another candidate answered, those that failed for good."""
+
+    requests: int = 0
+    fell_back: int = 0
+    failed: int = 0
+
+    @property
+    def share_fell_back(self) -> int:
+        """Percent of all requests; at least 1 where there were any."""
+        return self._percent(self.fell_back)
+
+    @property
+    def share_failed(self) -> int:
+        """Percent of all requests; at least 1 where there were any."""
+        return self._percent(self.failed)
+
+    def _percent(self, part: int) -> int:
+        return max(1, round(100 * part / self.requests)) if part else 0
+
+
+def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traffic]:
+    """The last 24 hours of these task types, without those nobody asked for; one query that reads an index only."""
+    asked = RequestLog.objects.filter(task_type__in=task_types, started_at__gt=now - DAY_HOURS * HOUR)
+    counts = (
+        asked.order_by()
+        .values_list("task_type")
+        .annotate(
+            requests=Count("*"),
+            fell_back=Count("started_at", filter=Q(fell_back=True)),
+            failed=Count("started_at", filter=~Q(outcome=OK)),
+        )
+    )
+    return {name: Traffic(*numbers) for name, *numbers in counts}
 
 
 def find_route(task_type: str) -> TaskRoute | None:

@@ -25,7 +25,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/requests/": (2, 1),
     "/requests/?q=status:error+provider:echo": (2, 2),
     "/requests/r0/": (2, 2),
-    "/routes/": (2, 0),
+    "/routes/": (2, 1),
     "/routes/design/": (8, 0),
     "/routes/new/": (3, 0),
     "/simulate/": (3, 0),

@@ -19,8 +19,8 @@ from capabilities.core.providers.origins import is_embedded
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
-from routing_admin.core.planning.plan import RoutingQuery, plan_route
-from routing_admin.dispatch.decisions import unusable_of
+from routing_admin.core.planning.plan import RoutingQuery
+from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
@@ -126,11 +126,10 @@ def dashboard(request: HttpRequest) -> HttpResponse:
 
 def standings_of(state: Snapshot) -> tuple[Standing, ...]:
     """Every enabled route: planned as a request would be, nothing is called."""
-    unusable = unusable_of(state)
-    found = []
+    decisions, found = decisions_of(state), []
     for route in state.configuration.routes:
         if route.enabled:
-            plan = plan_route(state.configuration, route, RoutingQuery(route.task_type), unusable=unusable)
+            plan = decisions.plan(route, RoutingQuery(route.task_type), matched=True)
             ready = [each for each in plan.candidates if each.skip is None]
             reasons = tuple(
                 dict.fromkeys(

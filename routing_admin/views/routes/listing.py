@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
@@ -18,7 +20,7 @@ from capabilities.actions.guards import find_refusal
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
 from capabilities.sentences import translate_refusal
-from capabilities.views.answers import add_toast
+from capabilities.views.answers import add_toast, wants_fragment
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -26,13 +28,18 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Con
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import ChainLint, CheckedCandidate, Finding, lint
 from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
-from routing_admin.dispatch.decisions import unusable_of
+from routing_admin.core.planning.plan import RoutingQuery
+from routing_admin.dispatch.decisions import decisions_of, unusable_of
 from routing_admin.forms.routes import AliasForm
-from routing_admin.queries.routes import find_route
+from routing_admin.queries.routes import Traffic, find_route, map_traffic
+from routing_admin.request_log.health import DAY_HOURS
+from routing_admin.request_log.search import Search
 from routing_admin.views.routes import phrases as words
 
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
+
+PER_PAGE = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +62,27 @@ class RouteRow:
     chain: tuple[ListedCandidate, ...]
     guaranteed: Capabilities
     warnings: tuple[tuple[str, str, str], ...]
+    traffic: Traffic
 
     @property
-    def answerable(self) -> bool:
-        """Whether any candidate can be called."""
-        return any(each.tone != "off" for each in self.chain)
+    def requests(self) -> str:
+        """How many requests it had in the last day, its thousands set apart."""
+        return f"{self.traffic.requests:,}"
+
+    @property
+    def search(self) -> str:
+        """What finds its requests of the last day in the log."""
+        return Search((("task", self.task_type), ("since", f"{DAY_HOURS}h"))).to_text()
 
 
-def route_row(state: Snapshot, route: RouteSpec) -> RouteRow:
+def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
+    """The rows of these routes, with their traffic; one query of the log."""
+    routes = list(routes)
+    traffic = map_traffic([each.task_type for each in routes], timezone.now())
+    return [route_row(state, each, traffic.get(each.task_type, Traffic())) for each in routes]
+
+
+def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic) -> RouteRow:
     """The row of one route, its chain linted against the configuration in use."""
     found = lint(state.configuration, route, unusable_of(state))
     return RouteRow(
@@ -72,6 +92,7 @@ def route_row(state: Snapshot, route: RouteSpec) -> RouteRow:
         tuple(_candidate(one) for one in found.candidates),
         found.guaranteed,
         tuple(_warnings(found)),
+        traffic,
     )
 
 
@@ -115,15 +136,32 @@ def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         )
 
 
-def sentence(rows: list[RouteRow]) -> str:
+def sentence(state: Snapshot) -> str:
     """What is so: how many of the routes can answer."""
-    able = sum(1 for row in rows if row.answerable)
-    if able == len(rows):
+    decisions, routes = decisions_of(state), state.configuration.routes
+    plans = [decisions.plan(each, RoutingQuery(each.task_type), matched=True) for each in routes]
+    able = sum(any(one.skip is None for one in plan.candidates) for plan in plans)
+    if able == len(routes):
         return ngettext("The one task route can answer.", "All %(count)d task routes can answer.", able) % {
             "count": able
         }
     text = _("%(able)d of %(count)d task routes can answer; the others have no candidate that can be called.")
-    return text % {"able": able, "count": len(rows)}
+    return text % {"able": able, "count": len(routes)}
+
+
+def find_routes(configuration: Configuration, q: str) -> list[RouteSpec]:
+    """The routes whose task type, or whose candidates, hold the words, however they are written."""
+    wanted = q.casefold()
+
+    def names(route: RouteSpec) -> Iterator[str]:
+        yield route.task_type
+        for each in route.candidates:
+            provider = configuration.provider(each.provider)
+            model = each.model or (provider.default_model if provider else "")
+            service = configuration.service_at(each.provider, model)
+            yield f"{each.provider}/{model} {service.id if service else ''}"
+
+    return [route for route in configuration.routes if any(wanted in name.casefold() for name in names(route))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +182,16 @@ def language_view(configuration: Configuration) -> LanguageView:
     return LanguageView(code, get_language_directive(None, default, directives), others)
 
 
-def context(state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
-    """What the list shows, all of it from memory."""
-    rows = [route_row(state, route) for route in state.configuration.routes]
+def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
+    """What the list shows; all of it but the traffic is in memory."""
+    q = request.GET.get("q", "").strip()
+    page = Paginator(find_routes(state.configuration, q), PER_PAGE).get_page(request.GET.get("page"))
     return {
-        "rows": rows,
-        "sentence": sentence(rows),
+        "q": q,
+        "page": page,
+        "rows": route_rows(state, page),
+        "total": len(state.configuration.routes),
+        "sentence": sentence(state),
         "spoken": language_view(state.configuration),
         "aliases": state.configuration.aliases,
         "catch_all": next((one for one in state.configuration.aliases if one.name == CATCH_ALL), None),
@@ -168,8 +210,9 @@ def targets(configuration: Configuration) -> list[str]:
 
 @require_GET
 def routes(request: HttpRequest) -> HttpResponse:
-    """The list."""
-    return render(request, "routes/list.html", context(snapshot.current()))
+    """The list, or the part of it that a search or the next page replaces."""
+    template = "routes/list.html#rows" if wants_fragment(request) else "routes/list.html"
+    return render(request, template, context(request, snapshot.current()))
 
 
 @require_POST
@@ -192,7 +235,7 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
         return redirect("routes")
     state = snapshot.current()
     spec = state.configuration.route(task_type)
-    return render(request, "routes/list.html#row", {"row": route_row(state, spec)} if spec else {})
+    return render(request, "routes/list.html#row", {"row": route_rows(state, [spec])[0]} if spec else {})
 
 
 @require_POST
@@ -207,7 +250,7 @@ def alias(request: HttpRequest) -> HttpResponse:
     if form.is_valid() and not is_target(snapshot.current().configuration, form.cleaned_data["target"]):
         form.add_error("target", _("There is no task route and no model service of that name."))
     if not form.is_valid():
-        return render(request, "routes/list.html", context(snapshot.current(), form), status=422)
+        return render(request, "routes/list.html", context(request, snapshot.current(), form), status=422)
     found = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
     made = actions.save_alias(actor_of(request), found.name, found.target)
     text = _("%(name)s now leads to %(target)s.")
