@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django.http import QueryDict
@@ -12,14 +12,14 @@ from django.utils.translation import gettext as _
 from capabilities.actions import NewModel
 from capabilities.actions.catalogue import cells_of, entry_for
 from capabilities.core.vocabulary import Cell
-from capabilities.queries.matrix import READS, SIDES, WRITES
+from capabilities.queries.matrix import INPUT, READS, SIDES, WRITES
 from capabilities.queries.services import list_service_ids, map_models
 
 if TYPE_CHECKING:
     from capabilities.models import Provider
 
 OFFERED: tuple[Cell, ...] = (*(("input", word) for word in READS), *(("output", word) for word in WRITES))
-MOST = 200
+MOST = 1000
 """Lines offered at once; a host that lists more is narrowed by writing the names."""
 
 
@@ -38,17 +38,81 @@ class ModelLine:
     error: str = ""
 
     @property
+    def reads(self) -> list[str]:
+        """What it reads, as far as known, in the order of the check boxes."""
+        return [name for side, name in OFFERED if side == INPUT and (side, name) in self.cells]
+
+    @property
     def boxes(self) -> list[tuple[Cell, str, bool]]:
         """The check boxes: cell, its form value, and whether it is ticked."""
         return [(cell, ":".join(cell), cell in self.cells) for cell in OFFERED]
 
 
-def offer_models(provider: Provider, models: Iterable[str], *, use: bool = False) -> list[ModelLine]:
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The models offered, those among them that a search leaves, and how many are chosen, be they left or not."""
+
+    lines: tuple[ModelLine, ...]
+    q: str = ""
+
+    @property
+    def matches(self) -> list[ModelLine]:
+        """The lines whose model holds the words."""
+        return [line for line in self.lines if self.q.casefold() in line.model.casefold()]
+
+    @property
+    def others(self) -> list[ModelLine]:
+        """The chosen lines that the search leaves out."""
+        return [line for line in self.lines if line.use and self.q.casefold() not in line.model.casefold()]
+
+    @property
+    def names(self) -> str:
+        """Every model, one a line: what the form carries along."""
+        return "\n".join(line.model for line in self.lines)
+
+    @property
+    def count(self) -> int:
+        """How many are chosen."""
+        return sum(line.use for line in self.lines)
+
+    def choosing(self, use: bool) -> Offer:
+        """The same with every line that the search leaves chosen or not; what is a service already stays as it is."""
+        every = {line.model for line in self.matches if not line.there}
+        return replace(
+            self, lines=tuple(replace(line, use=use) if line.model in every else line for line in self.lines)
+        )
+
+
+def offer_models(provider: Provider, models: Iterable[str], chosen: Container[str] = ()) -> Offer:
     """The lines for models of a provider, in the given order, each once."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
     ids = list_service_ids()
     there = map_models(provider)
-    return [build_offer(provider, index, name, ids, there, use) for index, name in enumerate(names)]
+    return Offer(
+        tuple(build_offer(provider, index, name, ids, there, name in chosen) for index, name in enumerate(names))
+    )
+
+
+def read_offer(provider: Provider, data: QueryDict) -> Offer:
+    """The models of a posted table, with its search and what is chosen."""
+    offer = offer_models(provider, data.get("names", "").splitlines(), frozenset(data.getlist("use")))
+    return replace(offer, q=data.get("q", "").strip())
+
+
+def adjust_lines(provider: Provider, offer: Offer) -> list[ModelLine]:
+    """The chosen lines by themselves, to be named and corrected, each with what is wrong with it."""
+    ids, lines = list_service_ids(), []
+    for index, line in enumerate(line for line in offer.lines if line.use):
+        lines.append(replace(line, index=index, error=_find_error(line, ids)))
+        ids.add(line.service_id)
+    return lines
+
+
+def _find_error(line: ModelLine, ids: Container[str]) -> str:
+    """Why a chosen line cannot become a service; empty when it can."""
+    if not line.service_id:
+        return _("An id is needed.")
+    return _("There is a model service with this id already.") if line.service_id in ids else ""
 
 
 def build_offer(
@@ -79,16 +143,9 @@ def read_line(provider: Provider, data: QueryDict, index: int, model: str, ids: 
     cells = [tuple(value.split(":", 1)) for value in data.getlist(f"caps-{index}") if ":" in value]
     supported = frozenset((side, name) for side, name in cells if side in SIDES)
     use = f"use-{index}" in data
-    own = data.get(f"id-{index}", "").strip()
-    error = ""
-    if use and not own:
-        error = _("An id is needed.")
-    elif use and own in ids:
-        error = _("There is a model service with this id already.")
-    in_catalogue = entry_for(provider, model) is not None
-    return ModelLine(
-        index, model, own, supported, data.get(f"alias-{index}", "").strip(), use, in_catalogue, error=error
-    )
+    own, alias = (data.get(f"{name}-{index}", "").strip() for name in ("id", "alias"))
+    line = ModelLine(index, model, own, supported, alias, use, entry_for(provider, model) is not None)
+    return replace(line, error=_find_error(line, ids)) if use else line
 
 
 def list_chosen(lines: Iterable[ModelLine]) -> list[NewModel]:

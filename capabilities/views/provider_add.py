@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
@@ -16,12 +15,12 @@ from capabilities import actions
 from capabilities.access import actor_of
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
-from capabilities.forms.models import ModelLine, list_chosen, offer_models, read_lines
+from capabilities.forms.models import ModelLine, Offer, adjust_lines, list_chosen, offer_models, read_lines, read_offer
 from capabilities.forms.providers import NewProviderForm
 from capabilities.queries.providers import find_provider, provider_exists
 from capabilities.queries.services import has_services
 from capabilities.views import dialling
-from capabilities.views.answers import UNPROCESSABLE, add_toast, require_found
+from capabilities.views.answers import UNPROCESSABLE, add_toast, require_found, wants_fragment
 from capabilities.views.refused_forms import add_refusal
 
 if TYPE_CHECKING:
@@ -76,47 +75,66 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     row = require_found(find_provider(name))
     act = request.POST.get("act", "")
     if act == "make":
-        return make_services(request, row)
+        return make_services(request, row, read_lines(row, request.POST))
+    if act in CHOOSING:
+        return choose_models(request, row, act)
     context: dict[str, Any] = {}
     if act == "test":
         context["result"] = dialling.test(row)
     elif act == "fetch":
         context["result"] = found = dialling.models(row)
-        context["lines"] = offer_models(row, found.models)
+        context["offer"] = offer_models(row, found.models)
     elif act == "write":
-        context["lines"] = offer_models(row, request.POST.get("names", "").splitlines(), use=True)
+        names = request.POST.get("names", "").splitlines()
+        context["offer"] = offer_models(row, names).choosing(True)
     elif request.method == "GET" and not has_services(row):
-        context["lines"] = suggest_models(row)
+        context["offer"] = suggest_models(row)
     return models_page(request, row, **context)
 
 
-def suggest_models(row: Provider) -> list[ModelLine] | None:
+CHOOSING = ("find", "all", "none", "count", "adjust", "add")
+
+
+def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse:
+    """The table of models after a search or a choice; with `adjust` the chosen ones alone, with `add` services."""
+    offer = read_offer(row, request.POST)
+    if act in ("adjust", "add"):
+        lines = adjust_lines(row, offer)
+        if lines and act == "add":
+            return make_services(request, row, lines)
+        context = {"lines": lines} if lines else {"offer": offer, "problem": _("Choose at least one model.")}
+        return models_page(request, row, 200 if lines else UNPROCESSABLE, **context)
+    if act in ("all", "none"):
+        offer = offer.choosing(act == "all")
+    part = {"count": "#chosen", "find": "#lines"}.get(act, "") if wants_fragment(request) else ""
+    template = f"capabilities/models_offer.html{part}" if part else "capabilities/provider_models.html"
+    return render(request, template, {"row": row, "offer": offer})
+
+
+def suggest_models(row: Provider) -> Offer | None:
     """What the preset of a new provider's address names, the default model chosen; None without a preset."""
     preset = next((each for each in PRESETS if each.base_url == row.endpoint and each.models), None)
     if preset is None:
         return None
-    names = dict.fromkeys((row.default_model, *preset.models))
-    return [replace(line, use=line.model == row.default_model) for line in offer_models(row, names)]
+    return offer_models(row, (row.default_model, *preset.models), (row.default_model,))
 
 
 def models_page(request: HttpRequest, row: Provider, status: int = 200, **context: Any) -> HttpResponse:
     """The page of the further steps."""
-    shown = {"row": row, "lines": None, **context}
-    return render(request, "capabilities/provider_models.html", shown, status=status)
+    return render(request, "capabilities/provider_models.html", {"row": row, **context}, status=status)
 
 
-def make_services(request: HttpRequest, row: Provider) -> HttpResponse:
-    """Makes the chosen services and their aliases as one revision."""
-    lines = read_lines(row, request.POST)
-    wanted = list_chosen(lines)
-    problem = "" if wanted else _("Choose at least one model.")
+def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -> HttpResponse:
+    """Makes the chosen services and their aliases as one revision; lines with a problem are shown with it."""
+    chosen = list_chosen(lines)
+    problem = "" if chosen else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:
-            made = actions.add_models(actor_of(request), row, wanted)
+            made = actions.add_models(actor_of(request), row, chosen)
         except ActionError as refusal:
             problem = str(refusal)
         else:
-            text = ngettext("%(count)s model service added", "%(count)s model services added", len(wanted))
-            add_toast(request, text % {"count": len(wanted)}, made.revision)
+            text = ngettext("%(count)s model service added", "%(count)s model services added", len(chosen))
+            add_toast(request, text % {"count": len(chosen)}, made.revision)
             return redirect(f"{reverse('matrix')}?{urlencode({'provider': row.name})}")
     return models_page(request, row, UNPROCESSABLE, lines=lines, problem=problem)

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
-from routing_admin.core.fallback.chain import OK
 from routing_admin.models import RequestLog, TaskRoute
+from routing_admin.request_log.endings import FAILURES
 from routing_admin.request_log.health import DAY_HOURS, HOUR
 
 
@@ -47,7 +47,7 @@ def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traf
         .annotate(
             requests=Count("*"),
             fell_back=Count("started_at", filter=Q(fell_back=True)),
-            failed=Count("started_at", filter=~Q(outcome=OK)),
+            failed=Count("started_at", filter=Q(outcome__in=FAILURES)),
         )
     )
     return {name: Traffic(*numbers) for name, *numbers in counts}

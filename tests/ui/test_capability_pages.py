@@ -127,7 +127,7 @@ def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> Non
     admin_page.get_by_text("second-echo answered in").wait_for()
     admin_page.get_by_role("button", name="Fetch models").click()
     admin_page.get_by_label("echo-vision", exact=True).check()
-    admin_page.get_by_role("button", name="Make model services").click()
+    admin_page.get_by_role("button", name="Add 1").click()
     admin_page.get_by_role("rowheader", name="second-echo-echo-vision").wait_for()
 
 

@@ -236,9 +236,9 @@ def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin
         },
     )
     page = admin.get("/providers/deepseek/models/")
-    lines = page.context["lines"]
+    lines = page.context["offer"].lines
     assert (lines[0].model, lines[0].use) == ("deepseek-chat", True)
     assert len(lines) > 1
     made = {"act": "make", "model": ["deepseek-chat"], "use-0": "on", "id-0": "deepseek-chat"}
     assert admin.post("/providers/deepseek/models/", made).status_code == 302
-    assert admin.get("/providers/deepseek/models/").context["lines"] is None
+    assert "offer" not in admin.get("/providers/deepseek/models/").context
