@@ -7,9 +7,10 @@ from typing import get_args, get_type_hints
 
 import pytest
 from anthropic.types.beta import BetaContentBlockParam
+from anthropic.types.beta.message_create_params import MessageCreateParamsBase
 
 from capabilities.core.message import Message
-from routing_admin.gateway.messages.parsing import parse
+from routing_admin.gateway.messages.parsing import OURS, VENDORS_OWN, parse
 
 PARAMS = [each for each in get_args(BetaContentBlockParam) if each.__name__.endswith("Param")]
 TEXT = {"type": "text", "text": "x"}
@@ -56,6 +57,20 @@ def test_a_turn_of_which_nothing_is_left_is_none():
     """An empty answer is refused by strict models."""
     messages, _ = read({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}, role="assistant")
     assert [message.text for message in messages] == ["and?"]
+
+
+THROUGH = {"metadata", "service_tier", "thinking", "cache_control"}
+"""What other vendors have, too, and goes along."""
+
+
+def test_every_parameter_that_anthropic_names_is_read_passed_or_named():
+    """So that Claude Code's own, `context_management` among them, are refused by nobody."""
+    known = set(get_type_hints(MessageCreateParamsBase))
+    assert known == (known & OURS) | THROUGH | VENDORS_OWN
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+    chat = parse(body | dict.fromkeys(sorted(VENDORS_OWN), "x"), lambda _: None).chat
+    assert chat.inner == tuple(sorted(VENDORS_OWN))
+    assert chat.extra == {}
 
 
 def test_what_a_search_found_and_which_tools_are_words():

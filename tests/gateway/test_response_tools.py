@@ -8,13 +8,14 @@ from typing import get_args, get_type_hints
 
 import pytest
 from openai.types.responses import ResponseInputItemParam
+from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
 from capabilities.core.message import Role, ToolCall
 from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.responses.events import ResponseEvents
-from routing_admin.gateway.responses.parsing import parse
+from routing_admin.gateway.responses.parsing import OURS, VENDORS_OWN, parse
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
 from routing_admin.gateway.responses.tools import join_name
 
@@ -105,3 +106,18 @@ def test_every_item_that_openai_names_is_read_named_or_refused(kind):
         assert refused.value.code == "unsupported_value"
     else:
         assert call_of(item).chat.inner == (() if kind in ENOUGH else ("input[0]",))
+
+
+THROUGH = {
+    *("metadata", "moderation", "safety_identifier", "service_tier", "top_logprobs", "user"),
+    *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
+}
+"""What chat completions have, too, and goes along."""
+
+
+def test_every_parameter_that_openai_names_is_read_passed_or_named():
+    """And Codex's own, `client_metadata`, is refused by nobody."""
+    assert set(get_type_hints(ResponseCreateParamsBase)) - OURS == THROUGH | VENDORS_OWN - {"client_metadata"}
+    chat = call_of(SAID, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
+    assert chat.inner == tuple(sorted(VENDORS_OWN))
+    assert chat.extra == {}

@@ -35,6 +35,14 @@ OURS = frozenset(
     }
 )
 """Fields that are read here; every other one goes along as it came."""
+VENDORS_OWN = frozenset(
+    {
+        *("betas", "billing_policy", "compaction", "container", "context_management", "diagnostics"),
+        *("fallback_credit_token", "fallbacks", "inference_geo", "mcp_servers", "speed", "thread"),
+        *("user_profile_id", "workspace_id"),
+    }
+)
+"""Fields about Anthropic's own accounts, storage and servers: named and left out, for other vendors refuse them."""
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 """The choice among tools, in the canonical words."""
 
@@ -74,7 +82,7 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
         parallel,
         _read_format(output, body),
         _read_extra(body, output),
-        inner=tuple(reader.inner),
+        inner=(*reader.inner, *(key for key in body if key in VENDORS_OWN)),
     )
 
 
@@ -141,6 +149,6 @@ def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
 
 
 def _read_extra(body: Object, output: Object) -> dict[str, Any]:
-    extra = {key: value for key, value in body.items() if key not in OURS and value is not None}
+    extra = {key: value for key, value in body.items() if key not in OURS | VENDORS_OWN and value is not None}
     effort = read_text(output, "effort", "output_config")
     return extra | ({"reasoning_effort": effort} if effort else {})

@@ -35,6 +35,8 @@ OURS = frozenset(
     }
 )
 """Fields that are read here; every other one goes along as it came."""
+VENDORS_OWN = frozenset({"access_programs", "client_metadata", "context_management", "image", "max_tool_calls"})
+"""Fields about OpenAI's own accounts and tools, and about Codex: named and left out, for other vendors refuse them."""
 STATELESS = worded(
     "%(param)s needs answers that are kept, and none are kept here. Send the whole conversation as input."
 )
@@ -126,7 +128,8 @@ def _read_format(text: Object) -> Mapping[str, Any] | None:
 
 def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
     """What goes along as it came, and what chat completions say in a field of their own."""
-    extra = {key: value for key, value in body.items() if key not in OURS and value is not None}
+    inner += [key for key in body if key in VENDORS_OWN]
+    extra = {key: value for key, value in body.items() if key not in OURS | VENDORS_OWN and value is not None}
     reasoning = check_object(body.get("reasoning") or {}, "reasoning")
     told = {key: value for key, value in reasoning.items() if not (key == "summary" and value == "auto")}
     inner += other_fields(told, {"effort"}, "reasoning")

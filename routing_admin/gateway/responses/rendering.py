@@ -48,7 +48,7 @@ class ResponseHead:
             "incomplete_details": None,
             "instructions": None,
             "max_output_tokens": asked.max_tokens,
-            "max_tool_calls": asked.extra.get("max_tool_calls"),
+            "max_tool_calls": None,
             "model": self.model,
             "output": list(output),
             "parallel_tool_calls": asked.parallel_tool_calls is not False,
