@@ -1,0 +1,140 @@
+"""A coding agent's screenshot in a tool result: the model that sees fails, the one that only reads is told of it.
+
+With the vendors' own clients and what Codex and Claude Code say, through the doors of both, whole and streamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.clients.exchanges import load
+from tests.gateway.serving import Server, serving
+from tests.lab import Lab
+
+SEES, READS = "sees", "reads"
+INPUT = {SEES: ["text", "vision"], READS: ["text"]}
+ROUTE = "task:coding-with-pictures"
+PNG_DATA = "iVBORw0KGgo"
+"""How a PNG begins in base64."""
+EXTRA = ("client_metadata",)
+"""What a program says beside what its vendor's client knows."""
+
+
+def providers(lab: Lab) -> dict[str, Any]:
+    rows = [
+        {"providerName": name, "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", name), "defaultModel": "lab"}
+        for name in INPUT
+    ]
+    route = {"provider": SEES, "fallback": [READS], "retries": 0}
+    return {"providers": rows, "routing": {ROUTE.removeprefix("task:"): route, "default": {"provider": READS}}}
+
+
+def services(lab: Lab) -> dict[str, Any]:
+    shared = {"model": "lab", "apiKey": "NOT_NEEDED", "capabilityTags": [], "description": ""}
+    return {
+        "services": [
+            {
+                **shared,
+                "id": name,
+                "name": name,
+                "baseURL": lab.url("openai", name),
+                "capabilities": {"input": reads, "output": ["text", "tool_calling"]},
+            }
+            for name, reads in INPUT.items()
+        ]
+    }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with (
+        Lab() as lab,
+        serving(tmp_path_factory.mktemp("screenshots"), lab, [providers(lab), services(lab)]) as server,
+    ):
+        yield server
+
+
+@pytest.fixture
+def lab(server: Server) -> Lab:
+    """The first turn is answered by the model that sees; in the second it is down."""
+    server.lab.play({SEES: ["capable", "http_503"], READS: "capable"})
+    return server.lab
+
+
+def test_codex_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, streamed: bool) -> None:
+    """Whoever reads gets name, reference and readers in the picture's place; headers and log say so."""
+    request, (first, second) = load("codex", "request"), load("codex", "screenshot")["turns"]
+    body = {key: value for key, value in request["body"].items() if key not in (*EXTRA, "stream", "input")}
+    extra = {key: request["body"][key] for key in EXTRA}
+    client = openai.OpenAI(
+        api_key=server.key, base_url=f"{server.url}/v1", max_retries=0, default_headers=request["headers"]
+    )
+
+    def ask(items: list[Any]) -> tuple[Any, Any]:
+        asked = {**body, "model": ROUTE, "input": items, "stream": streamed}
+        raw = client.responses.with_raw_response.create(**asked, extra_body=extra)
+        answer = raw.parse()
+        return raw.headers, list(answer)[-1].response if streamed else answer
+
+    items = [*request["body"]["input"], *first["sent"]]
+    _, called = ask(items)
+    (call,) = [item for item in called.output if item.type == "function_call"]
+    result = {**second["sent"][0], "call_id": call.call_id}
+    headers, answer = ask([*items, *(item.model_dump(exclude_none=True) for item in called.output), result])
+    assert answer.output_text.startswith("You said:")
+    check(server, lab, headers)
+
+
+def test_claude_code_goes_on_with_a_model_that_only_reads(server: Server, lab: Lab, streamed: bool) -> None:
+    """The same at the other door."""
+    request, (first, second) = load("claude_code", "request"), load("claude_code", "screenshot")["turns"]
+    body = {key: value for key, value in request["body"].items() if key != "stream"}
+    client = anthropic.Anthropic(
+        api_key=server.key, base_url=server.url, max_retries=0, default_headers=request["headers"]
+    )
+
+    def ask(messages: list[Any]) -> tuple[Any, Any]:
+        asked: Any = {**body, "model": ROUTE, "messages": messages}
+        if not streamed:
+            raw = client.beta.messages.with_raw_response.create(**asked, timeout=60)
+            return raw.headers, raw.parse()
+        with client.beta.messages.stream(**asked) as stream:
+            return stream.response.headers, stream.get_final_message()
+
+    _, called = ask(first["sent"])
+    (call,) = [block for block in called.content if block.type == "tool_use"]
+    result = {**second["sent"][0]["content"][0], "tool_use_id": call.id}
+    said = {"role": "assistant", "content": called.content}
+    headers, answer = ask([*first["sent"], said, {"role": "user", "content": [result]}])
+    assert answer.content[-1].text.startswith("You said:")
+    check(server, lab, headers)
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "streamed"])
+def streamed(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def check(server: Server, lab: Lab, headers: Any) -> None:
+    """Who was asked, who got what, and what is told of it."""
+    seen, read = lab.requests[-2:]
+    assert (seen.name, [media.mime_type for media in seen.heard.media]) == (SEES, ["image/png"])
+    assert (read.name, read.heard.media, PNG_DATA in read.body.decode()) == (READS, [], False)
+    ((_, words),) = read.heard.results
+    reference = re.search(r"artifact:([0-9a-z_-]+)", words)
+    assert reference
+    assert server.get(f"/v1/files/{reference[1]}")["bytes"] == 70
+    assert "vision-agent" in words
+    assert (headers["x-routing-provider"], headers["x-routing-attempts"]) == (READS, "2")
+    assert headers["x-routing-adaptation"] == "image=described"
+    failed, answered = server.timeline(headers["x-request-id"])["attempts"]
+    assert (failed["provider"], failed["outcome"], failed["deliveries"][0]["shown"]) == (SEES, "http_503", "as_is")
+    delivery = answered["deliveries"][0]
+    assert (answered["provider"], answered["outcome"], delivery["shown"]) == (READS, "ok", "described")
+    assert delivery["artifactId"] == reference[1]
