@@ -57,10 +57,18 @@ def chip(code: object, tone: str = "") -> SafeString:
 
 @register.simple_tag
 def chain(attempts: Iterable[Mapping[str, Any]]) -> SafeString:
-    """Chips with arrows; each attempt has `code`, `tone`, and `name` (the candidate, for screen readers)."""
-    items = ((attempt.get("name", ""), chip(attempt["code"], attempt.get("tone", ""))) for attempt in attempts)
-    body = format_html_join("", '<li><span class="sr">{}: </span>{}</li>', items)
+    """Chips with arrows; each attempt has `code`, `tone`, `name` (the candidate, for screen readers), and `tries` where
+    it was asked more than once."""
+    items = (
+        (attempt.get("name", ""), chip(attempt["code"], attempt.get("tone", "")), _times(attempt.get("tries", 1)))
+        for attempt in attempts
+    )
+    body = format_html_join("", '<li><span class="sr">{}: </span>{}{}</li>', items)
     return format_html('<ol class="chain">{}</ol>', body)
+
+
+def _times(count: int) -> SafeString | str:
+    return format_html('<span class="xs muted">×{}</span>', count) if count > 1 else ""
 
 
 @register.filter

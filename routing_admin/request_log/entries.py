@@ -280,11 +280,13 @@ def _delivery(file: SentFile) -> dict[str, Any]:
     }
 
 
-def chip_of(attempt: Attempt) -> dict[str, str]:
-    """An attempt as the chain of a list shows it: the candidate, `429` or a word, and the colour of it."""
+def chip_of(attempt: Attempt) -> dict[str, Any]:
+    """An attempt as the chain of a list shows it: the candidate, `429` or a word, the colour of it, and how many calls
+    it took where that was more than one."""
     name = f"{attempt.provider}/{attempt.model}" if attempt.model else attempt.provider
     if attempt.outcome == OK:
         return {"name": name, "code": "200", "tone": "ok"}
     code = str(attempt.status_code) if attempt.status_code and attempt.status_code != 200 else attempt.outcome
     quiet = attempt.outcome.startswith("skipped_") or attempt.outcome == CANCELLED
-    return {"name": name, "code": code, "tone": "" if quiet else ("warn" if code == "429" else "bad")}
+    chip = {"name": name, "code": code, "tone": "" if quiet else ("warn" if code == "429" else "bad")}
+    return {**chip, "tries": attempt.retry_attempts + 1} if attempt.retry_attempts else chip

@@ -19,8 +19,11 @@ from capabilities.core.delivery.reasons import SENTENCES, ReasonCode, because
 from capabilities.core.wire import Fault
 from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
+from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
+from routing_admin.request_log.advice import ADVICE, Remedy
+from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
 from routing_admin.request_log.sentences import render_reason
 from routing_admin.request_log.story import build_steps, build_tracks, explain_outcome, tell_story
@@ -280,6 +283,83 @@ def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
     """Faults and skip reasons alike; an unknown word has none."""
     assert all(explain_outcome(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
     assert explain_outcome("ok") == explain_outcome("none such") == ""
+
+
+@pytest.mark.parametrize("outcome", [*Fault, *SkipReason, CANCELLED, "aborted"])
+def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
+    """In a sentence of its own; what the caller brought about leads to no provider and to no chain."""
+    sentence, page = ADVICE[outcome]
+    assert str(sentence)
+    if outcome in CALLERS_FAULTS | {CANCELLED}:
+        assert page in (Remedy.NONE, Remedy.MATRIX)
+
+
+def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin: Client, demo: None) -> None:
+    """Each candidate's trouble, the page that ends it, and what the provider said; a page that is gone is no link."""
+    row = logged("req_bad", outcome="all_providers_failed", status=502, task_type="design")
+    attempt(row, 0, "http_401", status=401, sentence="Incorrect API key")
+    attempt(row, 1, "key_missing", provider="gone")
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
+    begin = text[text.index("What to do") : text.index("Attempts")]
+    assert "openai refuses the key: store a valid one." in begin
+    assert reverse("provider", args=["openai"]) in begin
+    assert "<q>Incorrect API key</q>" in begin
+    assert "gone has no usable key: give it one." in begin
+    assert reverse("provider", args=["gone"]) not in begin
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fault"),
+    [("upstream_400", "http_400"), ("upstream_413", "http_413"), (CANCELLED, CANCELLED), ("invalid_json", "")],
+)
+def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: str, fault: str) -> None:
+    """It is the caller's to change: the page leads to no provider and to no route, and says that nothing failed."""
+    row = logged("req_bad", outcome=outcome, status=400, task_type="design", chain=[])
+    if fault:
+        attempt(row, 0, fault)
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
+    begin = text[text.index("What to do") : text.index("Attempts")]
+    assert "href=" not in begin.replace('href="/static', "")
+    assert "Failed" not in begin
+    assert "Change the route" not in text
+
+
+def test_a_request_without_files_is_not_said_to_have_brought_any(admin: Client) -> None:
+    """Only where there were files they have arrived."""
+    row = logged("req_good")
+    attempt(row, 0, "ok")
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
+    assert "No fallback was needed." in text
+    assert "every file arrived" not in text
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ({"asked_model": "task:design", "task_type": "design"}, ("design", "route", "")),
+        ({"asked_model": "auto", "task_type": "default"}, ("default", "route", "")),
+        ({"asked_model": "gpt-4o", "task_type": "design"}, ("gpt-4o", "route", "design")),
+        ({"asked_model": "echo-vision", "task_type": ""}, ("echo-vision", "service", "")),
+        ({"asked_model": "echo/echo-text", "task_type": ""}, ("echo/echo-text", "model", "")),
+        ({"asked_model": "x", "task_type": "", "chain": [], "outcome": "model_not_found"}, ("x", "nothing", "")),
+        ({"task_type": "", "chain": []}, ("req_1", "", "")),
+    ],
+)
+def test_the_list_says_what_was_asked_for(db: None, said: dict[str, Any], asked: tuple[str, str, str]) -> None:
+    """A route, by the name that was used, a service, a model, or a name that nothing has."""
+    found = asked_for(logged("req_1", **said))
+    assert (found.name, found.kind, found.route) == asked
+
+
+def test_a_final_failure_looks_final(admin: Client) -> None:
+    """In red and in a word, with how often each was asked; what was refused or left is no failure."""
+    chip = {"name": "a/b", "code": "429", "tone": "warn", "tries": 3}
+    logged("req_1", outcome="upstream_429", status=429, chain=[chip])
+    page = admin.get(reverse("requests")).content.decode()
+    assert "×3" in page
+    assert re.search(r'<b class="ink bad">.*?Failed</b>', page, re.DOTALL)
+    RequestLog.objects.update(outcome="upstream_400")
+    assert "<b class=" not in admin.get(reverse("requests")).content.decode()
 
 
 def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:

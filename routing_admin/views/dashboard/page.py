@@ -24,11 +24,10 @@ from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.story import color_chips
 from routing_admin.server.disk_space import low_disk_space
 from routing_admin.views.dashboard.figures import figures_of
 from routing_admin.views.dashboard.tiles import SHOWN, Tile, tiles_of
-from routing_admin.views.requests.pages import content_of
+from routing_admin.views.requests.pages import build_row
 
 NAMED = 4
 """So many providers in trouble are called by their names."""
@@ -173,8 +172,7 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
 
 def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
     """The newest requests of a day that fell back or failed."""
-    found = list_troubled_requests(now)
-    return [{"row": row, "chain": color_chips(row.chain), **content_of(row.adaptation)} for row in found]
+    return [build_row(row) for row in list_troubled_requests(now)]
 
 
 def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:

@@ -19,11 +19,14 @@ from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.queries.requests import find_earlier_request, find_logged_request
+from routing_admin.request_log.advice import Advice, Remedy, advise
 from routing_admin.request_log.answer_view import artifact_ids, build_answer
+from routing_admin.request_log.asked import asked_for
+from routing_admin.request_log.endings import RequestEnding, ending_of
 from routing_admin.request_log.prefix_story import tell_prefix
 from routing_admin.request_log.search import KEYS, Search, find, parse
 from routing_admin.request_log.sentences import render_logged
-from routing_admin.request_log.story import build_steps, build_tracks, color_chips, explain_outcome, tell_story
+from routing_admin.request_log.story import build_steps, build_tracks, color_chips, tell_story
 
 if TYPE_CHECKING:
     from routing_admin.models import RequestLog
@@ -54,10 +57,9 @@ def requests(request: HttpRequest) -> HttpResponse:
     """The newest requests that match what the address says."""
     search = parse(request.GET.get("q", ""))
     found = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
-    rows = [{"row": row, "chain": color_chips(row.chain), **content_of(row.adaptation)} for row in found.rows]
     typed = request.GET.get("q", "")
     context = {
-        "rows": rows,
+        "rows": [build_row(row) for row in found.rows],
         "search": search,
         "typed": typed,
         "sentence": _sentence(list(found.rows), typed),
@@ -70,11 +72,22 @@ def requests(request: HttpRequest) -> HttpResponse:
     return render(request, "requests/requests.html", context)
 
 
+def build_row(row: RequestLog) -> dict[str, Any]:
+    """A request as a list shows it."""
+    ending = ending_of(row.outcome)
+    tone = "bad" if ending is RequestEnding.FAILED else "warn"
+    entry = {"row": row, "asked": asked_for(row), "ending": ending.value, "tone": tone}
+    chain = color_chips(row.chain)
+    if ending is RequestEnding.REFUSED:
+        chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
+    return {**entry, "chain": chain, **content_of(row.adaptation)}
+
+
 def _sentence(rows: list[RequestLog], typed: str) -> str:
     counts = {
         "count": len(rows),
         "fell_back": sum(row.fell_back for row in rows),
-        "failed": sum(row.outcome != OK for row in rows),
+        "failed": sum(ending_of(row.outcome) is RequestEnding.FAILED for row in rows),
     }
     if not rows:
         return _("No request matches.") if typed else _("No request has come yet.")
@@ -132,16 +145,24 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     context = {
         "row": row,
         "story": tell_story(row, walked),
+        "advice": [] if row.outcome == OK else [(each, _is_there(each, state)) for each in advise(row, walked)],
+        "ending": ending_of(row.outcome).value,
+        "error": render_logged(row),
+        "has_errors": any(step.error for step in walked),
         "answer": build_answer(row, find_artifacts(artifact_ids(row))),
         "steps": walked,
         "chain": color_chips(row.chain),
         "tracks": build_tracks(walked),
         "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
-        "meaning": explain_outcome(row.outcome),
-        "error": render_logged(row),
         "prefix": translate_sentence(tell_prefix(row, found.attempts, find_earlier_request(row)) or ""),
         "has_files": any(step.files for step in walked),
         "is_route": state.configuration.route(row.task_type) is not None,
         "records_bodies": state.record_bodies,
     }
     return render(request, "requests/request.html", context)
+
+
+def _is_there(advice: Advice, state: snapshot.Snapshot) -> bool:
+    """Whether the page to which an advice leads still has its thing."""
+    look_up = {Remedy.PROVIDER: state.configuration.provider, Remedy.ROUTE: state.configuration.route}
+    return advice.page not in look_up or look_up[advice.page](advice.argument) is not None

@@ -1,0 +1,217 @@
+"""What to do about a request that got no answer, and the page where it is done; a table over every outcome.
+
+What a caller brought about is for the caller to change: no line of it leads to a chain or to a provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.wire import Fault
+from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
+from routing_admin.databases.away import UNAVAILABLE
+from routing_admin.models import RequestLog
+from routing_admin.request_log.endings import NO_ROUTE, RequestEnding, ending_of
+from routing_admin.request_log.recorder import BROKEN
+from routing_admin.request_log.sentences import RenderedSentence, render_logged
+from routing_admin.request_log.story import Step
+from routing_admin.server.draining import DRAINED
+from routing_admin.server.places import OVERLOADED
+
+
+class Remedy(StrEnum):
+    """The page on which it is done; by the name of its URL."""
+
+    NONE = ""
+    PROVIDER = "provider"
+    ROUTE = "route"
+    ROUTES = "routes"
+    MATRIX = "matrix"
+
+
+LABELS: Mapping[Remedy, str | Promise] = {
+    Remedy.PROVIDER: gettext_lazy("Open %(provider)s"),
+    Remedy.ROUTE: gettext_lazy("Open the route %(task)s"),
+    Remedy.ROUTES: gettext_lazy("Open task routes"),
+    Remedy.MATRIX: gettext_lazy("Open the capability matrix"),
+}
+"""What the link is called."""
+
+Line = tuple[str | Promise, Remedy]
+
+ADDRESS: Line = (
+    gettext_lazy("Nothing usable answers at the address of %(provider)s: check its base URL, and test it."),
+    Remedy.PROVIDER,
+)
+PASSING: Line = (
+    gettext_lazy("%(provider)s did not manage at that moment; this passes. One more candidate bridges such times."),
+    Remedy.ROUTE,
+)
+USELESS: Line = (
+    gettext_lazy("%(model)s answered with nothing of use. Where it happens often, test %(provider)s."),
+    Remedy.PROVIDER,
+)
+BROKE_OFF: Line = (
+    gettext_lazy("The caller had the beginning already, so nobody else was asked; it can ask again."),
+    Remedy.NONE,
+)
+ASKED_WRONG: Line = (
+    gettext_lazy("The request itself is wrong for %(model)s; its caller has to change it."),
+    Remedy.NONE,
+)
+LIMITED: Line = (
+    gettext_lazy("%(provider)s limits how often it may be asked. Another provider in the chain bridges it."),
+    Remedy.ROUTE,
+)
+UNPAID: Line = (
+    gettext_lazy("The account at %(provider)s is used up: top it up there, or let another provider answer."),
+    Remedy.PROVIDER,
+)
+NO_KEY: Line = (gettext_lazy("%(provider)s has no usable key: give it one."), Remedy.PROVIDER)
+FORBIDDEN_ADDRESS: Line = (
+    gettext_lazy("The address of %(provider)s may not be called: correct it, or allow it in the environment."),
+    Remedy.PROVIDER,
+)
+
+ADVICE: Mapping[str, Line] = {
+    **dict.fromkeys((Fault.DNS_ERROR, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT), ADDRESS),
+    **dict.fromkeys((Fault.TLS_ERROR, Fault.TLS_CERT_ERROR, Fault.REDIRECT, Fault.BAD_HTTP), ADDRESS),
+    **dict.fromkeys((Fault.BAD_CONTENT_TYPE, Fault.HTTP_501, Fault.HTTP_OTHER), ADDRESS),
+    **dict.fromkeys((Fault.RESET_BEFORE_HEADERS, Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY), PASSING),
+    **dict.fromkeys((Fault.HTTP_408, Fault.HTTP_409, Fault.HTTP_425, Fault.HTTP_500, Fault.HTTP_502), PASSING),
+    **dict.fromkeys((Fault.HTTP_503, Fault.HTTP_504, Fault.HTTP_52X, Fault.HTTP_529, Fault.HTTP_5XX), PASSING),
+    **dict.fromkeys((Fault.TRUNCATED_BODY, Fault.TOO_LARGE, Fault.BAD_JSON, Fault.BAD_SHAPE), USELESS),
+    **dict.fromkeys((Fault.EMPTY_CHOICES, Fault.EMPTY_CONTENT, Fault.GENERATION_FAILED, Fault.STREAM_EMPTY), USELESS),
+    **dict.fromkeys((Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED, DRAINED), BROKE_OFF),
+    **dict.fromkeys((Fault.HTTP_400, Fault.HTTP_415, Fault.HTTP_422, Fault.HTTP_4XX), ASKED_WRONG),
+    **dict.fromkeys((Fault.HTTP_429, Fault.HTTP_429_WAIT, Fault.HTTP_429_BAD_HEADER), LIMITED),
+    **dict.fromkeys((Fault.HTTP_402, Fault.HTTP_429_QUOTA), UNPAID),
+    **dict.fromkeys((Fault.KEY_MISSING, SkipReason.NO_KEY), NO_KEY),
+    **dict.fromkeys((Fault.ORIGIN_REFUSED, SkipReason.ORIGIN_REFUSED), FORBIDDEN_ADDRESS),
+    Fault.HTTP_401: (gettext_lazy("%(provider)s refuses the key: store a valid one."), Remedy.PROVIDER),
+    Fault.HTTP_403: (
+        gettext_lazy("%(provider)s forbids this to our key: widen its rights there, or choose another model."),
+        Remedy.PROVIDER,
+    ),
+    Fault.HTTP_404: (
+        gettext_lazy("%(provider)s knows no model %(model)s: correct the name, or the base URL."),
+        Remedy.PROVIDER,
+    ),
+    Fault.DEADLINE: (
+        gettext_lazy("The time for the whole request ran out: give the route more of it, or fewer tries."),
+        Remedy.ROUTE,
+    ),
+    Fault.CONTEXT_LENGTH: (
+        gettext_lazy("The request is longer than %(model)s can read; its caller has to shorten it."),
+        Remedy.NONE,
+    ),
+    Fault.CONTENT_POLICY: (
+        gettext_lazy("The content policy of %(provider)s refused it; its caller has to ask for something else."),
+        Remedy.NONE,
+    ),
+    Fault.UNSUPPORTED_PARAMETER: (
+        gettext_lazy("It asks for something that %(model)s does not take; its caller has to leave that out."),
+        Remedy.NONE,
+    ),
+    Fault.HTTP_413: (
+        gettext_lazy("The request is too large for %(provider)s; its caller has to send less at a time."),
+        Remedy.NONE,
+    ),
+    Fault.CAPABILITY_MISMATCH: (
+        gettext_lazy("%(model)s cannot read what it was sent: correct in the matrix what it reads."),
+        Remedy.MATRIX,
+    ),
+    SkipReason.MISSING: (
+        gettext_lazy("There is no provider %(provider)s any more: take this candidate out of the chain."),
+        Remedy.ROUTE,
+    ),
+    SkipReason.DISABLED: (
+        gettext_lazy("%(provider)s is disabled: enable it, or take it out of the chain."),
+        Remedy.PROVIDER,
+    ),
+    SkipReason.DUPLICATE: (
+        gettext_lazy("%(provider)s with %(model)s stands twice in the chain: take one of the two out."),
+        Remedy.ROUTE,
+    ),
+    SkipReason.CANNOT_READ: (
+        gettext_lazy("%(model)s cannot read what the request holds: add a candidate that can."),
+        Remedy.ROUTE,
+    ),
+    SkipReason.WOULD_DROP: (
+        gettext_lazy("The caller wants nothing left out, which %(model)s would do; it has to ask for less."),
+        Remedy.NONE,
+    ),
+    SkipReason.COOLING: (
+        gettext_lazy("%(provider)s was left alone after earlier failures: see how it does, and test it."),
+        Remedy.PROVIDER,
+    ),
+    CANCELLED: (
+        gettext_lazy("The caller went away first. Where it gives up too early, its client's timeout is too short."),
+        Remedy.NONE,
+    ),
+    "model_not_found": (
+        gettext_lazy("The caller asked for a model that nothing here is called. An alias can lead that name on."),
+        Remedy.ROUTES,
+    ),
+    NO_ROUTE: (gettext_lazy("No task route takes this request: make one, or a default."), Remedy.ROUTES),
+    **dict.fromkeys(
+        (BROKEN, ABORTED),
+        (gettext_lazy("A fault of our own: the server's log has it under this request's id."), Remedy.NONE),
+    ),
+    UNAVAILABLE: (
+        gettext_lazy("The database did not answer in time; the caller can send the request again."),
+        Remedy.NONE,
+    ),
+    OVERLOADED: (
+        gettext_lazy("Too much was under way; the caller can send it again. The limits stand in the settings."),
+        Remedy.NONE,
+    ),
+}
+"""By a fault, a skip reason, or the code of a request that reached no candidate: a sentence, and where it is done."""
+
+WRONG: Line = (gettext_lazy("The request itself is wrong; its caller has to change it."), Remedy.NONE)
+"""For every other code: our own checks refused what a caller sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do: the sentence, why, what somebody else said of it, and the page with its argument and label."""
+
+    sentence: str
+    why: str
+    said: RenderedSentence
+    page: Remedy
+    argument: str
+    label: str
+
+
+def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[Advice, ...]:
+    """What to do about a request without an answer, each thing once, in the order of the chain.
+
+    Where what the request asks was refused, only who refused it counts.
+    """
+    failed = [step for step in attempts if step.row.outcome != OK]
+    if ending_of(row.outcome) is not RequestEnding.FAILED:
+        failed = failed[-1:]
+    if not failed:
+        return (_advice(ADVICE.get(row.outcome, WRONG), row, None, render_logged(row)),)
+    found = (_advice(ADVICE.get(step.row.outcome, WRONG), row, step, step.error) for step in failed)
+    return tuple(dict.fromkeys(found))
+
+
+def _advice(line: Line, row: RequestLog, step: Step | None, said: RenderedSentence) -> Advice:
+    sentence, remedy = line
+    provider = step.row.provider if step else ""
+    names = {"provider": provider, "model": step.name if step else "", "task": row.task_type}
+    argument = {Remedy.PROVIDER: provider, Remedy.ROUTE: row.task_type}.get(remedy, "")
+    if not argument and remedy in (Remedy.PROVIDER, Remedy.ROUTE):
+        remedy = Remedy.NONE
+    why = _("%(meaning)s (%(code)s).") % {"meaning": step.meaning or step.code, "code": step.code} if step else ""
+    label = str(LABELS[remedy]) % names if remedy else ""
+    return Advice(str(sentence) % names, why, said, remedy, argument, label)
