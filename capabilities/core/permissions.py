@@ -130,6 +130,8 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
     "requests": {
         "requests": (NOTHING, SEE, SEE),
         "request": (NOTHING, SEE, SEE),
+        "requests_newer": (NOTHING, SEE, SEE),
+        "requests_words": (NOTHING, SEE, SEE),
     },
     "configuration": {
         "config": (NOTHING, SEE, SEE),

@@ -25,6 +25,8 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.models import AttemptLog, RequestLog
 
 PAGE = 50
+MOST_NEW = 100
+"""So many new rows are counted; of more only that is said."""
 RARE = 2000
 """Attempts of one provider or model up to which their requests are collected first instead of looked for."""
 
@@ -124,14 +126,26 @@ def find(search: Search, before: str = "", after: str = "", now: datetime | None
     rows = filter_rows(search, now or timezone.now())
     place = read_cursor(after)
     if place is not None:
-        later = rows.filter(Q(started_at__gt=place[0]) | Q(started_at=place[0], pk__gt=place[1]))
-        back = list(later.order_by("started_at", "pk")[: PAGE + 1])
+        back = list(_later(rows, place).order_by("started_at", "pk")[: PAGE + 1])
         return _page(list(reversed(back[:PAGE])), has_newer=len(back) > PAGE, has_older=True)
     place = read_cursor(before)
     if place is not None:
         rows = rows.filter(started_at__lte=place[0]).exclude(started_at=place[0], pk__gte=place[1])
     found = list(rows.order_by("-started_at", "-pk")[: PAGE + 1])
     return _page(found[:PAGE], has_newer=place is not None, has_older=len(found) > PAGE)
+
+
+def _later(rows: QuerySet[RequestLog], place: tuple[datetime, str]) -> QuerySet[RequestLog]:
+    return rows.filter(Q(started_at__gt=place[0]) | Q(started_at=place[0], pk__gt=place[1]))
+
+
+def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
+    """How many rows that match came behind a cursor, at most `MOST_NEW`; 0 for a cursor that is none."""
+    place = read_cursor(after)
+    if place is None:
+        return 0
+    rows = _later(filter_rows(search, now or timezone.now()), place).order_by("started_at", "pk")
+    return len(rows.values_list("pk", flat=True)[:MOST_NEW])
 
 
 def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> RequestPage:
@@ -208,7 +222,12 @@ def _filter_chain(rows: QuerySet[RequestLog], provider: str, model: str) -> Quer
 
 def write_cursor(row: RequestLog) -> str:
     """A row's place in the order of time."""
-    return base64.urlsafe_b64encode(f"{row.started_at.isoformat()} {row.pk}".encode()).decode().rstrip("=")
+    return write_place(row.started_at, row.pk)
+
+
+def write_place(moment: datetime, key: str) -> str:
+    """A place in the order of time."""
+    return base64.urlsafe_b64encode(f"{moment.isoformat()} {key}".encode()).decode().rstrip("=")
 
 
 def read_cursor(text: str) -> tuple[datetime, str] | None:

@@ -60,6 +60,10 @@ on("htmx:responseError", ({ detail }) => {
   toast({ text: saidFor(detail.xhr.status) + (id ? ` · ${id}` : ""), level: "error" });
 });
 
+on("htmx:beforeRequest", (event) => {
+  if (document.hidden && event.target.matches("[hx-trigger^=every]")) event.preventDefault();
+});
+
 on("htmx:sendError", ({ detail }) => {
   const element = detail.elt;
   const kind = detail.requestConfig.triggeringEvent?.type || "click";

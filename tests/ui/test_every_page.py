@@ -36,8 +36,8 @@ FILES = {"artifact_raw", "artifact_thumbnail", "config_export"}
 LEADS_ON = {"config_import", "set_language"}
 """What a GET answers with a redirect to the page it belongs to."""
 
-FRAGMENTS = {"matrix_row", "matrix_column"}
-"""What stands in a page's dialog; seen there."""
+FRAGMENTS = {"matrix_row", "matrix_column", "requests_newer", "requests_words"}
+"""What stands in a page, or in its dialog; seen there."""
 
 PAGES: dict[str, str] = {
     "agent": "/agents/vision-agent/",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from artifacts.actions import store_text
@@ -108,7 +109,7 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     """Enter searches, the quick filters add a word, a request opens with its sentence."""
     page = admin_page
     page.goto("/requests/")
-    page.get_by_role("searchbox", name="Search requests").fill("task:design")
+    page.get_by_role("combobox", name="Search requests").fill("task:design")
     page.keyboard.press("Enter")
     page.wait_for_url("**q=task**")
     page.get_by_role("link", name="Fell back").click()
@@ -237,3 +238,35 @@ def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str)
     expect(page.locator("#live[data-old]")).to_have_count(0)
     expect(page.locator("#tested-openai")).to_contain_text("key_missing")
     expect(page.get_by_role("button", name="Test all")).to_be_visible()
+
+
+def test_new_requests_announce_themselves_while_somebody_looks(admin_page: Any, demo: str) -> None:
+    """A word over the table that moves nothing; a hidden tab asks for nothing; a click brings them."""
+    page = admin_page
+    page.clock.install()
+    page.goto("/requests/")
+    place = page.locator("#found table").bounding_box()
+    RequestLog.objects.create(id="req_new", started_at=timezone.now(), surface="v1", outcome="ok", task_type="fresh")
+    page.evaluate("() => Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "newer" in request.url else None)
+    page.clock.run_for(25_000)
+    assert asked == []
+    page.evaluate("() => { delete document.hidden; }")
+    page.clock.run_for(11_000)
+    expect(page.locator(".newer[aria-live=polite] a")).to_have_text("1 new")
+    assert page.locator("#found table").bounding_box() == place
+    page.locator(".newer a").click()
+    expect(page.locator("#found th a").first).to_have_text("fresh")
+    expect(page.locator(".newer a")).to_have_count(0)
+
+
+def test_the_search_box_offers_what_there_is(admin_page: Any, demo: str) -> None:
+    """The keys at first; while somebody types, the values that there are for the key, behind what stands before it."""
+    page = admin_page
+    page.goto("/requests/")
+    options = page.locator("#request-words option")
+    expect(options.first).to_have_attribute("value", "status:")
+    page.get_by_label("Search requests").press_sequentially("status:error task:des")
+    expect(options).to_have_count(1)
+    expect(options).to_have_attribute("value", "status:error task:design")

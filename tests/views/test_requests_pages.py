@@ -27,6 +27,7 @@ from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
 from routing_admin.request_log.sentences import render_reason
 from routing_admin.request_log.story import build_steps, build_tracks, explain_outcome, tell_story
+from routing_admin.request_log.suggestions import suggest
 from routing_admin.views.requests.pages import content_of
 from tests.fallback.expected_faults import MEANINGS
 from tests.views.page import Page
@@ -139,6 +140,36 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
     assert ids(admin, "provider:openai model:qwen-vl") == []
     assert ids(admin, "agent:vision-agent") == ["req_bad"]
     assert ids(admin, "req_g") == ["req_good"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("sta", ["status:"]),
+        ("task:d", ["task:design", "task:old design"]),
+        ("status:error task:DES", ["status:error task:design", 'status:error task:"old design"']),
+        ("provider:o", []),
+        ("color:", []),
+    ],
+)
+def test_the_word_that_is_typed_is_completed_and_what_stands_before_it_stays(typed: str, expected: list[str]) -> None:
+    """By the keys there are, and the values there are for a key; first those that begin so."""
+    found = suggest(typed, {"task": ["old design", "planning", "design"]})
+    assert [each.replace('"', "") for each in found] == [each.replace('"', "") for each in expected]
+
+
+def test_newer_requests_are_counted_once_and_told_once(admin: Client) -> None:
+    """Those that match the search and came since the first one shown; nothing is said again."""
+    first = logged("req_1", 5)
+    after = search.write_cursor(first)
+    logged("req_old", 9)
+    for number in range(3):
+        logged(f"req_new{number}", 1, task_type="design" if number else "planning")
+    newer = reverse("requests_newer")
+    assert "3 new" in admin.get(newer, {"after": after, "count": "0"}).content.decode()
+    assert "2 new" in admin.get(newer, {"after": after, "count": "0", "q": "task:design"}).content.decode()
+    assert admin.get(newer, {"after": after, "count": "3"}).status_code == 204
+    assert search.count_newer(parse(""), "nonsense") == 0
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
@@ -24,9 +25,10 @@ from routing_admin.request_log.answer_view import artifact_ids, build_answer
 from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.endings import RequestEnding, ending_of
 from routing_admin.request_log.prefix_story import tell_prefix
-from routing_admin.request_log.search import KEYS, Search, find, parse
+from routing_admin.request_log.search import KEYS, Search, find, parse, write_cursor, write_place
 from routing_admin.request_log.sentences import render_logged
 from routing_admin.request_log.story import build_steps, build_tracks, color_chips, tell_story
+from routing_admin.views.requests.live import LONGEST, suggest_words
 
 if TYPE_CHECKING:
     from routing_admin.models import RequestLog
@@ -67,6 +69,8 @@ def requests(request: HttpRequest) -> HttpResponse:
         "older": _address(typed, before=found.older) if found.older else "",
         "newer": _address(typed, after=found.newer) if found.newer else "",
         "keys": KEYS,
+        "words": suggest_words(typed[:LONGEST]),
+        "place": "" if found.newer else write_cursor(found.rows[0]) if found.rows else write_place(timezone.now(), "~"),
         "example": EXAMPLE,
     }
     return render(request, "requests/requests.html", context)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from routing_admin.views.requests import pages, send
+from routing_admin.views.requests import live, pages, send
 
 urlpatterns: list[URLPattern] = [
     path("requests/", pages.requests, name="requests"),
+    path("newer/requests/", live.requests_newer, name="requests_newer"),
+    path("words/requests/", live.requests_words, name="requests_words"),
     path("requests/<str:pk>/", pages.request_detail, name="request"),
     path("artifacts/<str:pk>/send/", send.artifact_send, name="artifact_send"),
 ]
