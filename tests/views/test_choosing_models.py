@@ -1,4 +1,4 @@
-"""Choosing among many models of a provider: a table with a search, all shown at once, adjusted before they are added."""
+"""Choosing among many models of a provider: a table with a search, all shown chosen at once, adjusted before adding."""
 
 from __future__ import annotations
 
