@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("matrix/", matrix.matrix_page, name="matrix"),
     path("matrix/cell/<int:pk>/", matrix.matrix_cell, name="matrix_cell"),
     path("matrix/row/<int:pk>/", matrix.matrix_row, name="matrix_row"),
+    path("matrix/probe/<int:pk>/", matrix.matrix_probe, name="matrix_probe"),
     path("matrix/column/", matrix.matrix_column, name="matrix_column"),
     path("matrix/fill/", matrix.matrix_fill, name="matrix_fill"),
     path("services/", services.services, name="services"),

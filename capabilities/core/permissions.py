@@ -99,6 +99,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "matrix_row": (NOTHING, NOTHING, SEE),
         "matrix_column": (NOTHING, NOTHING, SEE),
         "matrix_fill": (NOTHING, NOTHING, CHANGE),
+        "matrix_probe": (NOTHING, NOTHING, CHANGE),
         "services": (NOTHING, SEE, SEE),
         "service": (NOTHING, SEE, BOTH),
         "service_new": (NOTHING, NOTHING, BOTH),

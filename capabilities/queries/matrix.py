@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.core.paginator import Page, Paginator
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Service, ServiceCapability
@@ -15,6 +15,7 @@ SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
 READS = ("text", "vision", "audio", "video", "file")
 WRITES = ("text", "structured_output", "tool_calling")
+PER_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +40,16 @@ class MatrixRow:
     service: Service
     cells: tuple[Square, ...]
 
-    @property
-    def has_unknown(self) -> bool:
-        """Whether something about the service is not known."""
-        return any(cell.source == Source.UNKNOWN for cell in self.cells)
-
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The columns of both groups, the rows shown, and how many of all services know something not."""
+    """The columns of both groups, the rows of one page, and how many of all services something is not known about."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
     unknown: int
-    total: int
+    page: Page[Service]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +59,23 @@ class MatrixFilter:
     q: str = ""
     provider: str = ""
     show: str = ""
+    page: str = ""
     extra: tuple[Cell, ...] = ()
 
 
-def list_services(matrix_filter: MatrixFilter) -> list[Service]:
-    """The services that words and provider leave, with cells and chains: four queries."""
-    rows: QuerySet[Service] = Service.objects.select_related("provider").prefetch_related(
-        "capabilities", "provider__candidates"
-    )
+IS_UNKNOWN = Q(declares_capabilities=False) | Exists(
+    ServiceCapability.objects.filter(service=OuterRef("pk"), source=Source.UNKNOWN)
+)
+"""A service of which something is not known."""
+IS_ROUTED = Q(provider__candidates__model=F("model")) | Q(
+    provider__candidates__model="", provider__default_model=F("model")
+)
+"""A service whose provider and model a chain names."""
+
+
+def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
+    """The services that words and provider leave, not read yet."""
+    rows: QuerySet[Service] = Service.objects.all()
     if matrix_filter.q:
         rows = rows.filter(
             Q(service_id__icontains=matrix_filter.q)
@@ -79,36 +84,51 @@ def list_services(matrix_filter: MatrixFilter) -> list[Service]:
         )
     if matrix_filter.provider:
         rows = rows.filter(provider__name=matrix_filter.provider)
-    return list(rows)
+    return rows
 
 
-def is_routed(service: Service) -> bool:
-    """Whether a chain names the service's provider and model."""
-    candidates: Iterable[Any] = service.provider.candidates.all()
-    return any((each.model or service.provider.default_model) == service.model for each in candidates)
+def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
+    """The services that the whole filter leaves, with provider and cells once they are read."""
+    rows = select_services(matrix_filter)
+    if matrix_filter.show == "unknown":
+        rows = rows.filter(IS_UNKNOWN)
+    elif matrix_filter.show == "routed":
+        rows = rows.filter(pk__in=Service.objects.filter(IS_ROUTED).order_by().values("pk"))
+    return rows.select_related("provider").prefetch_related("capabilities")
 
 
 def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
-    """The matrix of the services asked for."""
-    services = list_services(matrix_filter)
-    reads, writes = list_columns(services, matrix_filter.extra)
-    rows = [build_row(service, reads, writes) for service in services]
-    unknown = sum(row.has_unknown for row in rows)
-    if matrix_filter.show == "routed":
-        rows = [row for row in rows if is_routed(row.service)]
-    elif matrix_filter.show == "unknown":
-        rows = [row for row in rows if row.has_unknown]
-    return Matrix(reads, writes, tuple(rows), unknown, len(services))
+    """A page of the matrix of the services asked for; five queries."""
+    reads, writes = find_columns(matrix_filter)
+    page = Paginator(select_rows(matrix_filter), PER_PAGE).get_page(matrix_filter.page)
+    rows = tuple(build_row(service, reads, writes) for service in page)
+    return Matrix(reads, writes, rows, select_services(matrix_filter).filter(IS_UNKNOWN).count(), page)
 
 
-def list_columns(services: Iterable[Service], extra: Iterable[Cell] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The capabilities that read and that write: the usual ones, those that some service has, those asked for."""
+def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:
+    """The keys of the services on that page of the matrix; two queries."""
+    return list(
+        Paginator(select_rows(matrix_filter).values_list("pk", flat=True), PER_PAGE).get_page(matrix_filter.page)
+    )
+
+
+def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of the services that words and provider leave; the same on every page."""
+    cells = ServiceCapability.objects.filter(Q(supported=True) | Q(source=Source.DECLARED)).order_by("side", "name")
+    if matrix_filter.q or matrix_filter.provider:
+        cells = cells.filter(service__in=select_services(matrix_filter).order_by())
+    return _add_columns([*cells.values_list("side", "name").distinct(), *matrix_filter.extra])
+
+
+def list_columns(services: Iterable[Service]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The capabilities that read and that write: the usual ones, and those that some of these services has."""
+    cells = (cell for service in services for cell in service.capabilities.all())
+    return _add_columns((cell.side, cell.name) for cell in cells if cell.supported or cell.source == Source.DECLARED)
+
+
+def _add_columns(cells: Iterable[Cell]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     reads, writes = dict.fromkeys(READS), dict.fromkeys(WRITES)
-    for service in services:
-        for cell in service.capabilities.all():
-            if cell.supported or cell.source == Source.DECLARED:
-                (reads if cell.side == INPUT else writes).setdefault(cell.name)
-    for side, name in extra:
+    for side, name in cells:
         (reads if side == INPUT else writes).setdefault(name)
     return tuple(reads), tuple(writes)
 

@@ -49,8 +49,8 @@ def find_service(service_id: str) -> Service | None:
 
 
 def find_row(pk: int) -> Service | None:
-    """The service of a row of the matrix; None for none."""
-    return Service.objects.filter(pk=pk).first()
+    """The service of a row of the matrix, with its provider; None for none."""
+    return Service.objects.select_related("provider").filter(pk=pk).first()
 
 
 def find_rows(pks: Iterable[str]) -> list[Service]:

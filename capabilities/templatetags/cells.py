@@ -37,8 +37,11 @@ CELL = (
     ' data-source="{source}" title="{title}" aria-label="{label}"{checked}{act}>'
 )
 ROW = (
-    '<tr><th scope="row" class="name"><a href="{href}">{id}</a><span class="sub">{sub}</span></th>{cells}{menu}</tr>\n'
+    '<tr id="row-{pk}"{act}><th scope="row" class="name"><a href="{href}">{id}</a><span class="sub">{sub}</span></th>'
+    "{cells}{menu}</tr>\n"
 )
+PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
+"""Of a row that asks its model as soon as it is there: one row after the other."""
 MENU = (
     '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
     ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
@@ -54,7 +57,7 @@ class Pen:
         self.labels = {side: escape(str(label)) for side, label in LABELS.items()}
         self.names: dict[str, tuple[str, str, str]] = {}
         self.cell_url = reverse("matrix_cell", args=[0])
-        self.menu_url = reverse("matrix_row", args=[0])
+        self.menu_url, self.probe_url = reverse("matrix_row", args=[0]), reverse("matrix_probe", args=[0])
         self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
         self.disabled = escape(_("disabled"))
 
@@ -81,15 +84,21 @@ class Pen:
             act=act if self.can_edit else " disabled",
         )
 
-    def row(self, row: MatrixRow, query: str) -> str:
-        """One row: the service's name, its cells, and the button of its acts; `query` is escaped."""
+    def row(self, row: MatrixRow, query: str, note: str = "", *, probing: bool = False) -> str:
+        """One row: the service's name, its cells, and the button of its acts; `query` and `note` are escaped."""
         service, own = row.service, escape(row.service.service_id)
-        sub = escape(service.provider.name) + ("" if service.enabled else f" · {self.disabled}")
-        url = self.menu_url.replace("/0/", f"/{service.pk}/")
-        said = self.menu_label % {"name": own}
-        menu = MENU.format(url=url, query=query, label=said, icon=self.dots) if self.can_edit else ""
-        href = escape(reverse("service", args=[service.service_id]))
-        return ROW.format(href=href, id=own, sub=sub, cells=self.cells(row, own), menu=menu)
+        parts = [escape(service.provider.name), "" if service.enabled else self.disabled, note]
+        menu_url, probe_url = (url.replace("/0/", f"/{service.pk}/") for url in (self.menu_url, self.probe_url))
+        label = self.menu_label % {"name": own}
+        return ROW.format(
+            pk=service.pk,
+            act=PROBE.format(url=probe_url, query=query) if probing else "",
+            href=escape(reverse("service", args=[service.service_id])),
+            id=own,
+            sub=" · ".join(part for part in parts if part),
+            cells=self.cells(row, own),
+            menu=MENU.format(url=menu_url, query=query, label=label, icon=self.dots) if self.can_edit else "",
+        )
 
     def cells(self, row: MatrixRow, own: str) -> str:
         """A row's cells, the first of each group with the group's edge."""
@@ -109,10 +118,10 @@ def cell(service: Service, square: Square, can_edit: bool) -> SafeString:
 
 
 @register.simple_tag
-def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str) -> SafeString:
-    """All rows of the matrix; everything that is not ours is escaped where it comes in."""
-    pen, asked = Pen(can_edit), escape(query)
-    return mark_safe("".join(pen.row(row, asked) for row in rows))  # noqa: S308
+def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: bool = False) -> SafeString:
+    """The rows of a page of the matrix; everything that is not ours is escaped where it comes in."""
+    pen, address = Pen(can_edit), escape(query)
+    return mark_safe("".join(pen.row(row, address, probing=probing) for row in rows))  # noqa: S308
 
 
 @register.filter

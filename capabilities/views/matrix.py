@@ -8,19 +8,34 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.html import escape
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities import actions
-from capabilities.access import actor_of
+from capabilities.access import actor_of, can_edit
+from capabilities.actions.probing import ProbeResult
 from capabilities.core.vocabulary import Cell
 from capabilities.errors import ActionError
-from capabilities.queries.matrix import SIDES, MatrixFilter, find_square, list_columns, read_matrix
+from capabilities.queries.matrix import (
+    SIDES,
+    MatrixFilter,
+    build_row,
+    find_columns,
+    find_square,
+    list_columns,
+    list_page_ids,
+    read_matrix,
+    select_rows,
+)
 from capabilities.queries.providers import list_provider_names
 from capabilities.queries.services import find_row, find_rows
+from capabilities.sentences import join_words
+from capabilities.templatetags.cells import Pen
 from capabilities.templatetags.cells import cell as cell_tag
 from capabilities.templatetags.ui import capability_label
+from capabilities.views import dialling
 from capabilities.views.answers import add_refusal_toast, add_toast, require_found, wants_fragment
 
 if TYPE_CHECKING:
@@ -36,7 +51,8 @@ def parse_filter(query: QueryDict) -> MatrixFilter:
     side = query.get("add_side", "input")
     extra = ((side, name),) if name and side in SIDES else ()
     show = query.get("show", "")
-    return MatrixFilter(query.get("q", "").strip(), query.get("provider", ""), show if show in SHOWS else "", extra)
+    q, provider, page = (query.get(key, "").strip() for key in ("q", "provider", "page"))
+    return MatrixFilter(q, provider, show if show in SHOWS else "", page, extra)
 
 
 def matrix_page(request: HttpRequest) -> HttpResponse:
@@ -48,16 +64,44 @@ def matrix_page(request: HttpRequest) -> HttpResponse:
         "filter": matrix_filter,
         "providers": list_provider_names(),
         "filtered": bool(matrix_filter.q or matrix_filter.provider or matrix_filter.show),
-        "query": drop_name(request.GET, "show"),
-        "ids": [row.service.pk for row in matrix.rows],
+        "query": drop_names(request.GET, "show", "page", "probe"),
+        "query_here": drop_names(request.GET, "probe"),
+        "probing": "probe" in request.GET and can_edit(request),
     }
     template = "capabilities/matrix.html#grid" if wants_fragment(request) else "capabilities/matrix.html"
     return render(request, template, context)
 
 
-def drop_name(query: QueryDict, name: str) -> str:
-    """The query without one of its names."""
-    return urlencode([(key, value) for key, value in query.items() if key != name and value])
+def drop_names(query: QueryDict, *names: str) -> str:
+    """The query without these of its names, and without what is empty."""
+    return urlencode([(key, value) for key, value in query.items() if key not in names and value])
+
+
+@require_POST
+def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
+    """Asks the real model of a row what it reads; answers with the row as it is now, and what came of it."""
+    row = require_found(find_row(pk))
+    probe = actions.probe_service(actor_of(request), row)
+    note = summarize_probe(row, probe)
+    if not request.htmx:  # type: ignore[attr-defined]
+        add_toast(request, note, probe.revision)
+        return redirect("matrix")
+    columns = find_columns(parse_filter(request.GET))
+    (fresh,) = find_rows([str(pk)])
+    pen = Pen(can_edit(request))
+    return HttpResponse(pen.row(build_row(fresh, *columns), escape(request.GET.urlencode()), escape(note)))
+
+
+def summarize_probe(row: Service, probe: ProbeResult) -> str:
+    """What probing found, in one sentence."""
+    if probe.failed:
+        return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
+    reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]
+    sentence = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": join_words(reads)}
+    if not probe.contradicted:
+        return sentence
+    names = join_words(str(capability_label(name)) for name in probe.contradicted)
+    return f"{sentence} · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
 
 
 @require_POST
@@ -98,24 +142,27 @@ def matrix_column(request: HttpRequest) -> HttpResponse:
     side, name = request.GET.get("side", ""), request.GET.get("name", "")
     if side not in SIDES or not name:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
-    found = read_matrix(parse_filter(request.GET))
-    context = {"side": side, "name": name, "ids": [row.service.pk for row in found.rows], "back": back_of(request)}
+    ids = list_page_ids(parse_filter(request.GET))
+    context = {"side": side, "name": name, "ids": ids, "back": back_of(request)}
     return render(request, "capabilities/matrix_menu.html", context)
 
 
 def back_of(request: HttpRequest) -> str:
     """The filter to return to."""
-    kept = {key: request.GET[key] for key in ("q", "provider", "show") if request.GET.get(key)}
+    kept = {key: request.GET[key] for key in ("q", "provider", "show", "page") if request.GET.get(key)}
     return urlencode(kept)
 
 
 @require_POST
 def matrix_fill(request: HttpRequest) -> HttpResponse:
-    """Switches a row or a column on or off, or fills services from the catalogue: one revision."""
+    """Switches a row or a column on or off, or fills services from the catalogue: one revision.
+
+    The catalogue fills the services that are named, and where none is, every one that the filter leaves.
+    """
     rows = find_rows(request.POST.getlist("service"))
     try:
         if request.POST.get("act") == "catalogue":
-            fill(request, rows)
+            fill(request, rows or list(select_rows(parse_filter(QueryDict(request.POST.get("back", ""))))))
         else:
             switch(request, rows)
     except ActionError as refusal:

@@ -29,6 +29,7 @@ from capabilities.sentences import join_words
 from capabilities.templatetags.ui import capability_label
 from capabilities.views import dialling
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
+from capabilities.views.matrix import summarize_probe
 from capabilities.views.refused_forms import Difference, add_refusal, find_differences, render_value, renew_version
 
 if TYPE_CHECKING:
@@ -183,12 +184,7 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
     if probed.failed:
         result = dialling.explain_answer(row.provider.name, probed.failed)
         return service_page(request, row, ServiceForm(instance=row), result=result)
-    reads = [str(capability_label(name)) for name, on in probed.answers.items() if on]
-    said = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": join_words(reads)}
-    if probed.contradicted:
-        names = join_words(str(capability_label(name)) for name in probed.contradicted)
-        said += " · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
-    add_toast(request, said, probed.revision)
+    add_toast(request, summarize_probe(row, probed), probed.revision)
     return redirect("service", service_id=service_id)
 
 

@@ -122,7 +122,8 @@ function rove(grid, current) {
 
 on("keydown", (event) => {
   const grid = event.target.closest?.("[data-grid]");
-  if (!grid || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!grid || event.altKey) return;
+  if (event.ctrlKey || event.metaKey) return void (event.key === "z" && $$("#toasts form").pop()?.requestSubmit());
   const next = target(grid, event.target, event.key);
   if (!next) return;
   event.preventDefault();

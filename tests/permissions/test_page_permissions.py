@@ -58,7 +58,7 @@ ADMINISTRATORS = {
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
         "providers_test",
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
-        *("matrix_cell", "matrix_fill", "alias", "route_new", "route_enabled", "route_delete"),
+        *("matrix_cell", "matrix_fill", "matrix_probe", "alias", "route_new", "route_enabled", "route_delete"),
     },
 }
 """What is an administrator's alone: keys, people, settings, files' bytes, exports, and every change."""

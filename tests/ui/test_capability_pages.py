@@ -160,3 +160,23 @@ def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_
     page.get_by_label("Base URL").fill("https://api.openai.com/v1")
     page.get_by_role("button", name="Save").click()
     assert page.get_by_text("openai saved").is_visible()
+
+
+def test_the_last_switch_is_taken_back_by_keyboard(admin_page: Any) -> None:
+    """Ctrl+Z in the matrix is the Undo of the newest toast."""
+    admin_page.goto("/matrix/")
+    name = "text-model reads audio, declared"
+    admin_page.get_by_label(name).check()
+    admin_page.get_by_text("text-model now reads").wait_for()
+    admin_page.get_by_label(name).press("Control+z")
+    admin_page.get_by_text("Undone.").wait_for()
+    assert not admin_page.get_by_label(name).is_checked()
+
+
+def test_a_row_is_probed_from_its_menu(admin_page: Any) -> None:
+    """The menu closes, and what the model reads stands beside its name."""
+    admin_page.goto("/matrix/?provider=echo")
+    admin_page.get_by_role("button", name="Actions for echo-vision").click()
+    admin_page.get_by_role("button", name="Probe", exact=True).click()
+    admin_page.get_by_text("echo-vision reads:").wait_for()
+    assert not admin_page.locator("#menu").is_visible()

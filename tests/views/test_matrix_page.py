@@ -172,3 +172,40 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
     assert address is not None
     admin.post(html.unescape(address[1]), headers=HTMX)
     assert not row.capabilities.get(side="input", name=odd).supported
+
+
+def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:
+    """Fifty rows a page; a capability that only a service of another page has is a column on each."""
+    for number in range(60):
+        new_service(f"more-{number:02}", f"m{number}", declares=True)
+    last = Service.objects.get(service_id="more-59")
+    actions.set_cell(SYSTEM, last, ("input", "smell"), supported=True)
+    first, second = (text_of(admin.get(f"/matrix/?page={number}")) for number in (1, 2))
+    assert (first.count('<tr id="row-'), "smell" in first) == (50, True)
+    assert "more-59" in second
+    assert "51 to 66 of 66" in second
+
+
+def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
+    """Without services named, the filter says which: those that it leaves and no others."""
+    for name in ("mine-a", "mine-b", "other"):
+        new_service(name, "gpt-4o")
+    admin.post("/matrix/fill/", {"act": "catalogue", "back": "q=mine-"})
+    known = ServiceCapability.objects.filter(source="catalogue").values_list("service__service_id", flat=True)
+    assert set(known) == {"mine-a", "mine-b"}
+
+
+def test_a_row_is_probed_in_its_place(admin: Client) -> None:
+    """The answer is the row as it is now, with what the model reads beside its name; without scripts a toast."""
+    row = Service.objects.get(service_id="echo-vision")
+    answer = text_of(admin.post(f"/matrix/probe/{row.pk}/", headers=HTMX))
+    assert answer.startswith(f'<tr id="row-{row.pk}"')
+    assert "echo-vision reads:" in answer
+    assert admin.post(f"/matrix/probe/{row.pk}/").status_code == 302
+
+
+def test_every_row_shown_is_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
+    """The rows ask for themselves once the page is there; for a viewer none does."""
+    page = text_of(admin.get("/matrix/?provider=echo&probe=1"))
+    assert page.count('hx-sync="closest table:queue all"') == page.count('<tr id="row-')
+    assert "hx-sync" not in text_of(viewer.get("/matrix/?probe=1"))
