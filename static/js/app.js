@@ -112,7 +112,6 @@ function target(grid, current, key) {
     case "End": return beside.at(-1);
     case "ArrowUp": return nearest(rows[rows.indexOf(row) - 1], current);
     case "ArrowDown": return nearest(rows[rows.indexOf(row) + 1], current);
-    default: return null;
   }
 }
 
@@ -137,8 +136,7 @@ on("focusin", (event) => {
 });
 
 function prepareGrid(grid) {
-  const kept = grid.contains(document.activeElement) ? document.activeElement : grid.querySelector(".cell");
-  rove(grid, kept);
+  rove(grid, grid.contains(document.activeElement) ? document.activeElement : grid.querySelector(".cell"));
 }
 
 const inAndUnder = (root, selector) => [...(root.matches?.(selector) ? [root] : []), ...$$(selector, root)];
