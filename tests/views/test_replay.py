@@ -41,3 +41,15 @@ def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: st
     assert "文件处理失败" not in page(kept.pk, admin)
     delete_artifacts(SYSTEM, [row.pk])
     assert "文件处理失败: dot.png" in page(kept.pk, admin)
+
+
+def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str, admin, viewer):
+    """Which artifacts it held the log knows without the words; a viewer attaches nothing."""
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    part = {"type": "file", "file": {"file_id": row.ref}}
+    response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
+    kept = logged(response.headers["x-request-id"])
+    assert kept.body is None
+    assert f'value="{row.pk}" selected' in page(kept.pk, admin)
+    assert "Which colour is noon?" not in page(kept.pk, admin)
+    assert row.pk not in page(kept.pk, viewer)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
@@ -23,7 +24,7 @@ from routing_admin.views.simulate.panel import Panel, panel_in, set_outcomes
 from routing_admin.views.simulate.runs import run, send
 
 if TYPE_CHECKING:
-    from routing_admin.models import AttemptLog, RequestLog
+    from routing_admin.models import AttemptLog
 
 
 @require_http_methods(["GET", "POST"])
@@ -40,10 +41,10 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     if route is not None:
         places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
         set_outcomes(panel, replay_outcomes(data, logged_request, route), places)
-        if logged and "sim-message" not in data:
-            panel.language = logged.language
+        if logged_request and "sim-message" not in data:
+            panel.language = logged_request.row.language
             if may_read:
-                ask_again(panel, logged)
+                ask_again(panel, logged_request)
         if data.get("act") == "send" and request.method == "POST" and may(request.user, PagePart.REAL_REQUESTS):
             send(request, panel, state, route)
         elif data.get("act") == "simulate" or logged:
@@ -52,13 +53,23 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     return render(request, "routes/simulate_page.html", context)
 
 
-def ask_again(panel: Panel, logged: RequestLog) -> None:
-    """Puts a recorded request's question and its artifacts into the panel; without a record nothing."""
-    question, files = question_of(logged.body)
-    if not (question or files):
-        return
-    panel.artifacts = list_attachable(files)
-    panel.message, panel.artifact_ids = question, [row.pk for row in panel.artifacts if row.pk in files]
+def ask_again(panel: Panel, logged: LoggedRequest) -> None:
+    """Puts a logged request's artifacts into the panel, and its question where it was recorded."""
+    question, files = question_of(logged.row.body)
+    files = files or list_sent_artifacts(logged.attempts)
+    if question:
+        panel.message = question
+    if files:
+        panel.artifacts = list_attachable(files)
+        panel.artifact_ids = [row.pk for row in panel.artifacts if row.pk in files]
+
+
+def list_sent_artifacts(attempts: Sequence[AttemptLog]) -> list[str]:
+    """The ids of the artifacts that the newest message held, as the first candidate that got files was sent them."""
+    files: list[dict[str, Any]] = next((attempt.deliveries for attempt in attempts if attempt.deliveries), [])
+    newest = max((file.get("message", 0) for file in files), default=0)
+    ids = (file.get("artifactId") for file in files if file.get("message", 0) == newest)
+    return [each for each in ids if each]
 
 
 def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:
