@@ -1,12 +1,12 @@
 """What this app asks upward for, filled by `routing_admin` when Django is ready; unfilled ports raise.
 
 `ledger` records changes, `dial` calls providers, `routes` knows task routes, `installed` holds the newest snapshot,
-`refusals` what models did not take.
+`refusals` what models did not take, `foresight` what an act would change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from capabilities.acts import Act, Actor
+    from capabilities.core.consequence import Consequence
     from capabilities.core.delivery.receiver import Receiver
     from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.services.agents import AgentDirectory
@@ -168,6 +169,16 @@ class Refusals(Protocol):
         """Sends this parameter as usual again."""
 
 
+class Foresight(Protocol):
+    """What an act would mean for routes and agents, the gravest first; read from memory, nothing is written."""
+
+    def of_deleting(self, kind: str, names: Collection[str]) -> Sequence[Consequence]:
+        """What deleting things would mean; `kind` is provider, service or agent, as the configuration names them."""
+
+    def of_disabling(self, kind: str, names: Collection[str]) -> Sequence[Consequence]:
+        """What disabling providers or services would mean."""
+
+
 class _Ports:
     """The filled ports."""
 
@@ -176,6 +187,7 @@ class _Ports:
     routes: RouteDirectory
     installed: InstalledServices
     refusals: Refusals
+    foresight: Foresight
 
 
 ports = _Ports()

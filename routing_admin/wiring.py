@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from django.utils import timezone
 
 from capabilities.acts import Actor
+from capabilities.core.consequence import Consequence
 from capabilities.core.message import ChatRequest
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.ports import Link, RefusedParameter, ports
@@ -21,6 +22,7 @@ from routing_admin.core.planning.plan import RoutingQuery, default_route_to, pla
 from routing_admin.dispatch.dial import Dialler
 from routing_admin.dispatch.receivers import SnapshotServices
 from routing_admin.dispatch.send import process_run_context
+from routing_admin.queries.consequences import foresee_deletion, foresee_disabling
 
 
 class SnapshotRoutes:
@@ -66,6 +68,18 @@ class SnapshotRoutes:
         )
 
 
+class SnapshotForesight:
+    """What acts would mean for routes and agents; see `capabilities.ports.Foresight`."""
+
+    def of_deleting(self, kind: str, names: Collection[str]) -> Sequence[Consequence]:
+        """What deleting these would mean."""
+        return foresee_deletion(kind, names)
+
+    def of_disabling(self, kind: str, names: Collection[str]) -> Sequence[Consequence]:
+        """What disabling these would mean."""
+        return foresee_disabling(kind, names)
+
+
 class RememberedRefusals:
     """What this process remembers of models' refusals; see `capabilities.ports.Refusals`."""
 
@@ -83,9 +97,10 @@ class RememberedRefusals:
 
 
 def connect() -> None:
-    """Connects the ledger, the routes, the snapshot, the dialler and the memory of refusals."""
+    """Connects the ledger, the routes, the snapshot, the dialler, the memory of refusals and the foresight."""
     ports.ledger = ledger
     ports.routes = SnapshotRoutes()
     ports.installed = SnapshotServices()
     ports.dial = Dialler()
     ports.refusals = RememberedRefusals()
+    ports.foresight = SnapshotForesight()

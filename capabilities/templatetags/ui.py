@@ -20,11 +20,12 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from capabilities.sentences import join_words
+from capabilities.sentences import join_words, translate_sentence
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
 
 register = template.Library()
 register.filter("join_words", join_words)
+register.filter("translated", translate_sentence)
 
 
 @register.simple_tag

@@ -123,6 +123,7 @@ def agent_page(
         "snippets": write_snippets(row),
         "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
         "cannot_delete": find_refusal(actions.check_can_delete_agent, row),
+        "losses": ports.foresight.of_deleting("agent", [row.agent_id]),
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)

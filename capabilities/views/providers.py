@@ -15,6 +15,7 @@ from capabilities.access import actor_of, can_edit
 from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.providers import PROTOCOLS, ProviderForm
+from capabilities.ports import ports
 from capabilities.queries.providers import (
     ProviderLine,
     describe_provider,
@@ -25,7 +26,8 @@ from capabilities.queries.providers import (
 from capabilities.queries.services import list_services_at
 from capabilities.sentences import join_words
 from capabilities.views import dialling
-from capabilities.views.answers import add_refusal_toast, add_toast, require_found, wants_fragment
+from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
+from capabilities.views.consent import find_unconfirmed, find_unconfirmed_disabling
 from capabilities.views.refused_forms import add_refusal, find_differences, renew_version
 
 if TYPE_CHECKING:
@@ -72,6 +74,10 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
     """Switches the chosen providers on or off, as one revision."""
     enabled = request.POST.get("enabled") == "1"
     rows = find_providers(request.POST.getlist("name"))
+    names = [row.name for row in rows if row.enabled]
+    effects = () if enabled else find_unconfirmed_disabling(request, "provider", names)
+    if effects:
+        return render(request, "capabilities/providers_disable.html", {"rows": rows, "effects": effects})
     changed = actions.enable_providers(actor_of(request), rows, enabled=enabled)
     word = (
         ngettext("%(count)s provider enabled", "%(count)s providers enabled", changed.count)
@@ -94,7 +100,10 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
     """Saves the form; 422 with its errors, 409 with both versions."""
     form = ProviderForm(request.POST, instance=row)
     if not form.is_valid():
-        return provider_page(request, require_found(find_provider(row.name)), form, status=422)
+        return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE)
+    effects = find_unconfirmed(request, form, "provider", row.name)
+    if effects:
+        return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE, effects=effects)
     try:
         saved, expected = form.build_row(), form.cleaned_data["version"]
         made = actions.save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
@@ -118,6 +127,7 @@ def provider_page(
         "line": describe_provider(row),
         "services": list_services_at(row),
         "cannot_delete": find_refusal(actions.check_can_delete_provider, row),
+        "losses": ports.foresight.of_deleting("provider", [row.name]),
         **more,
     }
     return render(request, "capabilities/provider.html", context, status=status)

@@ -29,6 +29,7 @@ from capabilities.sentences import join_words
 from capabilities.templatetags.ui import capability_label
 from capabilities.views import dialling
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
+from capabilities.views.consent import find_unconfirmed
 from capabilities.views.matrix import summarize_probe
 from capabilities.views.refused_forms import Difference, add_refusal, find_differences, render_value, renew_version
 
@@ -79,6 +80,9 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     form = ServiceForm(request.POST, instance=row)
     if not form.is_valid():
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
+    effects = find_unconfirmed(request, form, "service", row.service_id)
+    if effects:
+        return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE, effects=effects)
     try:
         saved, cells = form.build_row(), form.cells(list_squares(row))
         made = actions.save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
@@ -144,6 +148,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "agents": list_agents_using(row),
         "refusals": ports.refusals.of(row.provider.name, row.model),
         "cannot_delete": find_refusal(actions.check_can_delete_service, row),
+        "losses": ports.foresight.of_deleting("service", [row.service_id]),
         **more,
     }
     return render(request, "capabilities/service.html", context, status=status)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from artifacts.actions import delete_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM, Act, Actor
+from capabilities.core.consequence import Consequence
 from capabilities.models import Agent, Service
 from routing_admin import actions
-from routing_admin.configuration import rows
+from routing_admin.configuration import rows, snapshot
 from routing_admin.configuration.revisions import ledger
+from routing_admin.core.configuration.removals import removed_names
 from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
 from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.files.importing import import_files
 from routing_admin.demo.leaving import subtract_demo
 from routing_admin.models import Installation
+from routing_admin.queries.consequences import foresee
 
 FILES = (Path(__file__).parent / "llm-routing.json", Path(__file__).parent / "llmservices.json")
 AGENTS = (
@@ -78,6 +82,7 @@ def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
         rows.write(replace(now, providers=(*single.providers, *kept, ECHO), routes=(default, *others)))
 
 
+@cache
 def demo_configuration() -> Configuration:
     """The configuration as the demo brings it to an empty installation."""
     files = [path.read_bytes() for path in FILES]
@@ -91,6 +96,22 @@ def sample_ids() -> list[str]:
     hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in SAMPLES.iterdir()]
     found = Artifact.objects.living().filter(owner=OWNER, filename__in=names, sha256__in=hashes)
     return list(found.values_list("pk", flat=True))
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPreview:
+    """What removing the demo would take away, by kind, and what that means for what stays."""
+
+    names: Mapping[str, tuple[str, ...]]
+    effects: tuple[Consequence, ...]
+
+
+def preview_removal() -> RemovalPreview:
+    """What removing the demo would do now; nothing is written."""
+    now = snapshot.current().configuration
+    after = subtract_demo(now, demo_configuration())
+    names = removed_names(now, after)
+    return RemovalPreview(names, tuple(one for one in foresee(after) if one.name not in names.get(one.kind, ())))
 
 
 def remove(actor: Actor) -> Act:

@@ -118,11 +118,14 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     assert "did not get the image" in page.locator("h1").inner_text()
 
 
-def test_the_demo_goes_with_one_click_and_comes_back_with_another(admin_page: Any, demo: str) -> None:
+def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admin_page: Any, demo: str) -> None:
     """The dashboard says that no route is left, and Undo restores all."""
     page = admin_page
     page.goto("/")
     page.get_by_role("button", name="Remove demo data").click()
+    dialog = page.get_by_role("dialog", name="Remove the demo data?")
+    dialog.get_by_text("vision-agent").wait_for()
+    dialog.get_by_role("button", name="Remove demo data").click()
     page.get_by_text("There is no task route yet").wait_for()
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("All 6 task routes can answer").wait_for()

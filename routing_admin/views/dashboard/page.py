@@ -28,6 +28,7 @@ from routing_admin.server.disk_space import low_disk_space
 from routing_admin.views.dashboard.figures import figures_of
 from routing_admin.views.dashboard.tiles import SHOWN, Tile, tiles_of
 from routing_admin.views.requests.pages import build_row
+from routing_admin.views.settings.removal import describe_removal
 
 NAMED = 4
 """So many providers in trouble are called by their names."""
@@ -195,6 +196,7 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
         "finished": finished,
         "open_tasks": open_tasks,
         "has_demo": beginnings.has_demo,
+        "removal": describe_removal() if beginnings.has_demo else None,
         "demo_gone": demo_gone,
         "finished_count": finished_count,
         "total": total,

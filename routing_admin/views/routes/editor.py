@@ -30,6 +30,7 @@ from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
 from routing_admin.core.planning.lint import CheckedCandidate, lint
 from routing_admin.core.planning.plan import policy_of
 from routing_admin.dispatch.decisions import unusable_of
+from routing_admin.queries.consequences import foresee_deletion
 from routing_admin.queries.routes import find_route, find_route_with_chain
 from routing_admin.views.routes import errors
 from routing_admin.views.routes import phrases as words
@@ -198,11 +199,11 @@ def show(
     """The page, or for htmx the editor alone, from which it takes what changed."""
     template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
     panel = simulate_panel(request, page)
-    more = {
-        "conflict": conflict,
-        "panel": panel,
-        "moved": words.place_text(page.press, page.draft) if "#" in template else "",
-    }
+    more: dict[str, Any] = {"conflict": conflict, "panel": panel}
+    if request.htmx:  # type: ignore[attr-defined]
+        more["moved"] = words.place_text(page.press, page.draft)
+    elif page.row is not None:
+        more["losses"] = foresee_deletion("route", [page.row.task_type])
     return render(request, template, context(page) | more, status=status)
 
 

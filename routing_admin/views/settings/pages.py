@@ -36,9 +36,11 @@ from routing_admin.forms.settings import (
     LanguageForm,
     write_keeping,
 )
+from routing_admin.queries.consequences import foresee_deletion
 from routing_admin.queries.settings import find_database_name, find_installation, sum_artifact_sizes
 from routing_admin.views.session import find_return_url
 from routing_admin.views.settings import environment
+from routing_admin.views.settings.removal import describe_removal
 
 if TYPE_CHECKING:
     from routing_admin.models import Installation
@@ -162,6 +164,7 @@ def context() -> dict[str, Any]:
         "keeping_form": KeepingForm.from_keeping(keeping),
         "expected": write_keeping(keeping),
         "values": environment.values_in_force(),
+        "removal": describe_removal() if row.has_demo else None,
         **describe_runtime(),
     }
 
@@ -186,6 +189,7 @@ def language_lines(default: str) -> list[dict[str, Any]]:
                 "built_in": code in LANGUAGE_DIRECTIVES,
                 "removable": code in added,
                 "stays": find_refusal(actions.check_can_remove_language, code, default, kept) if code in added else "",
+                "losses": foresee_deletion("language", [code]) if code in added else (),
             }
         )
     return lines

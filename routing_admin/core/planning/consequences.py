@@ -1,0 +1,219 @@
+"""What a change of the configuration means for those who ask: which routes and agents it changes, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from capabilities.core.consequence import Consequence, Gravity
+from capabilities.core.vocabulary import Capabilities
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import AgentSpec, Configuration, LanguageSpec, RouteSpec
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, resolve_language
+from routing_admin.core.planning.lint import MEDIA, ChainLint, CheckedCandidate, lint
+from routing_admin.core.planning.model_names import is_target
+from routing_admin.core.planning.plan import NoRouteError, Unusable, is_taken, resolve_route
+
+KINDS: Mapping[str, str] = {
+    "vision": worded("images"),
+    "audio": worded("sounds"),
+    "video": worded("videos"),
+    "file": worded("files"),
+}
+"""What each capability of `MEDIA` reads."""
+Effect = tuple[Gravity, str]
+ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
+
+
+def consequences(
+    before: Configuration, after: Configuration, unusable: Mapping[str, Unusable] | None = None
+) -> tuple[Consequence, ...]:
+    """Every consequence of putting `after` in the place of `before`, the gravest first; none where nobody is concerned.
+
+    `unusable` are the providers that cannot be called, before and after. What could not answer before loses nothing.
+    """
+    old, new = _Reach(before, unusable or {}), _Reach(after, unusable or {})
+    found = [*_of_routes(old, new), *_of_aliases(before, after), *_of_agents(old, new), *_of_languages(before, after)]
+    return tuple(sorted(found, key=lambda one: ORDER.index(one.gravity)))
+
+
+class _Reach:
+    """A configuration, and whom each of its routes and agents can ask; each route is looked at once."""
+
+    def __init__(self, configuration: Configuration, unusable: Mapping[str, Unusable]) -> None:
+        self.configuration = configuration
+        self._unusable = unusable
+        self._chains: dict[str, ChainLint] = {}
+
+    def chain(self, route: RouteSpec) -> ChainLint:
+        """The route's chain, checked."""
+        if route.task_type not in self._chains:
+            self._chains[route.task_type] = lint(self.configuration, route, self._unusable)
+        return self._chains[route.task_type]
+
+    def route_of(self, agent: AgentSpec) -> RouteSpec | None:
+        """The route that an agent's requests take; None where it names none, or there is none to take."""
+        if agent.task_type is None:
+            return None
+        try:
+            return resolve_route(self.configuration, agent.task_type)[0]
+        except NoRouteError:
+            return None
+
+    def model_of(self, agent: AgentSpec) -> Capabilities | None:
+        """What the model that an agent asks first reads and writes; None where nobody can be asked."""
+        route = self.route_of(agent)
+        if route is not None:
+            return next((one.capabilities for one in self.chain(route).callable), None)
+        service = self.configuration.service(agent.service_id) if agent.service_id else None
+        provider = self.configuration.provider(service.provider) if service else None
+        if service is None or provider is None or not (service.enabled and provider.enabled):
+            return None
+        return None if provider.name in self._unusable else service.effective_capabilities
+
+    @cached_property
+    def models(self) -> Mapping[str, Capabilities | None]:
+        """`model_of` every agent."""
+        return {agent.id: self.model_of(agent) for agent in self.configuration.agents}
+
+    @cached_property
+    def read_by_agents(self) -> set[str]:
+        """The media that some agent's model reads."""
+        return {word for model in self.models.values() if model for word in MEDIA if model.has(word)}
+
+
+def _of_routes(old: _Reach, new: _Reach) -> Iterator[Consequence]:
+    changed = _changed_providers(old.configuration, new.configuration)
+    for route in filter(is_taken, old.configuration.routes):
+        now = new.configuration.route(route.task_type)
+        effects: Iterable[Effect] = ()
+        if now is None or not is_taken(now):
+            effects = [_leaving(route, new.configuration, is_there=now is not None)]
+        elif now != route or not changed.isdisjoint(one.provider for one in route.candidates):
+            effects = _of_chain(route.task_type, old.chain(route), new.chain(now))
+        yield from (Consequence(*effect, "route", route.task_type) for effect in effects)
+
+
+def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
+    """The providers of which something differs, be it a service of theirs."""
+    pairs = ((before, after), (after, before))
+    providers = {each.name for one, other in pairs for each in one.providers if other.provider(each.name) != each}
+    return providers | {
+        each.provider for one, other in pairs for each in one.services if other.service(each.id) != each
+    }
+
+
+def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Effect:
+    """What becomes of the tasks of a route that is deleted or disabled."""
+    try:
+        to = resolve_route(after, route.task_type)[0].task_type
+    except NoRouteError:
+        return Gravity.STOPS, worded("%(route)s goes, and no route takes its tasks.", route=route.task_type)
+    if is_there:
+        text = worded("%(route)s is switched off; its tasks go to %(other)s.", route=route.task_type, other=to)
+    else:
+        text = worded("%(route)s goes; its tasks go to %(other)s.", route=route.task_type, other=to)
+    return Gravity.CHANGES, text
+
+
+def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Effect]:
+    """What changes for a route that stays."""
+    if not old.callable:
+        return
+    if not new.callable:
+        yield Gravity.STOPS, worded("%(route)s has no model left that can be asked.", route=route)
+        return
+    lost = [word for word in _read(old.callable) if word not in _read(new.callable)]
+    if lost:
+        text = worded("%(route)s loses its last model that reads %(kinds)s.", route=route, kinds=_kinds(lost))
+        yield Gravity.DEGRADES, text
+    yield from _of_candidates(route, old, new, lost)
+    first, now = old.callable[0], new.callable[0]
+    gone = [_name(one) for one in old.callable if _key(one) not in map(_key, new.callable)]
+    if _key(first) != _key(now):
+        text = worded(
+            "%(route)s begins with %(now)s instead of %(then)s.", route=route, now=_name(now), then=_name(first)
+        )
+        yield Gravity.CHANGES, text
+    elif gone:
+        text = worded("%(route)s goes on without %(models)s.", route=route, models=tuple(gone))
+        yield Gravity.CHANGES, text
+
+
+def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequence[str]) -> Iterator[Effect]:
+    """The candidates that stay and read less; what the whole route loses is told already."""
+    before = {_key(one): one for one in old.callable}
+    for one in new.callable:
+        then = before.get(_key(one))
+        lost = [
+            word for word in _read([then] if then else []) if not one.capabilities.has(word) and word not in lost_by_all
+        ]
+        if lost:
+            text = worded(
+                "In %(route)s, %(model)s gets %(kinds)s as descriptions.",
+                route=route,
+                model=f"{one.spec.provider}/{one.model}",
+                kinds=_kinds(lost),
+            )
+            yield Gravity.DEGRADES, text
+
+
+def _of_aliases(before: Configuration, after: Configuration) -> Iterator[Consequence]:
+    for alias in before.aliases:
+        if alias in after.aliases and is_target(before, alias.target) and not is_target(after, alias.target):
+            yield Consequence(
+                Gravity.STOPS, worded("The alias %(alias)s leads nowhere.", alias=alias.name), "alias", alias.name
+            )
+
+
+def _of_agents(old: _Reach, new: _Reach) -> Iterator[Consequence]:
+    there = {agent.id for agent in new.configuration.agents}
+    for agent, model in old.models.items():
+        now = new.models.get(agent)
+        if agent not in there:
+            text = worded("The agent %(agent)s goes, and its keys end.", agent=agent)
+            yield Consequence(Gravity.CHANGES, text, "agent", agent)
+        elif model is not None and now is None:
+            text = worded("The agent %(agent)s reaches no model.", agent=agent)
+            yield Consequence(Gravity.STOPS, text, "agent", agent)
+        elif lost := [word for word in MEDIA if model and now and model.has(word) and not now.has(word)]:
+            text = worded("The agent %(agent)s no longer reads %(kinds)s.", agent=agent, kinds=_kinds(lost))
+            yield Consequence(Gravity.DEGRADES, text, "agent", agent)
+    unread = [word for word in MEDIA if word in old.read_by_agents - new.read_by_agents]
+    if unread and there:
+        yield Consequence(Gravity.DEGRADES, worded("No agent is left to hand %(kinds)s to.", kinds=_kinds(unread)))
+
+
+def _of_languages(before: Configuration, after: Configuration) -> Iterator[Consequence]:
+    now = _directives(after.languages)
+    for code, directive in _directives(before.languages).items():
+        if now.get(code) == directive:
+            continue
+        other = resolve_language(code, after.default_language, now)
+        if other == code:
+            text = worded("Models are told for %(code)s: %(directive)s", code=code, directive=now[code])
+            yield Consequence(Gravity.CHANGES, text, "language", code)
+        else:
+            text = worded("Requests in %(code)s are answered in %(other)s.", code=code, other=other)
+            yield Consequence(Gravity.DEGRADES, text, "language", code)
+
+
+def _directives(languages: Sequence[LanguageSpec]) -> dict[str, str]:
+    return {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in languages}}
+
+
+def _read(candidates: Sequence[CheckedCandidate]) -> list[str]:
+    """The media that some of them read."""
+    return [word for word in MEDIA if any(one.capabilities.has(word) for one in candidates)]
+
+
+def _kinds(capabilities: Sequence[str]) -> tuple[str, ...]:
+    return tuple(KINDS[word] for word in capabilities)
+
+
+def _key(one: CheckedCandidate) -> tuple[str, str]:
+    return one.spec.provider, one.model
+
+
+def _name(one: CheckedCandidate) -> str:
+    return one.service.id if one.service else f"{one.spec.provider}/{one.model}"

@@ -1,0 +1,141 @@
+"""What a change means for routes and agents, said before it happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from capabilities.core.consequence import Gravity
+from capabilities.core.vocabulary import Capabilities
+from routing_admin.core.configuration.removals import removed_names, switch_off, without
+from routing_admin.core.configuration.specs import (
+    AgentSpec,
+    AliasSpec,
+    CandidateSpec,
+    Configuration,
+    LanguageSpec,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.core.fallback.chain import SkipReason
+from routing_admin.core.planning.consequences import consequences
+
+URL = "https://models.example/v1"
+
+
+def service(name: str, provider: str, *reads: str) -> ServiceSpec:
+    return ServiceSpec(name, name, provider, name, URL, Capabilities(("text", *reads), ("text",)))
+
+
+def route(task: str, *names: str) -> RouteSpec:
+    return RouteSpec(task, tuple(CandidateSpec(*name.split("/")) for name in names))
+
+
+HERE = Configuration(
+    providers=(ProviderSpec("qwen", URL, "qwen-vl"), ProviderSpec("deepseek", URL, "chat")),
+    services=(service("qwen-vl", "qwen", "vision"), service("chat", "deepseek")),
+    routes=(
+        route("default", "deepseek/chat"),
+        route("design", "deepseek/chat", "qwen/qwen-vl"),
+        route("look", "qwen/qwen-vl"),
+    ),
+    aliases=(AliasSpec("gpt-4-vision", "qwen-vl"), AliasSpec("gpt-4", "task:look")),
+    agents=(
+        AgentSpec("eyes", "Eyes", service_id="qwen-vl"),
+        AgentSpec("painter", "Painter", task_type="look"),
+        AgentSpec("writer", "Writer", task_type="writing"),
+    ),
+    languages=(LanguageSpec("pt", "Responda em português."), LanguageSpec("en", "English, please.")),
+)
+
+
+def told(after: Configuration, before: Configuration = HERE, **unusable: str) -> list[str]:
+    found = consequences(before, after, {name: (SkipReason.NO_KEY, why) for name, why in unusable.items()})
+    return [one.sentence for one in found]
+
+
+def test_disabling_a_service_says_who_gets_no_answer_then_who_gets_less() -> None:
+    """The route of that model alone is mute, the other loses its reader; both of its agents reach nothing."""
+    after = switch_off(HERE, "service", ["qwen-vl"])
+    assert told(after) == [
+        "look has no model left that can be asked.",
+        "The agent eyes reaches no model.",
+        "The agent painter reaches no model.",
+        "design loses its last model that reads images.",
+        "No agent is left to hand images to.",
+        "design goes on without qwen-vl.",
+    ]
+    assert [one.gravity for one in consequences(HERE, after)].count(Gravity.STOPS) == 3
+
+
+def test_disabling_a_provider_says_the_same_of_all_its_models() -> None:
+    """A chain whose first model goes begins with another."""
+    assert told(switch_off(HERE, "provider", ["deepseek"])) == [
+        "default has no model left that can be asked.",
+        "The agent writer reaches no model.",
+        "design begins with qwen-vl instead of chat.",
+    ]
+
+
+def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
+    """Its provider and model stay callable, so the chain loses no model but a reader."""
+    before = replace(HERE, agents=(), aliases=())
+    assert told(without(before, "service", ["qwen-vl"]), before) == [
+        "design loses its last model that reads images.",
+        "look loses its last model that reads images.",
+    ]
+
+
+def test_a_candidate_that_reads_less_than_before_is_told_where_others_still_read() -> None:
+    """The route as a whole loses nothing; that one candidate does."""
+    more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
+    before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
+    assert told(without(before, "service", ["qwen-plus"]), before) == [
+        "In design, qwen/qwen-plus gets images as descriptions."
+    ]
+
+
+def test_what_could_not_answer_before_loses_nothing() -> None:
+    """A provider without a key was skipped already; deleting what nobody can ask changes nothing."""
+    before = replace(HERE, agents=(), aliases=())
+    assert told(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
+
+
+def test_a_route_that_goes_says_where_its_tasks_go_and_an_alias_that_it_leads_nowhere() -> None:
+    """The agent that used it reads what the default route's first model reads."""
+    assert told(without(HERE, "route", ["look"])) == [
+        "The alias gpt-4 leads nowhere.",
+        "The agent painter no longer reads images.",
+        "look goes; its tasks go to default.",
+    ]
+    assert "design goes, and no route takes its tasks." in told(without(HERE, "route", ["default", "design", "look"]))
+    assert told(switch_off(HERE, "route", ["design"])) == ["design is switched off; its tasks go to default."]
+
+
+def test_an_agent_that_goes_takes_its_keys_and_perhaps_the_last_reader_with_it() -> None:
+    """Nobody is named to those who want to hand over an image."""
+    both = ["eyes", "painter"]
+    assert told(without(HERE, "agent", both)) == [
+        "No agent is left to hand images to.",
+        "The agent eyes goes, and its keys end.",
+        "The agent painter goes, and its keys end.",
+    ]
+
+
+def test_a_language_that_goes_says_which_answers_in_its_place() -> None:
+    """A built-in one has its own directive again."""
+    assert told(without(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
+    assert told(without(HERE, "language", ["en"])) == ["Models are told for en: Please respond in English."]
+
+
+def test_nothing_is_said_where_nothing_changes_for_anybody() -> None:
+    """A model that no chain names and no agent uses may go in silence."""
+    more = replace(HERE, services=(*HERE.services, service("spare", "qwen")))
+    assert told(without(more, "service", ["spare"]), more) == []
+    assert told(HERE) == []
+
+
+def test_the_names_that_go_are_told_by_kind() -> None:
+    """In the order of the pages; a kind that loses nothing is not mentioned."""
+    after = without(without(HERE, "route", ["look", "design"]), "language", ["pt"])
+    assert removed_names(HERE, after) == {"route": ("design", "look"), "language": ("pt",)}
