@@ -26,15 +26,27 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def can_have_thumbnail(row: Artifact) -> bool:
-    """Whether a thumbnail is worth asking for; it may still turn out that there is none."""
-    return row.kind == Kind.IMAGE and 0 < row.size <= MAX_SOURCE and row.mime_type != "image/svg+xml"
+    """Whether a thumbnail is worth asking for: of an image that may be decoded, and was not found to be none."""
+    is_image = row.kind == Kind.IMAGE and 0 < row.size <= MAX_SOURCE and row.mime_type != "image/svg+xml"
+    return is_image and bool(_DIGEST.fullmatch(row.sha256)) and not _is_undecodable(_place_of(row.sha256))
+
+
+def _is_undecodable(place: Path) -> bool:
+    try:
+        return place.stat().st_size == 0
+    except FileNotFoundError:
+        return False
+
+
+def _place_of(sha256: str) -> Path:
+    return Path(settings.DATA_DIR) / "thumbnails" / sha256[:2] / f"{sha256}.png"
 
 
 def thumbnail_of(row: Artifact) -> bytes | None:
     """The PNG, at most 256 pixels a side; None for what is no image or cannot be decoded."""
-    if not can_have_thumbnail(row) or not _DIGEST.fullmatch(row.sha256):
+    if not can_have_thumbnail(row):
         return None
-    place = Path(settings.DATA_DIR) / "thumbnails" / row.sha256[:2] / f"{row.sha256}.png"
+    place = _place_of(row.sha256)
     try:
         kept = place.read_bytes()
     except FileNotFoundError:

@@ -17,8 +17,8 @@ from artifacts.forms.correction import TYPES, CorrectionForm
 from artifacts.preview import preview
 from artifacts.queries.library import find_artifact
 from artifacts.storage.content import byte_store
-from artifacts.storage.downloads import HEADERS, download
-from artifacts.storage.thumbnails import can_have_thumbnail, thumbnail_of
+from artifacts.storage.downloads import HEADERS, PLAYABLE, download
+from artifacts.storage.thumbnails import thumbnail_of
 from artifacts.views import receiving
 from artifacts.views.words import EVIDENCE, STEPS, UNREADABLE
 from capabilities.access import may
@@ -89,6 +89,7 @@ def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
         "type_name": friendly_type(row.mime_type, get_language()),
         "may_read": may_read,
         "picture": _picture(row) if may_read else "",
+        "plays": may_read and row.mime_type in PLAYABLE and row.size > 0,
         "words": _words(row) if may_read and row.kind == Kind.TEXT else "",
         "text_limit": TEXT_BYTES,
         "evidence": [
@@ -103,10 +104,10 @@ def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
 
 
 def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None) -> dict[str, Any]:
-    """The form, the same for a guessed encoding alone, and what the last correction did."""
-    query = request.GET.urlencode()
+    """Each field of the form, the same for a guessed encoding alone, and what the last correction did."""
+    query, own = request.GET.urlencode(), CorrectionForm(row)
     return {
-        "form": form or CorrectionForm(row),
+        "fields": {name: (form if form and name in form.data else own)[name] for name in own.fields},
         "guess_form": CorrectionForm(row, auto_id="guess_%s"),
         "correct_url": reverse("artifact_correct", args=[row.pk]) + (f"?{query}" if query else ""),
         "types": TYPES,
@@ -115,10 +116,13 @@ def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None
 
 
 def _picture(row: Artifact) -> str:
-    """Where the browser gets a picture from: the file itself as a subresource, or our PNG of it; empty for none."""
-    if row.mime_type in SHOWN_AS_IMAGE and row.kind == Kind.IMAGE:
+    """Where the browser gets a picture from; empty for none.
+
+    The file itself as a subresource where its bytes prove what it is, else our PNG of it, which there may not be.
+    """
+    if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
         return reverse("artifact_raw", args=[row.pk])
-    return reverse("artifact_thumbnail", args=[row.pk]) if can_have_thumbnail(row) else ""
+    return reverse("artifact_thumbnail", args=[row.pk]) if thumbnail_of(row) else ""
 
 
 def _words(row: Artifact) -> str:

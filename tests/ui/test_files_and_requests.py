@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from artifacts.actions import store_text
+from artifacts.actions import store_bytes, store_text
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from routing_admin.demo.requests import record_demo_request
@@ -19,6 +19,7 @@ from routing_admin.models import RequestLog
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
 VARIANTS = [(1280, "light", "en"), (390, "dark", "zh-Hans"), (1280, "dark", "zh-Hans"), (390, "light", "en")]
+FILES = Path(__file__).resolve().parents[1] / "artifacts" / "files"
 HELLO = {"name": "你好.txt", "mimeType": "text/plain", "buffer": "你好".encode()}
 
 
@@ -273,3 +274,15 @@ def test_the_search_box_offers_what_there_is(admin_page: Any, demo: str) -> None
     page.get_by_label("Search requests").press_sequentially("status:error task:des")
     expect(options).to_have_count(1)
     expect(options).to_have_attribute("value", "status:error task:design")
+
+
+@pytest.mark.parametrize(("name", "tag"), [("sine.wav", "audio"), ("film.webm", "video")])
+def test_sound_and_film_are_played_on_their_page(admin_page: Any, demo: str, name: str, tag: str) -> None:
+    """The browser reads how long it is and can seek in it, with nothing against the page's policy."""
+    page = admin_page
+    row = store_bytes(SYSTEM, (FILES / name).read_bytes(), filename=name)
+    page.goto(f"/artifacts/{row.pk}/")
+    player = page.locator(f"{tag}[controls]")
+    assert player.evaluate("""one => new Promise((done) => {
+      const tell = () => done(one.duration > 0 && one.seekable.length > 0);
+      if (one.readyState) tell(); else one.addEventListener("loadedmetadata", tell); })""")

@@ -301,3 +301,24 @@ def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
     assert "is a guess" not in page(admin, sure)
     admin.cookies["django_language"] = "zh-hans"
     assert "只是推测" in page(admin, guess)
+
+
+def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(admin: Client, viewer: Client) -> None:
+    """Also where somebody corrected the type; the list knows it from then on."""
+    row = stored("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
+    actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
+    thumbnail = reverse("artifact_thumbnail", args=[row.pk])
+    assert thumbnail not in page(admin, row)
+    assert "sheet blank" in page(admin, row)
+    assert thumbnail not in admin.get(reverse("artifacts")).content.decode()
+    actions.correct_artifact(SYSTEM, Artifact.objects.get(), mime_type="image/png")
+    assert "<img" not in page(admin, row)
+
+
+@pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "<audio"), ("film.webm", "<video")])
+def test_sound_and_film_have_a_player(admin: Client, viewer: Client, name: str, tag: str) -> None:
+    """For those who may have the bytes."""
+    data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
+    row = stored(name, data, "")
+    assert tag in page(admin, row)
+    assert tag not in page(viewer, row)

@@ -120,7 +120,7 @@ def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
     """Nor the choice at the guess; the post is 403."""
     seen = page(viewer, guess)
-    assert [seen.button(name) for name in ("Correct it", "Read it so", "Correct what this file is")] == [None] * 3
+    assert [seen.button(name) for name in ("Correct it", "Read it so", "Correct the type")] == [None] * 3
     assert fill(viewer, guess, encoding="gb18030").status_code == 403
     assert Artifact.objects.get().encoding == "big5"
 

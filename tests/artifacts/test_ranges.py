@@ -1,0 +1,81 @@
+"""One range of a stored file is sent alone, so that a player can seek in sound and film."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from artifacts.actions import store_bytes
+from artifacts.models import Artifact
+from artifacts.storage.ranges import UnsatisfiableRangeError, cut, parse_range
+from capabilities.acts import SYSTEM
+
+DATA = bytes(range(100))
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", None),
+        ("bytes=0-", (0, 100)),
+        ("bytes=10-19", (10, 20)),
+        ("bytes=90-500", (90, 100)),
+        ("bytes=-5", (95, 100)),
+        ("bytes=-500", (0, 100)),
+        ("bytes=0-0,5-9", None),
+        ("bytes=9-5", None),
+        ("bytes=-", None),
+        ("items=0-5", None),
+        ("bytes=०-९", None),
+    ],
+)
+def test_a_range_is_what_the_header_says(header: str, expected: tuple[int, int] | None) -> None:
+    """RFC 9110 §14: from, to, or the last so many; what is no single range asks for all."""
+    assert parse_range(header, 100) == expected
+
+
+@pytest.mark.parametrize(("header", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=0-", 0)])
+def test_a_range_behind_the_end_cannot_be_had(header: str, size: int) -> None:
+    """It is refused instead of answered with nothing."""
+    with pytest.raises(UnsatisfiableRangeError):
+        parse_range(header, size)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=9), st.integers(1, 90))
+def test_blocks_are_cut_where_the_range_ends(blocks: list[bytes], count: int) -> None:
+    """Whatever the blocks are, together they are the beginning of that length."""
+
+    def given_blocks() -> Iterator[bytes]:
+        yield from blocks
+
+    assert b"".join(cut(given_blocks(), count)) == b"".join(blocks)[:count]
+
+
+@pytest.fixture
+def row(db: None) -> Artifact:
+    return store_bytes(SYSTEM, DATA, filename="data.bin")
+
+
+def answer(client: Client, row: Artifact, **headers: str) -> tuple[int, str, bytes]:
+    got = client.get(reverse("artifact_raw", args=[row.pk]), headers=headers)
+    return got.status_code, got.get("Content-Range", ""), got.getvalue()
+
+
+@pytest.mark.django_db
+def test_a_player_gets_the_part_it_asks_for(admin: Client, row: Artifact) -> None:
+    """206 with its place, 416 behind the end, and all of it where the range is of another version of the file."""
+    assert answer(admin, row) == (200, "", DATA)
+    assert answer(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])
+    assert answer(admin, row, range="bytes=200-") == (416, "bytes */100", b"")
+    tag = client_tag(admin, row)
+    assert answer(admin, row, range="bytes=10-19", if_range=tag)[0] == 206
+    assert answer(admin, row, range="bytes=10-19", if_range='"other"') == (200, "", DATA)
+
+
+def client_tag(client: Client, row: Artifact) -> str:
+    return str(client.get(reverse("artifact_raw", args=[row.pk]))["ETag"])
