@@ -7,22 +7,22 @@ same service would get from get_artifact. Nothing is sent, and no file's data is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from artifacts.core.artifact import StoredArtifact
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
-from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, text_style_for
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, adapt, text_style_for
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.loss import Loss
 from capabilities.core.delivery.prefix import predict_break, tell_prediction
-from capabilities.core.delivery.reader import ContentPolicy
+from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.delivery.reasons import Reason
-from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
+from capabilities.core.delivery.receiver import Prepared, Receiver, encode_adapted
 from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
 from capabilities.core.message import (
     Blob,
@@ -125,21 +125,73 @@ def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
     """The artifact before every enabled service. `agent` is who asks and is never named as another reader."""
-    artifact = read_once(open_artifact(row))
-    readers_but = partial(ports.installed.agents_for, but=agent)
-    chat = ports.routes.lead_by_default(request_for(artifact), language)
-    said = language or ports.routes.default_language()
-    configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
-    words = text_style_for(chat, said, configured)
-    mismatch, estimate_text = (TYPE_MISMATCH,) if row.mismatch else (), cache(text_tokens)
+    previewer = Previewer(row, language=language, agent=agent)
+    return previewer.preview(previewer.receivers)
 
-    def preview_at(receiver: Receiver) -> DeliveryPreview:
-        prepared = prepare(chat, receiver, words)
-        delivery = _delivery(artifact, prepared, receiver, said, mismatch, estimate_text)
-        return replace(delivery, prefix=_tell_next_turn(chat, prepared, receiver, words))
 
-    deliveries = tuple(preview_at(receiver) for receiver in ports.installed.default_receivers())
-    return Preview(artifact, deliveries, tuple(readers_but(artifact.part())), evidence=tuple(row.evidence))
+class Previewer:
+    """One artifact before the enabled services: which form it takes there, and whole for those that are looked at.
+
+    Readers that are alike get the same, so each of them is adapted for once, however many services there are.
+    """
+
+    def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
+        self.artifact = read_once(open_artifact(row))
+        self.receivers: Sequence[Receiver] = ports.installed.default_receivers()
+        self._row, self._agent = row, agent
+        self._chat = ports.routes.lead_by_default(request_for(self.artifact), language)
+        self._language = language or ports.routes.default_language()
+        configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
+        self._words = text_style_for(self._chat, self._language, configured)
+        self._estimate_text = cache(text_tokens)
+        self._adapted: dict[Hashable, Adapted | CannotRead] = {}
+        self._predictions: dict[Hashable, str] = {}
+
+    def form_at(self, receiver: Receiver) -> DeliveryForm:
+        """The form in which the file reaches that service."""
+        return _first_delivery(self._adapt(receiver)).delivery.form
+
+    @cached_property
+    def readers(self) -> tuple[str, ...]:
+        """The agents that could read it."""
+        return tuple(ports.installed.agents_for(self.artifact.part(), but=self._agent))
+
+    def preview(self, receivers: Iterable[Receiver]) -> Preview:
+        """The artifact before these services."""
+        deliveries = tuple(self._preview_at(receiver) for receiver in receivers)
+        return Preview(self.artifact, deliveries, self.readers, evidence=tuple(self._row.evidence))
+
+    def _preview_at(self, receiver: Receiver) -> DeliveryPreview:
+        adapted = self._adapt(receiver)
+        refused = isinstance(adapted, CannotRead)
+        prepared = adapted if isinstance(adapted, CannotRead) else encode_adapted(adapted, receiver, stream=False)
+        mismatch = (TYPE_MISMATCH,) if self._row.mismatch else ()
+        delivery = _delivery(self.artifact, prepared, receiver, self._language, mismatch, self._estimate_text)
+        return delivery if refused else replace(delivery, prefix=self._predict(receiver, adapted))
+
+    def _adapt(self, receiver: Receiver) -> Adapted | CannotRead:
+        key = _likeness(receiver.reader)
+        if key not in self._adapted:
+            self._adapted[key] = adapt(self._chat, receiver.reader, self._words)
+        return self._adapted[key]
+
+    def _predict(self, receiver: Receiver, adapted: Adapted | CannotRead) -> str:
+        key = _likeness(receiver.reader)
+        if key not in self._predictions and isinstance(adapted, Adapted):
+            broken = predict_break(self._chat, adapted, receiver.reader, self._words)
+            self._predictions[key] = tell_prediction(broken)
+        return self._predictions[key]
+
+
+def _likeness(reader: Reader) -> Hashable:
+    """The same for readers that are alike; what holds dictionaries is compared by its parts."""
+    slots = reader.slots
+    parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())
+    return parts, reader.capabilities, reader.policies, reader.tool_media, reader.head_chars, reader.tail_chars
+
+
+def _first_delivery(prepared: Prepared | Adapted | CannotRead) -> PartDelivery:
+    return prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
 
 
 def request_for(artifact: StoredArtifact) -> ChatRequest:
@@ -156,7 +208,7 @@ def _delivery(
     estimate_text: Callable[[str], Estimate],
 ) -> DeliveryPreview:
     refused = isinstance(prepared, CannotRead)
-    delivery = prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
+    delivery = _first_delivery(prepared)
     result = route_without_data(artifact, receiver.service_id or "", language)
     return DeliveryPreview(
         service_id=receiver.name,
@@ -176,12 +228,6 @@ def _delivery(
         images=len(delivery.natives) if delivery.delivery.outcome is Outcome.CONVERTED else 0,
         policies=receiver.reader.policies,
     )
-
-
-def _tell_next_turn(chat: ChatRequest, prepared: Prepared | CannotRead, to: Receiver, words: TextStyle) -> str:
-    if isinstance(prepared, CannotRead):
-        return ""
-    return tell_prediction(predict_break(chat, Adapted(prepared.chat, prepared.deliveries), to.reader, words))
 
 
 def _estimate(receiver: Receiver, delivery: PartDelivery, estimate_text: Callable[[str], Estimate]) -> Estimate | None:

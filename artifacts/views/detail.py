@@ -14,12 +14,13 @@ from django.views.decorators.http import require_GET
 from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import CorruptError, MissingError
 from artifacts.forms.correction import TYPES, CorrectionForm
-from artifacts.preview import preview
+from artifacts.preview import Previewer
 from artifacts.queries.library import find_artifact
 from artifacts.storage.content import byte_store
 from artifacts.storage.downloads import HEADERS, PLAYABLE, download
 from artifacts.storage.thumbnails import thumbnail_of
 from artifacts.views import receiving
+from artifacts.views.receiving import ReceiverFilter
 from artifacts.views.words import EVIDENCE, STEPS, UNREADABLE
 from capabilities.access import may
 from capabilities.core.permissions import PagePart
@@ -42,7 +43,7 @@ MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
-    """The page; `?service=` opens one service, `?routed=1` leaves out models that are in no route."""
+    """The page; `?service=` opens one service; `?q=`, `?routed=1` and `?form=` leave others out."""
     return artifact_page(request, require_found(find_artifact(pk)))
 
 
@@ -51,33 +52,41 @@ def artifact_page(
 ) -> HttpResponse:
     """The page of that artifact around the form that corrects it."""
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), _language(request)
-    artifact_preview = preview(row, language=language)
-    opened, routed = request.GET.get("service", ""), request.GET.get("routed") == "1"
+    previewer, asked_for = Previewer(row, language=language), _filter(request)
     if request.GET.get("fragment") == "card":
-        return _card(request, row, artifact_preview, opened, may_read)
-    service_ids = receiving.list_routed_services() if routed else None
-    deliveries = [each for each in artifact_preview.deliveries if service_ids is None or each.service_id in service_ids]
+        return _card(request, row, previewer, asked_for.opened, may_read)
+    receivers = receiving.list_receivers(previewer, asked_for, may_read)
     context = {
         **_about(row, may_read),
         **_correcting(request, row, form),
-        "counts": receiving.count_forms(deliveries),
-        "groups": receiving.group_cards(artifact_preview, deliveries, may_read, opened),
-        "services": len(deliveries),
-        "all_services": len(artifact_preview.deliveries),
-        "readers": artifact_preview.readers,
-        "routed": routed,
-        "gone": UNREADABLE.get(artifact_preview.artifact.unreadable or "", ""),
+        "counts": receivers.counts,
+        "groups": receivers.groups,
+        "forms": receivers.forms,
+        "page": receivers.page,
+        "services": receivers.total,
+        "all_services": len(previewer.receivers),
+        "readers": receivers.readers,
+        "filter": asked_for,
+        "gone": UNREADABLE.get(previewer.artifact.unreadable or "", ""),
         **_languages(language),
         **_sending(row, may_read),
     }
     return render(request, "artifacts/artifact.html", context, status=status)
 
 
-def _card(request: HttpRequest, row: Artifact, artifact_preview: Any, service: str, may_read: bool) -> HttpResponse:
-    each = require_found(next((each for each in artifact_preview.deliveries if each.service_id == service), None))
+def _filter(request: HttpRequest) -> ReceiverFilter:
+    query = request.GET
+    q, badge, page, opened = (query.get(name, "").strip() for name in ("q", "form", "page", "service"))
+    badges = {badge for _, badge, _, _, _ in receiving.GROUPS}
+    return ReceiverFilter(q, query.get("routed") == "1", badge if badge in badges else "", page, opened)
+
+
+def _card(request: HttpRequest, row: Artifact, previewer: Previewer, service: str, may_read: bool) -> HttpResponse:
+    receiver = require_found(next((each for each in previewer.receivers if each.name == service), None))
+    preview = previewer.preview([receiver])
     context = {
         "row": row,
-        "card": receiving.build_card(artifact_preview, each, may_read),
+        "card": receiving.build_card(preview, preview.deliveries[0], may_read),
         **_languages(_language(request)),
     }
     return render(request, "artifacts/delivery.html#body", {**context, **_sending(row, may_read)})

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.paginator import Page, Paginator
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from artifacts.preview import DeliveryPreview, Preview
+from artifacts.preview import DeliveryPreview, Preview, Previewer
 from artifacts.views.words import POLICIES, is_gone, reason_sentence
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
+from capabilities.core.delivery.receiver import Receiver
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
 from capabilities.sentences import translate_sentence
 
-EAGER = 16
-"""So many services are shown with their payloads at once; of more, all but the first of each group come when opened."""
+FEW, PER_PAGE = 8, 40
+"""Of each group so many services stand on the page; where one group is asked for, a page of it."""
+SHORT = 4_000
+"""Characters of the words in place of a file up to which the first of a group is open; longer ones come when opened."""
 
-GROUPS: tuple[tuple[DeliveryForm, str, str, Promise], ...] = (
-    (DeliveryForm.AS_IS, "native", "ok", gettext_lazy("the model gets the file")),
-    (DeliveryForm.CONVERTED, "converted", "info", gettext_lazy("the model gets its text, or another form of it")),
-    (DeliveryForm.CUT, "cut", "warn", gettext_lazy("the model gets a part of it, or a smaller form")),
-    (DeliveryForm.DESCRIBED, "described", "warn", gettext_lazy("the model is only told that it exists")),
+GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
+    (
+        *(DeliveryForm.AS_IS, "native", pgettext_lazy("delivery", "As it is"), "ok"),
+        gettext_lazy("the model gets the file"),
+    ),
+    (
+        *(DeliveryForm.CONVERTED, "converted", pgettext_lazy("delivery", "Converted"), "info"),
+        gettext_lazy("the model gets its text, or another form of it"),
+    ),
+    (
+        *(DeliveryForm.CUT, "cut", pgettext_lazy("delivery", "Not whole"), "warn"),
+        gettext_lazy("the model gets a part of it, or a smaller form"),
+    ),
+    (
+        *(DeliveryForm.DESCRIBED, "described", pgettext_lazy("delivery", "Described only"), "warn"),
+        gettext_lazy("the model is only told that it exists"),
+    ),
 )
-"""The four words, each with its badge, its tone and one line."""
+"""The four words, each with its badge, its label, its tone and one line."""
 
 WORDS_OF_THE_FILE = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
 """Outcomes whose payload holds what the file says, which a viewer may not read."""
@@ -41,7 +57,6 @@ class DeliveryCard:
     slot: str
     policies: tuple[str, ...]
     is_open: bool
-    has_body: bool
     may_read: bool
     agents: tuple[str, ...]
     tone: str
@@ -64,9 +79,11 @@ class Group:
     """The services that get the file in one of the three ways."""
 
     badge: str
+    label: str | Promise
     tone: str
     hint: str | Promise
     cards: tuple[DeliveryCard, ...]
+    total: int
 
 
 def list_routed_services() -> frozenset[str]:
@@ -75,33 +92,85 @@ def list_routed_services() -> frozenset[str]:
     return frozenset(link.name for task in routes.task_types() for link in routes.chain(task))
 
 
-def count_forms(deliveries: Iterable[DeliveryPreview]) -> dict[str, int]:
-    """How many services get the file in which of the three ways."""
-    forms = [each.form for each in deliveries]
-    return {badge: forms.count(word) for word, badge, _, _ in GROUPS}
+@dataclass(frozen=True, slots=True)
+class ReceiverFilter:
+    """Which services a page is asked for: words, those in a route alone, one group by its badge, and a page of it.
+
+    `opened` is the service whose payload is asked for.
+    """
+
+    q: str = ""
+    routed: bool = False
+    badge: str = ""
+    page: str = ""
+    opened: str = ""
+
+    def select(self, receivers: Iterable[Receiver]) -> list[Receiver]:
+        """Those that words and routes leave."""
+        routed, wanted = list_routed_services() if self.routed else None, self.q.casefold()
+        return [
+            each
+            for each in receivers
+            if (routed is None or each.name in routed)
+            and wanted in f"{each.name} {each.target.provider} {each.target.model}".casefold()
+        ]
 
 
-def group_cards(
-    preview: Preview, deliveries: Sequence[DeliveryPreview], may_read: bool, opened: str = ""
-) -> list[Group]:
-    """The groups that are not empty. `opened` is the service that was asked for; else the first of each is open."""
-    found = []
-    for form, badge, tone, hint in GROUPS:
-        here = [each for each in deliveries if each.form is form]
-        first = opened or (here[0].service_id if here else "")
-        eager = len(deliveries) <= EAGER
-        cards = tuple(
-            build_card(preview, each, may_read, tone, is_open=each.service_id == first, eager=eager) for each in here
-        )
-        if cards:
-            found.append(Group(badge, tone, hint, cards))
-    return found
+@dataclass(frozen=True, slots=True)
+class Receivers:
+    """What the page shows of the services: how many get the file in which form, and the groups with their cards."""
+
+    counts: Mapping[str, int]
+    groups: tuple[Group, ...]
+    page: Page[Receiver] | None
+    readers: tuple[str, ...]
+
+    @property
+    def forms(self) -> list[tuple[str, str, str | Promise, int]]:
+        """Badge, tone, label and number of each form that some service gets."""
+        return [(badge, tone, label, self.counts[badge]) for _, badge, label, tone, _ in GROUPS if self.counts[badge]]
+
+    @property
+    def total(self) -> int:
+        """How many services the filter leaves."""
+        return sum(self.counts.values())
+
+
+def list_receivers(previewer: Previewer, asked_for: ReceiverFilter, may_read: bool) -> Receivers:
+    """The services that the filter leaves, group by group; only what stands on the page is previewed whole."""
+    by_form: dict[DeliveryForm, list[Receiver]] = {}
+    for receiver in asked_for.select(previewer.receivers):
+        by_form.setdefault(previewer.form_at(receiver), []).append(receiver)
+    counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
+    page, found, readers = None, [], previewer.readers
+    for form, badge, label, tone, hint in GROUPS:
+        everyone = by_form.get(form, [])
+        if not everyone or asked_for.badge not in ("", badge):
+            continue
+        page = Paginator(everyone, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
+        here = list(page) if page else _first_few(everyone, asked_for.opened)
+        cards = _build_cards(previewer.preview(here), may_read, tone, asked_for.opened)
+        found.append(Group(badge, label, tone, hint, cards, len(everyone)))
+    return Receivers(counts, tuple(found), page, readers)
+
+
+def _first_few(receivers: list[Receiver], opened: str) -> list[Receiver]:
+    return [each for at, each in enumerate(receivers) if at < FEW or each.name == opened]
+
+
+def _build_cards(preview: Preview, may_read: bool, tone: str, opened: str) -> tuple[DeliveryCard, ...]:
+    """The cards of a group; the one that was asked for is open, else the first, where it is short."""
+    first = preview.deliveries[0]
+    chosen = opened or (first.service_id if len(first.text or "") <= SHORT else "")
+    return tuple(
+        build_card(preview, each, may_read, tone, is_open=each.service_id == chosen) for each in preview.deliveries
+    )
 
 
 def build_card(
-    preview: Preview, each: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True, eager: bool = True
+    preview: Preview, each: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True
 ) -> DeliveryCard:
-    """One service."""
+    """One service; what it gets comes when its card is opened."""
     gone = is_gone(each.reason)
     reads_words = each.outcome in WORDS_OF_THE_FILE or preview.artifact.kind is Kind.TEXT
     return DeliveryCard(
@@ -111,10 +180,9 @@ def build_card(
         slot=_slot(each),
         policies=tuple(str(text) for policy, text in POLICIES.items() if policy in each.policies),
         is_open=is_open,
-        has_body=is_open or eager,
         may_read=may_read or not reads_words,
         agents=() if each.form is not DeliveryForm.DESCRIBED or gone else preview.readers,
-        tone=tone or next(tone for word, _, tone, _ in GROUPS if word is each.form),
+        tone=tone or next(tone for word, _, _, tone, _ in GROUPS if word is each.form),
         prefix=translate_sentence(each.prefix),
         loss=translate_sentence(each.loss.sentence()) if each.loss else "",
     )

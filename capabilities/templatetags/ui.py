@@ -186,9 +186,18 @@ def pager(
 
 
 def _with_page(context: template.Context, number: int) -> str:
+    return query_with(context, page=number)
+
+
+@register.simple_tag(takes_context=True)
+def query_with(context: template.Context, **values: object) -> str:
+    """The page's own query with these values, from its first page on where none is named; what is empty is left out."""
     request: HttpRequest = context["request"]
     query = request.GET.copy()
-    query["page"] = str(number)
+    for name, value in {"page": "", **values}.items():
+        query[name] = str(value)
+        if query[name] == "":
+            del query[name]
     return f"?{query.urlencode()}"
 
 

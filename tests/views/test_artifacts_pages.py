@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,10 @@ from artifacts.preview import preview
 from artifacts.storage.content import byte_store
 from artifacts.views import receiving
 from artifacts.views.words import EVIDENCE
+from capabilities.actions import save_service
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared
+from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.planning.params import apply_params
@@ -224,17 +225,35 @@ def test_one_service_comes_as_a_fragment(admin: Client, demo: None) -> None:
     assert admin.get(address, {"service": "none", "fragment": "card"}).status_code == 404
 
 
-def test_of_many_services_only_the_first_of_each_group_comes_with_its_payload(demo: None) -> None:
-    """Up to `EAGER` services all have their bodies; of more, those that are open; asking for one opens that one."""
-    shown = preview(stored())
-    first = shown.deliveries[0]
-    many = [replace(first, service_id=f"s{number}") for number in range(receiving.EAGER + 1)]
-    few = receiving.group_cards(shown, many[:-1], may_read=True)
-    assert all(card.has_body for group in few for card in group.cards)
-    (group,) = receiving.group_cards(shown, many, may_read=True)
-    assert [card.id for card in group.cards if card.has_body] == ["s0"]
-    (group,) = receiving.group_cards(shown, many, may_read=True, opened="s5")
-    assert [card.id for card in group.cards if card.has_body] == ["s5"]
+def add_services(count: int) -> None:
+    """That many more model services, each of which reads text alone."""
+    echo = Provider.objects.get(name="echo")
+    for number in range(count):
+        row = Service(service_id=f"more-{number:02}", name="more", provider=echo, model=f"m{number}")
+        save_service(SYSTEM, row)
+
+
+def test_of_many_services_a_few_of_each_form_stand_on_the_page(admin: Client, demo: None) -> None:
+    """The numbers are those of all; a form leads to its pages, words and the one asked for are found beyond them."""
+    add_services(50)
+    row = stored()
+    first = page(admin, row)
+    assert first.count('id="d-more-') < receiving.FEW
+    assert "?form=described" in first
+    all_described = page(admin, row, "?form=described") + page(admin, row, "?form=described&page=2")
+    assert all_described.count('<details class="delivery" id="d-more-') == 50
+    assert page(admin, row, "?q=MORE-4").count('<details class="delivery" id="d-more-') == receiving.FEW
+    assert 'id="d-more-49" open' in page(admin, row, "?service=more-49")
+    assert "No model service matches." in page(admin, row, "?q=nothing-like-it")
+
+
+def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: None) -> None:
+    """The first of each form is open where its words are few; a long text comes when its card is opened."""
+    few = page(admin, stored())
+    assert few.count('class="tabset"') == few.count('class="delivery"') - few.count('hx-trigger="toggle once"')
+    row = stored("table.csv", b"one line of a long table\n" * 1000, "text/csv")
+    assert "tabset" not in page(admin, row)
+    assert page(admin, row, "?service=text-model").count('class="tabset"') == 1
 
 
 def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) -> None:
