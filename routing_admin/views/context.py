@@ -52,6 +52,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
                 True,
                 ("route", "route_new"),
             ),
+            NavigationEntry("simulate", gettext_lazy("Simulate"), "play", "t"),
             NavigationEntry(
                 "matrix", gettext_lazy("Capability matrix"), "grid", "m", within=("services", "service", "service_new")
             ),

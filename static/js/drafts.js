@@ -1,4 +1,4 @@
-/* Drafts: what is typed stays in this browser until it is saved; leaving asks, and coming back offers it again. */
+/* Drafts: what is typed stays in this browser until it is saved; leaving asks, coming back offers it. */
 
 const { $, $$, on, words, clone } = window.frameParts;
 const user = $("#toasts")?.dataset.user;
@@ -11,7 +11,7 @@ const isBox = (one) => /checkbox|radio/.test(one.type);
 const read = (form) => fields(form).filter((one) => !isBox(one) || one.checked).map((one) => [one.name, one.value]);
 const clean = new WeakMap();
 const isDirty = (form) => String(read(form)) !== clean.get(form);
-const drop = (form) => store.removeItem(keyOf(form));
+const drop = (form) => delete store[keyOf(form)];
 let leaving = !user;
 
 function keep(form) {
@@ -33,8 +33,8 @@ function restore(form, pairs) {
 
 function offer(form, { at, pairs }) {
   const bar = clone($("#draft-bar"));
-  const when = new Date(at).toLocaleString(document.documentElement.lang, { dateStyle: "short", timeStyle: "short" });
-  $("time", bar).textContent = when;
+  const style = { dateStyle: "short", timeStyle: "short" };
+  $("time", bar).textContent = new Date(at).toLocaleString(document.documentElement.lang, style);
   $("[data-newer]", bar).hidden = new Map(pairs).get("version") === form.elements.version?.value;
   bar.addEventListener("click", ({ target: { value } }) => {
     if (!value) return;
@@ -48,17 +48,16 @@ function offer(form, { at, pairs }) {
 
 function begin(form) {
   if (clean.has(form)) return keep(form);
-  const unsaved = "unsaved" in form.dataset;
   const draft = store[keyOf(form)];
-  clean.set(form, unsaved ? "" : String(read(form)));
-  if (unsaved || !draft) keep(form);
-  else offer(form, JSON.parse(draft));
+  clean.set(form, "unsaved" in form.dataset ? "" : String(read(form)));
+  if (draft && clean.get(form)) offer(form, JSON.parse(draft));
+  else keep(form);
 }
 
-/* A form that was sent is saved when the next page says so in a toast; a sign-in page between says nothing. */
+/* What was sent is saved once a page says so in a toast; a sign-in page says nothing. */
 const sent = sessionStorage.sent;
-sessionStorage.removeItem("sent");
-if (sent && $("#toasts > .toast:not([data-level=error])")) store.removeItem(sent);
+delete sessionStorage.sent;
+if (sent && $("#toasts > .toast:not([data-level=error])")) delete store[sent];
 if (user) htmx.onLoad(() => forms().forEach(begin));
 
 const ON = {

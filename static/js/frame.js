@@ -76,14 +76,17 @@ on("htmx:sendError", ({ detail }) => {
   toast({ text: words().offline, level: "error", retry });
 });
 
-/* What was pressed stays where it was, whatever comes or goes above it. */
+/* What was pressed stays where it was, whatever comes or goes above it, and in sight. */
 
 const focusTop = () => document.activeElement.getBoundingClientRect().top;
 let focused = {};
 
 on("htmx:beforeSwap", () => { focused = { id: document.activeElement.id, top: focusTop() }; });
 on("htmx:afterSwap", () => {
-  if (focused.id && focused.id === document.activeElement.id) scrollBy(0, focusTop() - focused.top);
+  const now = document.activeElement;
+  if (!focused.id || focused.id !== now.id) return;
+  scrollBy(0, focusTop() - focused.top);
+  now.scrollIntoView({ block: "nearest" });
 });
 
 /* Between pages: the drawer closes, the page takes a stray focus. */

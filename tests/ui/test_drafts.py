@@ -20,6 +20,12 @@ ADA = Actor("person", "ada")
 KEPT = "Object.values(localStorage).join()"
 
 
+def write(page: Any, field: str, text: str) -> None:
+    """Types as a person does: a browser asks nobody who has touched nothing."""
+    page.click(field)
+    page.fill(field, text)
+
+
 @pytest.fixture
 def asked(admin_page: Any) -> list[str]:
     """The kinds of the questions that the browser asked; each is answered with yes."""
@@ -61,7 +67,7 @@ def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, asked: list
     admin_page.goto("/services/echo-text/")
     admin_page.goto("/services/echo-vision/")
     assert asked == []
-    admin_page.fill("#id_name", "Echo that sees")
+    write(admin_page, "#id_name", "Echo that sees")
     admin_page.reload()
     assert asked == ["beforeunload"]
     admin_page.get_by_role("button", name="Bring it back").click()
@@ -77,7 +83,7 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, asked: list[str]) 
     """Brought back it is still of its version, so saving shows both."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
-    admin_page.fill("#id_temperature", "0.2")
+    write(admin_page, "#id_temperature", "0.2")
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 1
     actions.save_route(ADA, row)
@@ -93,7 +99,7 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, asked: list[str]) 
 def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
     """After signing in again it is offered."""
     admin_page.goto("/routes/design/")
-    admin_page.fill("#id_temperature", "0.2")
+    write(admin_page, "#id_temperature", "0.2")
     admin_page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
     admin_page.click("#save")
     expect(admin_page).to_have_title("Sign in · routing_admin")
@@ -105,15 +111,15 @@ def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, asked:
     """What is refused stays unsaved; saving one part leaves the draft of another alone."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
-    admin_page.fill("#id_request_days", "0")
+    write(admin_page, "#id_request_days", "0")
     admin_page.locator("#retention").get_by_role("button", name="Save").click()
     expect(admin_page.locator("#retention .error")).to_be_visible()
-    admin_page.fill("#id_code", "pt")
+    write(admin_page, "#id_code", "pt")
     admin_page.reload()
     assert asked == ["beforeunload"]
     expect(admin_page.locator(".draft-bar")).to_have_count(2)
     admin_page.locator("#retention .draft-bar").get_by_role("button", name="Discard").click()
-    admin_page.fill("#id_request_days", "9")
+    write(admin_page, "#id_request_days", "9")
     admin_page.locator("#retention").get_by_role("button", name="Save").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Retention saved")
     assert "pt" in admin_page.evaluate(KEPT)
@@ -123,9 +129,9 @@ def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, asked:
 def test_no_secret_is_kept_in_the_browser(admin_page: Any, asked: list[str]) -> None:
     """Neither a key nor a proxy's address, which may hold a password, nor the page's own token."""
     admin_page.goto("/providers/echo/")
-    admin_page.fill("#id_display_name", "Echo again")
-    admin_page.fill("#id_key", "sk-do-not-keep-me")
-    admin_page.fill("#id_proxy", "http://ada:do-not-keep-me@proxy.example")
+    write(admin_page, "#id_display_name", "Echo again")
+    write(admin_page, "#id_key", "sk-do-not-keep-me")
+    write(admin_page, "#id_proxy", "http://ada:do-not-keep-me@proxy.example")
     admin_page.goto("/providers/echo/")
     expect(admin_page.locator(".draft-bar")).to_be_visible()
     kept = admin_page.evaluate(KEPT)

@@ -11,6 +11,7 @@ import pytest
 from capabilities.acts import Actor
 from routing_admin import actions
 from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.demo.load import load_files
 from routing_admin.models import Revision, TaskRoute
 
 pytestmark = [
@@ -118,6 +119,26 @@ def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) ->
     assert stored() == DESIGN
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_adding_one_after_another_keeps_the_picker_in_its_place_and_the_newest_card_in_sight(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], width: int
+) -> None:
+    """The save bar comes up and covers neither; what was picked is still picked."""
+    page = sign_in(new_page(width=width))
+    page.goto("/routes/design/")
+    page.select_option("#pick", "service:text-model")
+    page.click("#add")
+    expect(page.locator(NAMES)).to_have_count(4)
+    top = page.locator("#add").bounding_box()["y"]
+    for count in (5, 6, 7):
+        page.click("#add")
+        expect(page.locator(NAMES)).to_have_count(count)
+        assert abs(page.locator("#add").bounding_box()["y"] - top) < 2
+        newest, bar = page.locator(NAMES).last.bounding_box(), page.locator("#savebar").bounding_box()
+        assert newest["y"] + newest["height"] <= bar["y"]
+        assert page.locator("#pick").input_value() == "service:text-model"
+
+
 def test_simulate_shows_the_walk_on_the_draft(admin_page: Any) -> None:
     """Outcomes per candidate, the chips of the walk, and what the answering model receives."""
     admin_page.goto("/routes/design/")
@@ -130,6 +151,23 @@ def test_simulate_shows_the_walk_on_the_draft(admin_page: Any) -> None:
     expect(admin_page.locator("#simulation .said").last).to_contain_text("请使用中文回答。")
     admin_page.click("#send-now")
     expect(admin_page.locator("#simulation b").first).to_have_text("Candidate 2, echo/echo-vision, answered")
+
+
+def test_simulate_is_one_key_away_and_takes_several_attachments_and_stand_ins(admin_page: Any) -> None:
+    """Stored files by their boxes, files that are not there by kind and size."""
+    load_files()
+    admin_page.goto("/")
+    admin_page.keyboard.press("g")
+    admin_page.keyboard.press("t")
+    expect(admin_page.locator("h1")).to_have_text("Simulate")
+    admin_page.locator("summary", has_text="Attachments").click()
+    admin_page.get_by_label("layout.png").check()
+    admin_page.get_by_label("briefing.md").check()
+    admin_page.locator("summary", has_text="Stand-ins, by kind and size").click()
+    admin_page.get_by_label("Audio").fill("1500, 20")
+    admin_page.click("#simulate-now")
+    expect(admin_page.locator("#simulation .said").first).to_contain_text("stand-in-2.mp3")
+    expect(admin_page.locator("#simulation .said").first).to_contain_text("layout.png")
 
 
 def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> None:

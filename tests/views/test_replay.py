@@ -44,12 +44,16 @@ def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: st
 
 
 def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str, admin, viewer):
-    """Which artifacts it held the log knows without the words; a viewer attaches nothing."""
+    """Which artifacts it held the log knows without the words; to a viewer one of its kind and size stands in."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
     response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
     kept = logged(response.headers["x-request-id"])
     assert kept.body is None
-    assert f'value="{row.pk}" selected' in page(kept.pk, admin)
+    panel = admin.get("/simulate/", {"request": kept.pk}).context["panel"]
+    assert (panel.artifact_ids, panel.stand_ins) == ([row.pk], {})
     assert "Which colour is noon?" not in page(kept.pk, admin)
     assert row.pk not in page(kept.pk, viewer)
+    panel = viewer.get("/simulate/", {"request": kept.pk}).context["panel"]
+    assert (panel.artifact_ids, panel.stand_ins) == ([], {"image": "0.1"})
+    assert panel.run_view.stops[1].details == ["an image as it is"]

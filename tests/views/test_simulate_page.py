@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from artifacts.actions import delete_artifacts, store_bytes
+from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.demo import load
@@ -174,7 +175,7 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
     page = admin.get(reverse("simulate"), {"request": row.pk})
     assert [word for _card, _name, word in page.context["panel"].outcomes] == ["503", "timeout", "200"]
     assert page.context["panel"].run_view.sentence == "Candidate 3, echo/echo-text, answers"
-    assert "was not recorded" in page.content.decode()
+    assert "were not recorded" in page.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -198,3 +199,44 @@ def test_a_route_that_went_away_falls_to_the_default(admin: Client) -> None:
     page = admin.get(reverse("simulate"), {"task": "gone"})
     assert page.context["route"].task_type == "default"
     assert TaskRoute.objects.count() == 6
+
+
+def test_several_files_are_attached_at_once(admin: Client) -> None:
+    """Each candidate gets every one of them."""
+    load.load_files()
+    rows = [row for row in Artifact.objects.living() if row.kind in ("image", "document")]
+    found = walk(admin, asked(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
+    assert sorted(found.stops[1].details) == ["a document converted", "an image as it is"]
+
+
+def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
+    """Without a stored file: what a model would get of a picture, two sounds and a document of these sizes."""
+    data = {"act": "simulate", "task": "design", "sim-message": "Look", "out-1": "503", "out-2": "503"}
+    found = walk(viewer, data | {"sim-image": "200", "sim-audio": "1500, 20", "sim-document": "64"}, "/simulate/")
+    assert found.stops[1].details[:2] == ["an image as it is", "a sound described"]
+    assert "stand-in-2.mp3" in found.stops[2].text
+    assert "<204800 bytes>" in json.dumps(found.stops[1].payload)
+
+
+@pytest.mark.parametrize("sizes", ["much", "0", "-5", "99999999", "nan", "inf", "1,1,1,1,1,1,1,1,1,1,1"])
+def test_a_size_that_is_none_is_said(viewer: Client, sizes: str) -> None:
+    """Nothing is simulated then."""
+    data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
+    panel = viewer.post("/simulate/", data).context["panel"]
+    assert panel.problem.startswith("Sizes of stand-ins are numbers of KiB up to 25600")
+    assert panel.run_view is None
+
+
+def test_a_stand_in_is_never_sent(admin: Client) -> None:
+    """It holds nothing; nobody is called and nothing is logged."""
+    data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
+    panel = admin.post("/simulate/", data).context["panel"]
+    assert panel.problem.startswith("A stand-in holds nothing")
+    journal.flush()
+    assert not RequestLog.objects.exists()
+
+
+def test_simulate_is_in_the_navigation(admin: Client) -> None:
+    """Current on its own page."""
+    nav = [item for group in admin.get("/simulate/").context["nav"] for item in group["items"]]
+    assert [item["url"] for item in nav if item["current"]] == ["/simulate/"]

@@ -247,6 +247,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         "pasted": errors.read_pasted(str(page.data.get("error", "")), spec),
         "services": picks(state.configuration),
         "providers": state.configuration.providers,
+        "pick": page.data.get("pick", ""),
         "focus": focus_after(page.press, page.data.getlist("card")),
         "unsaved": page.press.verb == "save" or (page.press.verb != "open" and bool(changes or not page.row)),
         "limits": [draft.form[name] for name in NUMBERS],

@@ -20,7 +20,7 @@ from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
 from routing_admin.request_log.recorded_bodies import question_of
 from routing_admin.views.simulate import phrases as words
-from routing_admin.views.simulate.panel import Panel, panel_in, set_outcomes
+from routing_admin.views.simulate.panel import Panel, panel_in, set_outcomes, write_size
 from routing_admin.views.simulate.runs import run, send
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
         set_outcomes(panel, replay_outcomes(data, logged_request, route), places)
         if logged_request and "sim-message" not in data:
             panel.language = logged_request.row.language
-            if may_read:
-                ask_again(panel, logged_request)
+            ask_again(panel, logged_request, may_read=may_read)
         if data.get("act") == "send" and request.method == "POST" and may(request.user, PagePart.REAL_REQUESTS):
             send(request, panel, state, route)
         elif data.get("act") == "simulate" or logged:
@@ -53,23 +52,30 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     return render(request, "routes/simulate_page.html", context)
 
 
-def ask_again(panel: Panel, logged: LoggedRequest) -> None:
-    """Puts a logged request's artifacts into the panel, and its question where it was recorded."""
-    question, files = question_of(logged.row.body)
-    files = files or list_sent_artifacts(logged.attempts)
+def ask_again(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
+    """Puts a logged request's files into the panel, and its question where it was recorded and may be read.
+
+    For a file that is not stored, or that this person may not attach, one of its kind and size stands in.
+    """
+    question, recorded = question_of(logged.row.body) if may_read else ("", [])
+    files = list_sent_files(logged.attempts)
+    ids = recorded or [file["artifactId"] for file in files if may_read and file.get("artifactId")]
     if question:
         panel.message = question
-    if files:
-        panel.artifacts = list_attachable(files)
-        panel.artifact_ids = [row.pk for row in panel.artifacts if row.pk in files]
+    if ids:
+        panel.artifacts = list_attachable(ids)
+        panel.artifact_ids = [row.pk for row in panel.artifacts if row.pk in ids]
+    for file in files:
+        if file.get("artifactId") not in panel.artifact_ids and file.get("size"):
+            sizes = (panel.stand_ins.get(file["kind"]), write_size(file["size"]))
+            panel.stand_ins[file["kind"]] = ", ".join(size for size in sizes if size)
 
 
-def list_sent_artifacts(attempts: Sequence[AttemptLog]) -> list[str]:
-    """The ids of the artifacts that the newest message held, as the first candidate that got files was sent them."""
+def list_sent_files(attempts: Sequence[AttemptLog]) -> list[dict[str, Any]]:
+    """The files that the newest message held, as the first candidate that got files was sent them."""
     files: list[dict[str, Any]] = next((attempt.deliveries for attempt in attempts if attempt.deliveries), [])
     newest = max((file.get("message", 0) for file in files), default=0)
-    ids = (file.get("artifactId") for file in files if file.get("message", 0) == newest)
-    return [each for each in ids if each]
+    return [file for file in files if file.get("message", 0) == newest]
 
 
 def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:

@@ -11,11 +11,14 @@ from django.utils.translation import gettext as _
 
 from artifacts.queries.library import list_attachable
 from artifacts.storage.content import part_of
+from artifacts.views.words import KINDS
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.vocabulary import Kind
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.dispatch.simulation import NOT_REACHED
+from routing_admin.dispatch.stand_ins import TYPES, stand_in
 from routing_admin.views.simulate import phrases as words
 from routing_admin.views.simulate.phrases import OUTCOMES, StopView
 
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 
 LONGEST = 20_000
 """Characters of a message; what is longer is cut."""
+KIBIBYTE = 1024
+LARGEST = 25 * 1024 * KIBIBYTE
+"""Bytes of the largest stand-in."""
+MOST_OF_A_KIND = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,7 @@ class Panel:
     outcomes: list[tuple[str, str, str]] = field(default_factory=list)
     languages: list[tuple[str, str]] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
+    stand_ins: dict[str, str] = field(default_factory=dict)
     run_view: RunView | None = None
     problem: str = ""
 
@@ -67,6 +75,16 @@ class Panel:
     def words(self) -> list[tuple[str, Any]]:
         """The outcomes there are to choose."""
         return list(OUTCOMES.items())
+
+    @property
+    def chosen(self) -> int:
+        """How many stored files are attached."""
+        return len(self.artifact_ids)
+
+    @property
+    def stand_in_fields(self) -> list[tuple[str, Any, str]]:
+        """Each kind that a stand-in can be of, what it is called, and the sizes that were written for it."""
+        return [(kind.value, KINDS[kind], self.stand_ins.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:
         """The chosen outcome of each place."""
@@ -82,6 +100,7 @@ def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool)
         artifact_ids=[str(one) for one in data.getlist("sim-artifact") if one],
         stream="sim-stream" in data,
         assume_usable="sim-usable" in data,
+        stand_ins={kind.value: text for kind in TYPES if (text := str(data.get(f"sim-{kind.value}", "")).strip())},
     )
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     panel.languages = [(code, f"{code} · {text}") for code, text in directives.items()]
@@ -96,12 +115,41 @@ def set_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]
     return panel
 
 
+def read_sizes(text: str) -> list[int]:
+    """Sizes in bytes of what was written in KiB, several with commas. Raises `ValueError` for what is none."""
+    sizes = [round(float(word) * KIBIBYTE) for word in text.replace("，", ",").split(",") if word.strip()]
+    if len(sizes) > MOST_OF_A_KIND or any(not 0 < size <= LARGEST for size in sizes):
+        raise ValueError(text)
+    return sizes
+
+
+def write_size(size: int) -> str:
+    """So many bytes as they are written for a stand-in, never less than they are."""
+    return f"{-(-size * 10 // KIBIBYTE) / 10:g}"
+
+
+def stand_ins_of(panel: Panel) -> list[FilePart]:
+    """The stand-ins that were written; a line that cannot be read is the panel's problem, and stands for none."""
+    parts: list[FilePart] = []
+    for kind, text in panel.stand_ins.items():
+        try:
+            parts += [stand_in(Kind(kind), size, number) for number, size in enumerate(read_sizes(text), start=1)]
+        except (ValueError, OverflowError):
+            panel.problem = _(
+                "Sizes of stand-ins are numbers of KiB up to %(most)s, several with commas: 200, 1500"
+            ) % {"most": LARGEST // KIBIBYTE}
+    return parts
+
+
 def chat_of(panel: Panel) -> ChatRequest:
-    """The request: the message, and the artifacts that are attached. Raises `Http404` for one that never was."""
+    """The request: the message, the artifacts that are attached, and the stand-ins.
+
+    Raises `Http404` for an artifact that never was.
+    """
     rows = {row.pk: row for row in panel.artifacts}
     parts: list[FilePart] = []
     for pk in panel.artifact_ids:
         if pk not in rows:
             raise Http404
         parts.append(part_of(rows[pk]))
-    return ChatRequest((Message(Role.USER, (TextPart(panel.message[:LONGEST]), *parts)),))
+    return ChatRequest((Message(Role.USER, (TextPart(panel.message[:LONGEST]), *parts, *stand_ins_of(panel))),))

@@ -37,10 +37,13 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
+    chat = chat_of(panel)
+    if panel.problem:
+        return
     found = simulate(
         state,
         route,
-        chat_of(panel),
+        chat,
         panel.script(),
         language=panel.language or None,
         stream=panel.stream or "cut" in {word for _card, _name, word in panel.outcomes},
@@ -126,6 +129,9 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     """Sends for real, with the person as actor: it is in the request log and the audit log, and may cost money."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
+        return
+    if panel.stand_ins:
+        panel.problem = _("A stand-in holds nothing that could be sent for real. Attach a stored file instead.")
         return
     planned = plan_request(state, route, chat_of(panel), language=panel.language or None)
     dispatch = Dispatch(planned)

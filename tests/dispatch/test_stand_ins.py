@@ -1,0 +1,47 @@
+"""Files that stand in for real ones: of a kind and a size, with nothing in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from capabilities.core.message import ConvertTo
+from capabilities.core.vocabulary import Kind
+from routing_admin.dispatch.stand_ins import TYPES, stand_in
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_stand_in_is_as_long_as_it_says(kind: Kind) -> None:
+    """Of every kind, its bytes are as many as its size, however many blocks that takes."""
+    part = stand_in(kind, 200_000)
+    assert (part.kind, part.mime_type, part.size) == (kind, TYPES[kind][0], 200_000)
+    assert part.content is not None
+    assert sum(map(len, part.content.blob().blocks())) == part.content.blob().size == 200_000
+
+
+def test_only_texts_and_documents_have_words() -> None:
+    """A document's are fewer than its bytes."""
+    lengths = {}
+    for kind in Kind:
+        content = stand_in(kind, 2_000).content
+        words = content.text() if content else None
+        lengths[kind] = len(words.text) if words else None
+    assert lengths == {
+        Kind.TEXT: 2_000,
+        Kind.DOCUMENT: 100,
+        Kind.IMAGE: None,
+        Kind.AUDIO: None,
+        Kind.VIDEO: None,
+        Kind.OTHER: None,
+    }
+
+
+def test_an_image_is_converted_to_what_is_asked_for() -> None:
+    """To the first type, and no larger than it may be; a sound is not converted."""
+    target = ConvertTo(("image/jpeg", "image/png"), max_bytes=5_000)
+    content = stand_in(Kind.IMAGE, 9_000).content
+    converted = content.convert(target) if content else None
+    assert converted is not None
+    assert (converted.mime_type, converted.blob.size) == ("image/jpeg", 5_000)
+    sound = stand_in(Kind.AUDIO, 9_000).content
+    assert sound is not None
+    assert sound.convert(target) is None
