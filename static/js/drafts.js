@@ -54,7 +54,7 @@ function begin(form) {
   else keep(form);
 }
 
-/* What was sent is saved once a page says so in a toast; a sign-in page says nothing. */
+/* What was sent is saved once a page says so in a toast. */
 const sent = sessionStorage.sent;
 delete sessionStorage.sent;
 if (sent && $("#toasts > .toast:not([data-level=error])")) delete store[sent];
