@@ -384,7 +384,7 @@ class WireProtocol(Protocol):
 
     @property
     def name(self) -> str:
-        """Which of the four it is."""
+        """Which of the five it is."""
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request (no `FilePart` left in it); what it cannot say is in `dropped_params`."""

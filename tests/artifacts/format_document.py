@@ -23,7 +23,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "files.md"
 BEGIN = "<!-- written by tests.artifacts.format_document -->\n"
 END = "<!-- end of what is written -->\n"
 
-PROTOCOLS = ("openai", "anthropic", "gemini")
+PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
 MODELS = (
     Capabilities(("text",)),
     Capabilities(("text", "vision")),

@@ -174,7 +174,7 @@ def test_a_document_with_too_many_pages_is_described() -> None:
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.TOO_MANY_PAGES)
 
 
-@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini", "echo"])
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
 def test_what_cannot_be_measured_is_no_reason_to_describe(protocol: str) -> None:
     """Unknown size, pixels and pages leave a file native (REQUIREMENTS, decision 3)."""
     for file in (PNG, PDF):

@@ -243,10 +243,10 @@ def without_marks(value: Any) -> Any:
 
 
 def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, Any]) -> None:
-    name = "contents" if protocol == "gemini" else "messages"
+    name = {"gemini": "contents", "openai-responses": "input"}.get(protocol, "messages")
     said, more = earlier.pop(name), later.pop(name)
     assert later == earlier
-    if protocol in ("openai", "echo"):
+    if protocol in ("openai", "openai-responses", "echo"):
         assert more[: len(said)] == said
         return
     assert more[: len(said) - 1] == said[:-1]
@@ -255,7 +255,7 @@ def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, An
     assert more[len(said) - 1][inside][: len(said[-1][inside])] == said[-1][inside]
 
 
-@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini", "echo"])
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
 @given(turns=conversations(), limits=LIMITS, ways=WAYS, policy=POLICIES, shape=st.none() | st.just(JSON_SHAPE))
 def test_each_turn_begins_with_the_turn_before_it(
     protocol: str,

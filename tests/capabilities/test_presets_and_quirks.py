@@ -41,6 +41,7 @@ def test_every_well_known_host_has_a_whole_row() -> None:
     """Names in both languages, an address without slash at its end, a known protocol, valid options, a source."""
     assert {name: BY_NAME[name].base_url for name in WANTED} == WANTED
     assert {preset.name: preset.protocol for preset in PRESETS if preset.protocol != "openai"} == {
+        "openai-responses": "openai-responses",
         "anthropic": "anthropic",
         "gemini": "gemini",
     }

@@ -35,11 +35,18 @@ def test_every_slot_says_where_its_numbers_come_from(protocol: str, template: st
         assert slot.capabilities
 
 
+OFFICE = {
+    "text": "vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "show": "vnd.openxmlformats-officedocument.presentationml.presentation",
+    "old": "vnd.oasis.opendocument.text,vnd.ms-powerpoint",
+}
 LINES = """
 protocol  slot  name        carries                              MiB count pages pixels url tools
 openai    image image_url   jpeg,png,webp,gif                    -   1500  -     5500   yes -
 openai    audio input_audio wav,mpeg                             -   -     -     -      -   -
 openai    file  file        pdf                                  -   -     -     -      -   -
+openai-responses image input_image jpeg,png,webp,gif            -   1500  -     5500   yes yes
+openai-responses file  input_file  pdf,msword,rtf,{text},{show},{old} - - - - yes yes
 anthropic image image       jpeg,png,webp,gif                    7.5 100   -     8000   yes yes
 anthropic file  document    pdf                                  -   -     600   -      yes yes
 gemini    image inlineData  jpeg,png,webp,heic,heif              -   3600  -     12288  yes yes
@@ -54,8 +61,14 @@ echo      file  file        anything                             -   -     -    
 """What the vendors' pages say that a protocol takes: the words after the slash of each type, and each file's limits."""
 
 MIB = 1024 * 1024
-REQUEST_BYTES = {"openai": 512 * MIB, "anthropic": 32 * MIB, "gemini": 100 * MIB, "echo": None}
-TOOLS = {"openai": "hoist", "anthropic": "native", "gemini": "native", "echo": "native"}
+REQUEST_BYTES = {
+    "openai": 512 * MIB,
+    "openai-responses": 512 * MIB,
+    "anthropic": 32 * MIB,
+    "gemini": 100 * MIB,
+    "echo": None,
+}
+TOOLS = {"openai": "hoist", "openai-responses": "native", "anthropic": "native", "gemini": "native", "echo": "native"}
 
 
 def cells_of(line: str) -> tuple[object, ...]:
@@ -82,7 +95,7 @@ def test_each_protocol_takes_what_its_line_says() -> None:
         for slot in [slots_for(protocol).get(kinds[0])]
         if slot is not None
     ]
-    assert list(map(cells_of, found)) == list(map(cells_of, LINES.strip().splitlines()[1:]))
+    assert list(map(cells_of, found)) == list(map(cells_of, LINES.format(**OFFICE).strip().splitlines()[1:]))
     assert {protocol: slots_for(protocol).max_request_bytes for protocol in PROTOCOLS} == REQUEST_BYTES
     assert {protocol: slots_for(protocol).tool_media.value for protocol in PROTOCOLS} == TOOLS
 

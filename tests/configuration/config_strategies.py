@@ -39,7 +39,7 @@ def optional(fields: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dic
 own_provider_keys = optional(
     {
         "displayName": st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6),
-        "protocol": st.sampled_from(["openai", "anthropic", "gemini", "echo", None]),
+        "protocol": st.sampled_from(["openai", "openai-responses", "anthropic", "gemini", "echo", None]),
         "enabled": st.booleans() | st.none(),
         "quirks": st.dictionaries(words, st.booleans(), max_size=2),
         "timeouts": st.dictionaries(words, st.integers(1, 60), max_size=2),

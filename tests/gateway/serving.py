@@ -77,7 +77,7 @@ def routing(lab: Lab) -> dict[str, Any]:
             "defaultModel": "lab",
             "protocol": protocol,
         }
-        for protocol in ("anthropic", "gemini")
+        for protocol in ("openai-responses", "anthropic", "gemini")
     ]
     demo["routing"] |= {
         "chain": {"provider": "one", "fallback": ["two", "three"], "retries": 0},

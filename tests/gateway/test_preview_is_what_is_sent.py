@@ -40,7 +40,7 @@ from tests.lab import Lab
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
-PROTOCOLS = ("openai", "anthropic", "gemini")
+PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
 DIRECTIVE = "请使用中文回答。"
 SIZE = re.compile(r"<(\d+) bytes>$")
 REFERENCE = re.compile("工件ID: artifact:[a-z0-9]+\\\\n".encode())

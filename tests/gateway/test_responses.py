@@ -134,13 +134,14 @@ def test_parameters_have_their_canonical_places():
     )
     chat = parse(body, lambda _: None).chat
     assert [(tool.name, tool.custom is not None) for tool in chat.tools] == [("add", False), ("patch", True)]
-    assert chat.inner == ("tools[1]", "tools[2]")
+    assert chat.inner == ("tools[1].custom", "tools[2]")
     assert (chat.tool_name, chat.max_tokens) == ("add", 9)
     assert chat.response_format == {
         "type": "json_schema",
         "json_schema": {"name": "n", "strict": True, "schema": schema},
     }
-    assert chat.extra == {"reasoning_effort": "high", "verbosity": "low", "prompt_cache_key": "k"}
+    extra = {"reasoning_effort": "high", "reasoning_summary": "auto", "verbosity": "low", "prompt_cache_key": "k"}
+    assert chat.extra == extra
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,9 @@ FOLDER = ROOT / "capabilities" / "core" / "protocols"
 EMBEDDED = {"echo"}
 """Protocols that no vendor speaks: no lab plays them, no export names them."""
 
+UNKNOWN_TO_SEEDS = {"openai-responses"}
+"""Protocols that no program of the seeds speaks: an export for them says what it leaves out."""
+
 CALL_NAMES_THE_MODEL = {"gemini"}
 """Protocols whose call has no fixed path that an endpoint could end in."""
 
@@ -54,12 +57,12 @@ def test_a_protocol_stands_in_every_table() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     apart = next(each for each in contracts if each["name"] == "protocols know nothing of one another")
     folders = {each.name for each in FOLDER.iterdir() if (each / "__init__.py").exists()}
-    assert set(PROTOCOLS) == folders
-    assert set(limits.PROTOCOLS) == folders
+    assert {name.replace("-", "_") for name in PROTOCOLS} == folders
+    assert set(limits.PROTOCOLS) == set(PROTOCOLS)
     assert {module.rpartition(".")[2] for module in apart["modules"]} == folders
     for document in ("README.md", "docs/configuration.md"):
         text = (ROOT / document).read_text("utf-8")
-        assert [name for name in folders if f"`{name}`" not in text] == [], document
+        assert [name for name in PROTOCOLS if f"`{name}`" not in text] == [], document
 
 
 def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None:
@@ -68,7 +71,7 @@ def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None
     assert set(VENDORS) == vendors
     assert set(BASES) == vendors
     assert set(ALL) == vendors
-    assert set(SPOKEN) == vendors
+    assert set(SPOKEN) == vendors - UNKNOWN_TO_SEEDS
     assert set(READERS) == vendors
     assert set(CALLS) == vendors - CALL_NAMES_THE_MODEL
 

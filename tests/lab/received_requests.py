@@ -57,7 +57,8 @@ def protocol_at(path: str) -> str:
     """The protocol a path belongs to."""
     if ":generateContent" in path or ":streamGenerateContent" in path:
         return "gemini"
-    return "anthropic" if path.split("?")[0].endswith("/messages") else "openai"
+    call = path.split("?")[0].rpartition("/")[2]
+    return {"messages": "anthropic", "responses": "openai-responses"}.get(call, "openai")
 
 
 def read(path: str, body: bytes) -> ReceivedRequest:
@@ -74,7 +75,7 @@ def read(path: str, body: bytes) -> ReceivedRequest:
         heard.names, heard.data = frozenset(data), data
         try:
             READERS[protocol](data, heard)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
             heard.problem = f"the request is not of this protocol's shape: {error!r}"
     if protocol == "gemini":
         heard.model = unquote(path.split("?")[0].split("/models/")[-1]).rsplit(":", 1)[0]
@@ -128,6 +129,49 @@ def _openai_content(content: Any, heard: ReceivedRequest) -> str:
         elif kind == "document_url":
             heard.media.append(_data_url(value, kind))
     return "\n".join(part["text"] for part in content if part["type"] == "text")
+
+
+def _responses(data: dict[str, Any], heard: ReceivedRequest) -> None:
+    heard.model, heard.stream = str(data["model"]), bool(data.get("stream"))
+    heard.max_tokens, heard.temperature = data.get("max_output_tokens"), data.get("temperature")
+    heard.parameters = {tool["name"]: tool.get("parameters") or {} for tool in data.get("tools") or []}
+    heard.tools = list(heard.parameters)
+    choice = data.get("tool_choice")
+    heard.tool_choice = choice["name"] if isinstance(choice, dict) else choice
+    shape = (data.get("text") or {}).get("format") or {}
+    heard.schema, heard.json = shape.get("schema"), shape.get("type") == "json_object"
+    if data.get("instructions"):
+        heard.turns.append(("system", data["instructions"]))
+    for item in data["input"]:
+        kind = item["type"]
+        heard.results_last = kind.endswith("_output")
+        if kind == "message":
+            heard.turns.append((item["role"], _response_content(item["content"], heard)))
+        elif heard.results_last:
+            heard.results.append((item["call_id"], _response_content(item["output"], heard)))
+            heard.turns.append(("tool", heard.results[-1][1]))
+        elif kind == "function_call":
+            heard.calls.append((item["name"], json.loads(item["arguments"])))
+        elif kind == "custom_tool_call":
+            heard.calls.append((item["name"], {"input": item["input"]}))
+        elif kind == "reasoning":
+            assert item["encrypted_content"], "thoughts that only their maker can read"
+            assert isinstance(item["summary"], list), "a list, though it may be empty"
+        else:
+            raise ValueError(f"an item of type {kind}")
+
+
+def _response_content(content: Any, heard: ReceivedRequest) -> str:
+    if isinstance(content, str):
+        return content
+    for part in content:
+        if part["type"] == "input_image":
+            heard.media.append(_data_url(part["image_url"], "input_image"))
+        elif part["type"] == "input_file":
+            heard.media.append(_data_url(part.get("file_data") or part["file_url"], "input_file"))
+        elif part["type"] != "input_text":
+            raise ValueError(f"a part of type {part['type']}")
+    return "\n".join(part["text"] for part in content if part["type"] == "input_text")
 
 
 def _anthropic(data: dict[str, Any], heard: ReceivedRequest) -> None:
@@ -206,6 +250,7 @@ def _mime(value: dict[str, Any]) -> str:
 
 READERS: Mapping[str, Callable[[dict[str, Any], ReceivedRequest], None]] = {
     "openai": _openai,
+    "openai-responses": _responses,
     "anthropic": _anthropic,
     "gemini": _gemini,
 }

@@ -15,6 +15,7 @@ from capabilities.core.wire import Fault
 from tests.lab.capable_model import reply_of, wants_thought
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.recordings import RECORDINGS
+from tests.lab.response_recordings import RESPONSE_RECORDINGS
 from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, sse
 from tests.lab.strict_hosts import RefusedError, known_host
 from tests.lab.wire import Line
@@ -202,7 +203,8 @@ async def stops(scene: ScriptedExchange) -> None:
     row="14",
 )
 async def recorded(scene: ScriptedExchange) -> None:
-    recording = RECORDINGS[scene.params.get("name", "counts")][scene.heard.protocol]
+    name, protocol = scene.params.get("name", "counts"), scene.heard.protocol
+    recording = RESPONSE_RECORDINGS[name] if protocol == "openai-responses" else RECORDINGS[name][protocol]
     if scene.heard.stream:
         await scene.stream([sse(event, event.get("type", "")) for event in recording.events])
     else:
@@ -494,7 +496,7 @@ QUOTA = "You exceeded your current quota, please check your plan and billing det
 
 
 def _quota(scene: ScriptedExchange) -> Any:
-    if scene.heard.protocol == "openai":
+    if scene.heard.protocol.startswith("openai"):
         return scene.vendor.error(429, "insufficient_quota", QUOTA, code="insufficient_quota")
     if scene.heard.protocol == "anthropic":
         return scene.vendor.error(400, "invalid_request_error", "Your credit balance is too low to access the API.")
@@ -524,7 +526,7 @@ def _context(scene: ScriptedExchange) -> Any:
         "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
         "gemini": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
     }
-    said = words[scene.heard.protocol]
+    said = words[scene.heard.protocol.removesuffix("-responses")]
     return scene.vendor.error(400, "invalid_request_error", said, code="context_length_exceeded", param="messages")
 
 
@@ -547,7 +549,7 @@ def _refusal_of(scene: ScriptedExchange, param: str) -> Any:
         "anthropic": f"{param}: Extra inputs are not permitted",
         "gemini": f"Invalid JSON payload received. Unknown name \"{param}\" at 'generation_config': Cannot find field.",
     }
-    said = words[scene.heard.protocol]
+    said = words[scene.heard.protocol.removesuffix("-responses")]
     return scene.vendor.error(400, "invalid_request_error", said, code="unsupported_parameter", param=param)
 
 
@@ -715,7 +717,7 @@ async def slow_stream(scene: ScriptedExchange) -> None:
 async def endless(scene: ScriptedExchange) -> None:
     frames = scene.frames()
     await scene.stream(frames.head, end=False)
-    opening = frames.content[:1] if scene.heard.protocol == "anthropic" else []
+    opening = frames.content[: {"anthropic": 1, "openai-responses": 2}.get(scene.heard.protocol, 0)]
     more = frames.content[len(opening)]
     for frame in opening:
         await scene.line.chunk(frame)

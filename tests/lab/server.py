@@ -18,7 +18,7 @@ from tests.lab.received_requests import ReceivedRequest, protocol_at, read
 from tests.lab.scenarios import SCENARIOS, Step, perform
 from tests.lab.wire import Line, Watched, read_request
 
-BASES = {"openai": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
+BASES = {"openai": "/v1", "openai-responses": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
 Script = Mapping[str, "str | int | Iterable[str | int]"]
 
 

@@ -125,6 +125,105 @@ class OpenAI:
         }
 
 
+class OpenAIResponses:
+    """Responses."""
+
+    finishes = {
+        "stop": "completed",
+        "length": "max_output_tokens",
+        "content_filter": "content_filter",
+        "tool_calls": "completed",
+    }
+
+    def plain(self, said: ReplyText, model: str) -> dict[str, Any]:
+        """A whole answer."""
+        reason = self.finishes[said.finish]
+        cut = reason != "completed"
+        ended = {"status": "incomplete" if cut else reason, "incomplete_details": {"reason": reason} if cut else None}
+        return {**self._envelope(model), **ended, "output": self._items(said), "usage": self._usage(said)}
+
+    def frames(self, said: ReplyText, model: str) -> Frames:
+        """The same as a stream."""
+        begun = {"response": {**self._envelope(model), "status": "in_progress", "output": [], "usage": None}}
+        frames = Frames(head=[self._event("created", begun), self._event("in_progress", begun)])
+        for place, item in enumerate(self._items(said)):
+            self._item(frames.content, place, item)
+        whole = self.plain(said, model)
+        frames.finish = [self._event(whole["status"], {"response": whole})]
+        return frames
+
+    def error(self, status: int, kind: str, message: str, code: Any = None, param: str | None = None) -> Any:
+        """An error body."""
+        return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+    def error_event(self, status: int, kind: str, message: str, code: Any = None) -> bytes:
+        """An error inside a stream."""
+        said = {"code": code if code is not None else status, "message": message, "param": None}
+        return sse({"type": "error", "sequence_number": 3, **said}, "error")
+
+    def empty(self, model: str) -> dict[str, Any]:
+        """An answer without items."""
+        return {**self._envelope(model), "status": "completed", "output": [], "usage": None}
+
+    def bad_events(self) -> list[bytes]:
+        """Events that are no JSON, or not of this shape."""
+        name = b"event: response.output_text.delta\n"
+        return [name + b'data: {"type":\n\n', name + b"data: nonsense\n\n", name + b"data: [1]\n\n"]
+
+    def _envelope(self, model: str) -> dict[str, Any]:
+        head = {"id": "resp_lab1", "object": "response", "created_at": 1_790_000_000, "model": model}
+        return {**head, "error": None, "incomplete_details": None, "store": False}
+
+    def _usage(self, said: ReplyText) -> dict[str, Any]:
+        return {
+            "input_tokens": said.prompt_tokens,
+            "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 0},
+            "output_tokens": said.completion_tokens,
+            "output_tokens_details": {"reasoning_tokens": 2 if said.reasoning else 0},
+            "total_tokens": said.prompt_tokens + said.completion_tokens,
+        }
+
+    def _items(self, said: ReplyText) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        if said.reasoning:
+            summary = [{"type": "summary_text", "text": said.reasoning}]
+            items.append({"type": "reasoning", "id": "rs_lab1", "summary": summary, "encrypted_content": "c2VjcmV0"})
+        if said.text:
+            content = [{"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}]
+            head = {"type": "message", "id": "msg_lab1", "role": "assistant", "status": "completed"}
+            items.append({**head, "content": content})
+        if said.tool:
+            name, arguments = said.tool
+            written = json.dumps(arguments, ensure_ascii=False)
+            head = {"type": "function_call", "id": f"fc_lab{said.call}", "call_id": f"call_lab{said.call}"}
+            items.append({**head, "status": "completed", "name": name, "arguments": written})
+        return items
+
+    def _item(self, out: list[bytes], place: int, item: dict[str, Any]) -> None:
+        at = {"item_id": item["id"], "output_index": place}
+        blank = {"message": {"content": []}, "reasoning": {"summary": []}, "function_call": {"arguments": ""}}
+        begun = {**item, **blank[item["type"]], "status": "in_progress"}
+        out.append(self._event("output_item.added", {"output_index": place, "item": begun}))
+        if item["type"] == "message":
+            words = item["content"][0]["text"]
+            part = {**at, "content_index": 0}
+            out.append(self._event("content_part.added", {**part, "part": {"type": "output_text", "text": ""}}))
+            out += [self._event("output_text.delta", {**part, "delta": p, "logprobs": []}) for p in pieces(words)]
+            out.append(self._event("output_text.done", {**part, "text": words}))
+        elif item["type"] == "reasoning":
+            words, part = item["summary"][0]["text"], {**at, "summary_index": 0}
+            out.append(self._event("reasoning_summary_part.added", {**part, "part": {"type": "summary_text"}}))
+            out += [self._event("reasoning_summary_text.delta", {**part, "delta": p}) for p in pieces(words)]
+        else:
+            name, written = "function_call_arguments", item["arguments"]
+            out += [self._event(f"{name}.delta", {**at, "delta": piece}) for piece in pieces(written)]
+            out.append(self._event(f"{name}.done", {**at, "arguments": written}))
+        out.append(self._event("output_item.done", {"output_index": place, "item": item}))
+
+    def _event(self, name: str, fields: dict[str, Any]) -> bytes:
+        return sse({"type": f"response.{name}", "sequence_number": 1, **fields}, f"response.{name}")
+
+
 class Anthropic:
     """Messages."""
 
@@ -286,5 +385,10 @@ class Gemini:
         return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": "lab1"}
 
 
-Vendor = OpenAI | Anthropic | Gemini
-VENDORS: dict[str, Vendor] = {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini()}
+Vendor = OpenAI | OpenAIResponses | Anthropic | Gemini
+VENDORS: dict[str, Vendor] = {
+    "openai": OpenAI(),
+    "openai-responses": OpenAIResponses(),
+    "anthropic": Anthropic(),
+    "gemini": Gemini(),
+}

@@ -171,6 +171,60 @@ def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
     return b"".join([*chunks, last, b"data: [DONE]\n\n"])
 
 
+# OpenAI's Responses
+
+
+def pairs_calls_with_results(host: StrictHost, body: Body) -> None:
+    """No tool output found for function call; no tool call found for function call output."""
+    calls = [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
+    results = [item["call_id"] for item in body["input"] if item["type"] == "function_call_output"]
+    demand(sorted(calls) == sorted(results), f"No tool output found for function call {set(calls) ^ set(results)}")
+
+
+def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
+    """A reasoning item comes without the item that has to follow it; its encrypted content could not be verified."""
+    for item, following in zip(body["input"], [*body["input"][1:], {}], strict=True):
+        if item["type"] == "reasoning":
+            proof = item["encrypted_content"]
+            demand(proof in host.proofs.values(), "The encrypted content could not be verified", "input")
+            own = host.proofs.get(following.get("call_id", ""))
+            demand(own == proof, "'reasoning' was provided without its required following item", "input")
+    if "reasoning.encrypted_content" in body.get("include", ()):
+        own = [host.proofs[item["call_id"]] for item in body["input"] if item.get("call_id") in host.proofs][::2]
+        proofs = [item["encrypted_content"] for item in body["input"] if item["type"] == "reasoning"]
+        demand(proofs == own, "thoughts of calls were left out")
+
+
+def speak_responses(host: StrictHost, body: Body, stream: bool) -> bytes:
+    """The same as items."""
+    content = [{"type": "output_text", "text": "done", "annotations": []}]
+    items: list[Body] = [{"type": "message", "id": "msg_1", "role": "assistant", "content": content}]
+    if sum(item["type"] == "function_call" for item in body["input"]) < ROUNDS:
+        call_id = host.next_call()
+        summary = [{"type": "summary_text", "text": THOUGHT}]
+        thought = {"type": "reasoning", "id": f"rs_{host.given}", "summary": summary}
+        items = [
+            {**thought, "encrypted_content": host.prove(call_id)},
+            {
+                "type": "function_call",
+                "id": f"fc_{host.given}",
+                "call_id": call_id,
+                "name": TOOL,
+                "arguments": '{"at": 1}',
+            },
+        ]
+    whole = {"id": "x", "model": "m", "status": "completed", "error": None, "output": items}
+    if not stream:
+        return dump(whole)
+    events: list[Body] = [{"type": "response.created", "response": {**whole, "status": "in_progress", "output": []}}]
+    for place, item in enumerate(items):
+        if item["type"] == "message":
+            events.append({"type": "response.output_text.delta", "output_index": place, "delta": "done"})
+        events.append({"type": "response.output_item.done", "output_index": place, "item": item})
+    events.append({"type": "response.completed", "response": whole})
+    return b"".join(sse(event, event["type"]) for event in events)
+
+
 # Anthropic
 
 
@@ -287,11 +341,13 @@ def dump(value: Any) -> bytes:
 
 COMMON: Mapping[str, tuple[Callable[[StrictHost, Body], None], ...]] = {
     "openai": (answers_every_call,),
+    "openai-responses": (pairs_calls_with_results, keeps_thoughts_with_calls),
     "anthropic": (alternates, wants_signed_thoughts),
     "gemini": (takes_turns, wants_signed_calls),
 }
 SPEAKERS: Mapping[str, Callable[[StrictHost, Body, bool], bytes]] = {
     "openai": speak_openai,
+    "openai-responses": speak_responses,
     "anthropic": speak_anthropic,
     "gemini": speak_gemini,
 }

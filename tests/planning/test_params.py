@@ -58,6 +58,7 @@ OURS = {
     "responseMimeType": "response_format",
     "output_format": "response_format",
     "format": "response_format",
+    "text.format": "response_format",
     "tools": "tools",
     "functionDeclarations": "tools",
     "tool_choice": "tool_choice",

@@ -66,7 +66,9 @@ def gathered(events: list[StreamEvent]) -> Answer | Failure:
         if isinstance(event, Failure):
             return event
         if isinstance(event, Finish):
-            made = tuple(ToolCall(c[0] or "", c[1] or "", c[2] or "", c[3]) for _, c in sorted(calls.items()))
+            made = tuple(
+                ToolCall(c[0] or "", c[1] or "", c[2] or "", c[3], bool(c[4])) for _, c in sorted(calls.items())
+            )
             words = (text, made, reasoning or None, refusal or None)
             end = (event.finish_reason, event.usage, event.model, event.id, event.details)
             return Answer(*words, *end, thoughts, media=tuple(media), annotations=tuple(cited))
@@ -77,7 +79,7 @@ def gathered(events: list[StreamEvent]) -> Answer | Failure:
         text, reasoning, refusal = text + event.text, reasoning + event.reasoning, refusal + event.refusal
         thoughts += event.thoughts
         for piece in event.tool_calls:
-            call = calls.setdefault(piece.index, [None, None, "", None])
+            call = calls.setdefault(piece.index, [None, None, "", None, None])
             call[0], call[1], call[3] = piece.id or call[0], piece.name or call[1], piece.signature or call[3]
-            call[2] = (call[2] or "") + piece.arguments
+            call[2], call[4] = (call[2] or "") + piece.arguments, call[4] or ("custom" if piece.custom else None)
     raise AssertionError("the stream ended without Finish or Failure")

@@ -105,6 +105,7 @@ def test_why_a_model_refused_is_its_refusal(lab: Lab, stream: bool) -> None:
 
 
 COUNTED = {
+    "openai-responses": Usage(140, 30, 170, cached_tokens=20, cache_write_tokens=100, reasoning_tokens=7),
     "openai": Usage(
         140,
         30,

@@ -46,7 +46,12 @@ BYTES = [
 ]
 CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
 BOTH = pytest.mark.parametrize("stream", [False, True])
-KEY_HEADERS = {"openai": "authorization", "anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+KEY_HEADERS = {
+    "openai": "authorization",
+    "openai-responses": "authorization",
+    "anthropic": "x-api-key",
+    "gemini": "x-goog-api-key",
+}
 EACH = pytest.mark.parametrize("protocol", list(VENDORS))
 
 
@@ -99,6 +104,8 @@ def test_a_tool_call_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
         ("openai", Kind.IMAGE, "image/png", "image_url"),
         ("openai", Kind.AUDIO, "audio/wav", "input_audio"),
         ("openai", Kind.DOCUMENT, "application/pdf", "file"),
+        ("openai-responses", Kind.IMAGE, "image/png", "input_image"),
+        ("openai-responses", Kind.DOCUMENT, "application/pdf", "input_file"),
         ("anthropic", Kind.IMAGE, "image/png", "image"),
         ("anthropic", Kind.DOCUMENT, "application/pdf", "document"),
         ("gemini", Kind.IMAGE, "image/png", "inlineData"),

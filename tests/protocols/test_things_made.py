@@ -34,7 +34,7 @@ def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
 
 
 @BOTH
-@MAKERS
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini"])
 def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
     """OpenRouter's `images` and Gemini's `inlineData`, without a word beside them."""
     said = answer(lab, protocol, "image", stream=stream)
@@ -63,7 +63,7 @@ def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_words_name_the_pages_that_they_rest_on(lab: Lab, protocol: str, stream: bool) -> None:
     """As OpenAI writes it, at the characters that rest on them; Gemini counts bytes."""
     said = answer(lab, protocol, "cited", stream=stream)

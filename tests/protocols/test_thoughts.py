@@ -17,6 +17,7 @@ from tests.protocols.exchange import gathered
 
 HOSTS = {
     "openai": "https://openrouter.ai/api/v1",
+    "openai-responses": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",
     "gemini": "https://generativelanguage.googleapis.com/v1beta",
 }
@@ -42,10 +43,10 @@ def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
 
 
 def shown_again(answer: Answer, by: Target, protocol: str, to: Target | None = None, **change: Any) -> Any:
-    """What `to` gets of the answer of `by` in the next turn: Anthropic's blocks, Gemini's parts, OpenAI's message."""
+    """What `to` gets of the answer of `by` in the next turn: blocks, parts, items, or OpenAI's message."""
     origin = by.origin(protocol)
     calls = tuple(
-        ToolCall(each.id, each.name, each.arguments, each.signature, origin=origin) for each in answer.tool_calls
+        ToolCall(each.id, each.name, each.arguments, each.signature, each.custom, origin) for each in answer.tool_calls
     )
     back = Message(
         Role.ASSISTANT,
@@ -56,6 +57,8 @@ def shown_again(answer: Answer, by: Target, protocol: str, to: Target | None = N
     )
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)), back))
     payload = PROTOCOLS[protocol].encode(chat, to or by, stream=False).elide()
+    if protocol == "openai-responses":
+        return payload["input"][1:]
     return payload["contents"][1]["parts"] if protocol == "gemini" else payload["messages"][1]
 
 
@@ -200,7 +203,41 @@ def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
     assert shown_again(answer, target("openai"), "openai")["reasoning_details"] == DETAILS
 
 
-@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+REASONING = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "first this"}, {"type": "summary_text", "text": "then that"}],
+    "encrypted_content": "E1",
+}
+ITEMS: list[dict[str, Any]] = [
+    REASONING,
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+    {**REASONING, "id": "rs_2", "summary": [], "encrypted_content": "E2"},
+    {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+    {**REASONING, "id": "rs_3", "summary": [], "encrypted_content": "E3"},
+    {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "*** Begin"},
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_reasoning_items_go_back_whole_and_where_they_stood(stream: bool) -> None:
+    """Each with its summary and what only its maker reads, before the words or the call that it led to."""
+    whole = {"status": "completed", "output": ITEMS}
+    if stream:
+        said = {"type": "response.output_text.delta", "output_index": 1, "delta": "I look."}
+        done = [
+            {"type": "response.output_item.done", "output_index": at, "item": each} for at, each in enumerate(ITEMS)
+        ]
+        end = {"type": "response.completed", "response": whole}
+        answer = read_stream("openai-responses", [*done[:1], said, *done[1:], end])
+    else:
+        answer = read_whole("openai-responses", whole)
+    words = {"type": "message", "role": "assistant", "content": "I look."}
+    assert answer.reasoning == "first this\n\nthen that"
+    assert shown_again(answer, target("openai-responses"), "openai-responses") == [ITEMS[0], words, *ITEMS[2:]]
+
+
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("other", [{"model": "another"}, {"host": "https://two.example/v1"}])
 def test_nobody_else_gets_them(protocol: str, other: dict[str, str]) -> None:
     """Another model, or the same one in another provider's name: the words go, the proofs do not."""

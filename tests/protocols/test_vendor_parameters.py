@@ -22,6 +22,7 @@ from openai.types.chat import chat_completion_custom_tool_param as custom_tool
 from openai.types.chat import chat_completion_message_custom_tool_call_param as custom_call
 from openai.types.chat import chat_completion_message_function_tool_call_param as function_call
 from openai.types.chat import completion_create_params
+from openai.types.responses import response_create_params
 from openai.types.shared_params import FunctionDefinition
 
 from capabilities.core.message import Role
@@ -227,6 +228,21 @@ GEMINI_PARTS: Mapping[str, str] = {
     **dict.fromkeys(("audio_metadata", "audio_transcription", "speech_metadata"), UNASKED),
     **dict.fromkeys(("document_metadata", "spreadsheet_metadata"), UNASKED),
 }
+HERE = Other("said by the protocol itself, or by the items")
+STATE = Other("needs answers that the provider keeps")
+RESPONSES: Mapping[str, str] = {
+    **{name: name for name in ("model", "stream", "stream_options", "temperature", "top_p", "tools", "tool_choice")},
+    **{name: name for name in ("parallel_tool_calls", "metadata", "moderation", "prompt_cache_key", "reasoning")},
+    **{name: name for name in ("prompt_cache_options", "prompt_cache_retention", "safety_identifier", "user")},
+    **{name: name for name in ("service_tier", "store", "top_logprobs")},
+    "input": "messages",
+    "max_output_tokens": "max_completion_tokens",
+    "text": "response_format",
+    **dict.fromkeys(("include", "instructions"), HERE),
+    **dict.fromkeys(("previous_response_id", "conversation", "background", "prompt"), STATE),
+    **dict.fromkeys(("max_tool_calls", "image"), SERVER),
+    **dict.fromkeys(("truncation", "context_management", "access_programs"), UNASKED),
+}
 GEMINI_TOOL: Mapping[str, str] = {
     **dict.fromkeys(("name", "description", "parameters_json_schema"), "tools"),
     "parameters": Other("parametersJsonSchema says more"),
@@ -249,6 +265,8 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
         ("anthropic", fields(message_create_params.MessageCreateParamsBase) | streamed, ANTHROPIC),
         ("anthropic", blocks, ANTHROPIC_BLOCKS),
         *(("anthropic", fields(kind), {**COMMON, **known}) for kind, known in ANTHROPIC_FIELDS.items()),
+        ("openai-responses", fields(response_create_params.ResponseCreateParamsBase), RESPONSES),
+        ("openai-responses", fields(response_create_params.ResponseCreateParamsStreaming), RESPONSES),
         ("gemini", fields(gemini_types.GenerateContentConfig), GEMINI),
         ("gemini", fields(gemini_types.Part), GEMINI_PARTS),
         ("gemini", fields(gemini_types.FunctionDeclaration), GEMINI_TOOL),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from typing import Any
 
 import anthropic
 import openai
@@ -60,6 +61,27 @@ def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_cl
     chunks = list(create(model="fault:reasoning", messages=asked, stream=True))  # type: ignore[call-overload]
     assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "You said: hi"
     assert chunks[-1].usage.completion_tokens == 7
+
+
+def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
+    """Text, thoughts, tool call, usage and a stream arrive as items; a screenshot in a tool's result is heard."""
+    shot = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
+    asked: Any = [
+        {"type": "message", "role": "user", "content": "What is this?"},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": [shot]},
+    ]
+    answer = openai_client.responses.create(model="fault:reasoning", input=asked)
+    assert answer.output_text == "You said: What is this? [image/png, 48 bytes]"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 18
+    assert [item.type for item in answer.output] == ["reasoning", "message"]
+    tools: Any = [{"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": False}]
+    with openai_client.responses.stream(model="fault:tool_call", input=asked, tools=tools) as stream:
+        final = stream.get_final_response()
+    assert final.output[0].arguments == '{"city": "Zürich", "days": 2}'  # type: ignore[union-attr]
+    cut = openai_client.responses.create(model="fault:length", input=asked)
+    assert (cut.status, cut.incomplete_details.reason) == ("incomplete", "max_output_tokens")  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

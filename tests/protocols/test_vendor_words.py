@@ -13,7 +13,8 @@ import pytest
 from anthropic import types as anthropic_types
 from anthropic.types import beta as anthropic_beta
 from google.genai import types as gemini_types
-from openai.types import chat, completion_usage
+from openai.types import chat, completion_usage, responses
+from openai.types.responses import response_usage
 from pydantic import BaseModel
 
 from capabilities.core.protocols.anthropic import finish as anthropic_finish
@@ -23,9 +24,12 @@ from capabilities.core.protocols.gemini import finish as gemini_finish
 from capabilities.core.protocols.gemini import usage as gemini_usage
 from capabilities.core.protocols.openai import finish as openai_finish
 from capabilities.core.protocols.openai import usage as openai_usage
+from capabilities.core.protocols.openai_responses import finish as responses_finish
+from capabilities.core.protocols.openai_responses import usage as responses_usage
 
 FINISHES = {
     "openai": {*openai_finish.ENDINGS, *openai_finish.BROKEN},
+    "openai-responses": {*responses_finish.ENDINGS, *responses_finish.FAILURES, "incomplete"},
     "anthropic": {*anthropic_finish.ENDINGS},
     "gemini": {*gemini_finish.ENDINGS, *gemini_finish.FAILURES},
 }
@@ -52,6 +56,7 @@ def sdk_finishes() -> list[tuple[str, set[str]]]:
     return [
         ("openai", literals(chat.chat_completion.Choice.model_fields["finish_reason"].annotation)),
         ("openai", literals(chat.chat_completion_chunk.Choice.model_fields["finish_reason"].annotation)),
+        ("openai-responses", literals(responses.ResponseStatus)),
         ("anthropic", literals(anthropic_types.StopReason)),
         ("anthropic", literals(anthropic_beta.BetaStopReason)),
         ("gemini", {reason.value for reason in gemini_types.FinishReason}),
@@ -61,6 +66,7 @@ def sdk_finishes() -> list[tuple[str, set[str]]]:
 def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
     """The names of each SDK's counts, and those that our table for that place knows."""
     openai, anthropic, gemini = openai_usage, anthropic_usage, gemini_usage
+    tokens, read, wrote = responses_usage, response_usage.InputTokensDetails, response_usage.OutputTokensDetails
     prompt, completion = completion_usage.PromptTokensDetails, completion_usage.CompletionTokensDetails
     counted = {*anthropic.TOTALS, *anthropic.DETAILS, *anthropic.UNREAD}
     written, thought = anthropic_types.CacheCreation, anthropic_types.OutputTokensDetails
@@ -69,6 +75,9 @@ def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
         ("openai", names(completion_usage.CompletionUsage), {*openai.TOTALS, *openai.DETAILS}),
         ("openai", names(prompt), {*openai.PROMPT, *openai.UNREAD}),
         ("openai", names(completion), {*openai.COMPLETION, *openai.UNREAD}),
+        ("openai-responses", names(responses.ResponseUsage), {*tokens.TOTALS, *tokens.DETAILS}),
+        ("openai-responses", names(read), {*tokens.DETAILS["input_tokens_details"], *tokens.UNREAD}),
+        ("openai-responses", names(wrote), set(tokens.DETAILS["output_tokens_details"])),
         *(("anthropic", names(each), counted) for each in (anthropic_types.Usage, anthropic_types.MessageDeltaUsage)),
         *(
             ("anthropic", names(each), counted)
@@ -93,6 +102,34 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     "openai message": (
         {"content", "refusal", "tool_calls", "audio", "annotations"},
         {"role", "function_call"},  # we send no `functions` on
+    ),
+    "response": (
+        {"id", "model", "output", "usage", "status", "error", "incomplete_details", "service_tier"},
+        {  # what was asked, said again
+            *("access_programs", "image", "input_transformations", "prompt_cache_diagnostics", "tool_usage"),
+            *(
+                "object",
+                "created_at",
+                "completed_at",
+                "background",
+                "conversation",
+                "instructions",
+                "max_output_tokens",
+            ),
+            *("max_tool_calls", "metadata", "moderation", "parallel_tool_calls", "previous_response_id", "prompt"),
+            *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier"),
+            *("temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+        },
+    ),
+    "response item": (
+        {"message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"},
+        {  # what the provider's own tools did on the way; what they led to are words and citations
+            *("file_search_call", "web_search_call", "computer_call", "code_interpreter_call", "local_shell_call"),
+            *("computer_call_output", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call"),
+            *("apply_patch_call_output", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
+            *("tool_search_call", "tool_search_output", "additional_tools", "program", "program_output", "compaction"),
+            *("function_call_output", "custom_tool_call_output"),  # a program's own calls
+        },
     ),
     "anthropic message": (
         {"id", "model", "content", "usage", "stop_reason", "stop_details"},
@@ -144,6 +181,8 @@ def sdk_parts() -> list[tuple[str, set[str]]]:
         *(("openai answer", names(each)) for each in (chat.ChatCompletion, chat.ChatCompletionChunk)),
         *(("openai choice", names(each)) for each in (chat.chat_completion.Choice, chunks.Choice)),
         *(("openai message", names(each)) for each in (chat.ChatCompletionMessage, chunks.ChoiceDelta)),
+        ("response", names(responses.Response)),
+        ("response item", kinds(responses.ResponseOutputItem)),
         *(("anthropic message", names(each)) for each in (anthropic_types.Message, ending)),
         ("anthropic block", kinds(anthropic_types.ContentBlock)),
         ("anthropic delta", kinds(anthropic_types.RawContentBlockDelta)),
@@ -180,10 +219,16 @@ def test_a_word_that_is_new_would_be_noticed() -> None:
     assert unknown({"STOP", "EVAPORATED"}, FINISHES["gemini"]) == {"EVAPORATED"}
 
 
-@pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_no_word_that_we_do_not_know_means_complete(protocol: str) -> None:
     """Nor does another case of a known one, a number, or a list; tool calls beside it change nothing."""
-    endings = {"openai": openai_finish, "anthropic": anthropic_finish, "gemini": gemini_finish}[protocol].ENDINGS
+    tables = {
+        "openai": openai_finish,
+        "openai-responses": responses_finish,
+        "anthropic": anthropic_finish,
+        "gemini": gemini_finish,
+    }
+    endings = tables[protocol].ENDINGS
     for word in ("vanished", "Stop", "done", 7, ["stop"]):
         for has_calls in (False, True):
             assert ending_of(endings, word, has_calls=has_calls) is UNFINISHED

@@ -21,6 +21,12 @@ SPEECH = ["audio/wav", "audio/mpeg"]
 MORE_AUDIO = [*SPEECH, "audio/flac", "audio/ogg", "audio/aac", "audio/aiff", "audio/mp4"]
 CLIPS = ["video/mp4", "video/webm", "video/quicktime"]
 PDF = ["application/pdf"]
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+PAPERS = [
+    *PDF,
+    *("application/msword", f"{_OFFICE}.wordprocessingml.document", "application/vnd.oasis.opendocument.text"),
+    *("application/rtf", "application/vnd.ms-powerpoint", f"{_OFFICE}.presentationml.presentation"),
+]
 
 
 def _add_source(source: str, **slots: Any) -> Limits:
@@ -49,6 +55,29 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
             audio={"name": "input_audio", "capabilities": ["audio"], "mimeTypes": SPEECH},
             file={"name": "file", "capabilities": ["file"], "mimeTypes": PDF, "maxTotalBytes": 50 * MIB},
+        ),
+        "openai-responses": _add_source(
+            "OpenAI: images and vision, file inputs (of a sheet it reads 1,000 rows, so tables are extracted here)",
+            toolMedia="native",
+            maxRequestBytes=512 * MIB,
+            image={
+                "name": "input_image",
+                "capabilities": ["vision"],
+                "mimeTypes": PHOTOS,
+                "maxCount": 1500,
+                "maxTotalBytes": 50 * MIB,
+                "maxSide": 5500,
+                "takesUrl": True,
+                "inToolResult": True,
+            },
+            file={
+                "name": "input_file",
+                "capabilities": ["file"],
+                "mimeTypes": PAPERS,
+                "maxTotalBytes": 50 * MIB,
+                "takesUrl": True,
+                "inToolResult": True,
+            },
         ),
         "anthropic": _add_source(
             "Anthropic: vision, PDF support (10 MB of base64 an image; 8000 px, 2000 px above 20 images)",

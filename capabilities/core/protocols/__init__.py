@@ -9,9 +9,10 @@ from capabilities.core.protocols.anthropic.requests import Anthropic
 from capabilities.core.protocols.echo.requests import Echo
 from capabilities.core.protocols.gemini.requests import Gemini
 from capabilities.core.protocols.openai.requests import OpenAI
+from capabilities.core.protocols.openai_responses.requests import OpenAIResponses
 from capabilities.core.wire import WireProtocol
 
 PROTOCOLS: Mapping[str, WireProtocol] = MappingProxyType(
-    {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini(), "echo": Echo()}
+    {each.name: each for each in (OpenAI(), OpenAIResponses(), Anthropic(), Gemini(), Echo())}
 )
 """The protocols there are, by name."""

@@ -11,7 +11,7 @@ from typing import Any
 from capabilities.core.protocols.retry_after import check_wait
 from capabilities.core.worded import worded
 
-PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[a-z_]+)?\Z")
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s\Z")
 _BASE_RESP = "base_resp"  # MiniMax puts its status here, with HTTP 200

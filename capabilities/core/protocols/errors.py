@@ -42,6 +42,7 @@ CAPABILITY = _words(
     UNSUPPORTED_TYPE,
 )
 POLICY = _words(
+    r"^(bio_policy|misalignment_policy_violation|image_content_policy_violation)$",
     r"^(content_filter|content_policy_violation|content_policy|data_inspection_failed|ResponsibleAIPolicyViolation)$",
     r"SensitiveContentDetected",
     r"content exists risk",
@@ -75,6 +76,7 @@ PARAMETER = _words(
     r"unrecognized request argument",
     r"unknown (name|field|parameter)",
     r"does not support the (\w+) parameter",
+    r"encrypted content is not supported with this model",
 )
 _NAMED = re.compile(
     r"unrecognized request arguments? supplied: (?P<a>\w+)"
@@ -83,7 +85,7 @@ _NAMED = re.compile(
     r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter",
     re.IGNORECASE | re.MULTILINE,
 )
-NEEDED = frozenset({"model", "messages", "contents", "system", "stream"})
+NEEDED = frozenset({"model", "messages", "contents", "system", "stream", "input"})
 """Parameters without which there is no request: leaving them out is no way to try again."""
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
 REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
@@ -112,6 +114,12 @@ STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
     {
         "invalid_request_error": 400,
         "invalid_argument": 400,
+        **dict.fromkeys(("invalid_prompt", "data_residency_mismatch"), 400),
+        **dict.fromkeys(("bio_policy", "misalignment_policy_violation", "image_content_policy_violation"), 400),
+        **dict.fromkeys(("invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url"), 400),
+        **dict.fromkeys(("image_too_large", "image_too_small", "image_parse_error", "invalid_image_mode"), 400),
+        **dict.fromkeys(("image_file_too_large", "unsupported_image_media_type", "empty_image_file"), 400),
+        **dict.fromkeys(("failed_to_download_image", "image_file_not_found"), 400),
         "failed_precondition": 400,
         "content_filter": 400,
         "context_length_exceeded": 400,

@@ -9,7 +9,7 @@ from capabilities.core.protocols.parameters import OTHER_FIELD, OTHER_PARAMETER,
 
 BEGIN = "<!-- written by capabilities.core.protocols.parameter_document -->\n"
 END = "<!-- end of what is written -->\n"
-HEAD = "| parameter or part | openai | anthropic | gemini | echo | when |\n|---|---|---|---|---|---|\n"
+HEAD = "| parameter or part | openai | openai-responses | anthropic | gemini | echo | when |\n" + 7 * "|---" + "|\n"
 
 
 def table() -> str:
@@ -19,7 +19,8 @@ def table() -> str:
 
 def _line(row: Parameter) -> str:
     name = row.name if " " in row.name else f"`{row.name}`"
-    return f"| {name} | {row.openai} | {row.anthropic} | {row.gemini} | {row.echo} | {row.note} |\n"
+    cells = (name, row.openai, row.openai_responses, row.anthropic, row.gemini, row.echo, row.note)
+    return f"| {' | '.join(cells)} |\n"
 
 
 def with_table(text: str) -> str:

@@ -43,6 +43,7 @@ class Parameter:
 
     name: str
     openai: Treatment
+    openai_responses: Treatment
     anthropic: Treatment
     gemini: Treatment
     echo: Treatment
@@ -50,7 +51,7 @@ class Parameter:
 
     def by(self, protocol: str) -> Treatment:
         """What that protocol does with it."""
-        treatment: Treatment = getattr(self, protocol)
+        treatment: Treatment = getattr(self, protocol.replace("-", "_"))
         return treatment
 
 
@@ -60,83 +61,84 @@ VENDOR = "no field of OpenAI's; some hosts know it"
 THOUGHT = "to the model it came from, see above"
 
 _ROWS = (
-    Parameter("model", M, M, M, M, "the candidate's model"),
-    Parameter("messages", M, M, M, M),
-    Parameter("stream", P, P, M, M),
-    Parameter("stream_options", M, M, M, M, "the count is added here, where the provider gives one"),
-    Parameter("max_tokens", M, M, M, M, "the host's name for it; -1 is no limit"),
-    Parameter("max_completion_tokens", M, M, M, M, "comes before max_tokens"),
-    Parameter("temperature", P, M, P, P, SAMPLING),
-    Parameter("top_p", P, M, M, P, SAMPLING),
-    Parameter("top_k", P, M, M, D, VENDOR),
-    Parameter("stop", P, M, M, D, "Gemini: the first five; Anthropic: none of white space"),
-    Parameter("response_format", P, M, M, D, "`structured` decides how JSON is asked for"),
-    Parameter("tools", P, M, M, M),
-    Parameter("tool_choice", P, M, M, D),
-    Parameter("parallel_tool_calls", P, M, D, D, "dropped is only `false`: `true` is everybody's default"),
-    Parameter("functions", M, M, M, M, "become tools, and a call is answered as `function_call`"),
-    Parameter("function_call", M, M, M, D, "becomes tool_choice"),
-    Parameter("n", R, R, R, R, "more than 1; 1 is what everybody gives"),
-    Parameter("reasoning_effort", P, M, M, D, "Anthropic and Gemini: by the model, see below"),
-    Parameter("thinking", P, P, D, D, "Anthropic's object; DeepSeek, GLM, Kimi and Doubao have the like"),
-    Parameter("reasoning", P, D, D, D, VENDOR),
-    Parameter("seed", P, D, P, D),
-    Parameter("presence_penalty", P, D, M, D),
-    Parameter("frequency_penalty", P, D, M, D),
-    Parameter("logit_bias", P, D, D, D),
-    Parameter("logprobs", P, D, D, D),
-    Parameter("top_logprobs", P, D, D, D),
-    Parameter("modalities", P, D, M, D),
-    Parameter("audio", P, D, D, D),
-    Parameter("prediction", P, D, D, D),
-    Parameter("service_tier", P, M, D, D, "Anthropic: auto, default and standard_only; others are dropped"),
-    Parameter("metadata", P, M, D, D, "Anthropic: `user_id` alone; with anything else it is dropped"),
-    Parameter("cache_control", P, P, D, D, "OpenAI's like: " + MARK),
-    Parameter("prompt_cache_key", P, D, D, D),
-    Parameter("prompt_cache_options", P, D, D, D),
-    Parameter("prompt_cache_retention", P, D, D, D),
-    Parameter("safety_identifier", P, D, D, D),
-    Parameter("user", P, D, D, D),
-    Parameter("store", P, D, D, D),
-    Parameter("moderation", P, D, D, D),
-    Parameter("verbosity", P, D, D, D),
-    Parameter("web_search_options", P, D, D, D),
-    Parameter("stream_options.include_obfuscation", D, D, D, D),
-    Parameter("messages[].content[].text", M, M, M, M),
-    Parameter("messages[].content[].refusal", M, M, M, M, "as words"),
-    Parameter("messages[].content[].image_url", M, M, M, M, "as the model reads it: natively or described"),
-    Parameter("messages[].content[].video_url", M, M, M, M, "as the model reads it: natively or described"),
-    Parameter("messages[].content[].input_audio", M, M, M, M, "as the model reads it: natively or described"),
-    Parameter("messages[].content[].file", M, M, M, M, "as the model reads it: natively, extracted or described"),
-    Parameter("messages[].content[].image_url.detail", P, D, D, D, "`auto` is everybody's default"),
-    Parameter("messages[].content[].file.detail", P, D, D, D, "`auto` is everybody's default"),
-    Parameter("messages[].content[].cache_control", M, M, D, D, MARK),
-    Parameter("messages[].content[].prompt_cache_breakpoint", M, M, D, D, MARK),
-    Parameter("messages[].cache_control", M, M, D, D, "counts as the last part's; " + MARK),
-    Parameter("messages[].name", P, D, D, D, "a tool's name goes with its call"),
-    Parameter("messages[].refusal", M, M, M, M, "as words"),
-    Parameter("messages[].tool_calls", P, M, M, M),
-    Parameter("messages[].tool_calls[].custom", P, M, M, M, "elsewhere an object with `input`"),
-    Parameter("messages[].function_call", M, M, M, M, "becomes a tool call; role `function` its result"),
-    Parameter("messages[].reasoning_content", K, K, K, K, "to hosts that want it (`replay_reasoning`)"),
-    Parameter("messages[].reasoning", K, K, K, K, "another name of `reasoning_content`"),
-    Parameter("messages[].reasoning_details", K, K, K, K, THOUGHT),
-    Parameter("messages[].extra_content", K, K, K, K, THOUGHT),
-    Parameter("messages[].tool_calls[].extra_content", K, K, K, K, THOUGHT),
-    Parameter("messages[].thinking_blocks", D, D, D, D, "`reasoning_details` has them"),
-    Parameter("messages[].audio", D, D, D, D, "the id of an answer's sound, known only to who made it"),
-    Parameter("messages[].annotations", D, D, D, D, "what an answer cited"),
-    Parameter("tools[].function.strict", P, P, D, D),
-    Parameter("tools[].cache_control", M, M, D, D, MARK),
-    Parameter("tools[].function.cache_control", M, M, D, D, MARK),
-    Parameter("tools[].custom", P, D, D, M, "OpenAI's tools of free text or a grammar"),
-    Parameter("tool_choice.allowed_tools", P, M, M, D, "Anthropic: only those tools are sent"),
+    Parameter("model", M, M, M, M, M, "the candidate's model"),
+    Parameter("messages", M, M, M, M, M),
+    Parameter("stream", P, P, P, M, M),
+    Parameter("stream_options", M, M, M, M, M, "the count is added here, where the provider gives one"),
+    Parameter("max_tokens", M, M, M, M, M, "the host's name for it; -1 is no limit; Responses: at least 16"),
+    Parameter("max_completion_tokens", M, M, M, M, M, "comes before max_tokens"),
+    Parameter("temperature", P, P, M, P, P, SAMPLING),
+    Parameter("top_p", P, P, M, M, P, SAMPLING),
+    Parameter("top_k", P, D, M, M, D, VENDOR),
+    Parameter("stop", P, D, M, M, D, "Gemini: the first five; Anthropic: none of white space"),
+    Parameter("response_format", P, M, M, M, D, "`structured` decides how JSON is asked for"),
+    Parameter("tools", P, M, M, M, M),
+    Parameter("tool_choice", P, M, M, M, D),
+    Parameter("parallel_tool_calls", P, P, M, D, D, "dropped is only `false`: `true` is everybody's default"),
+    Parameter("functions", M, M, M, M, M, "become tools, and a call is answered as `function_call`"),
+    Parameter("function_call", M, M, M, M, D, "becomes tool_choice"),
+    Parameter("n", R, R, R, R, R, "more than 1; 1 is what everybody gives"),
+    Parameter("reasoning_effort", P, M, M, M, D, "Anthropic and Gemini: by the model, see below"),
+    Parameter("thinking", P, D, P, D, D, "Anthropic's object; DeepSeek, GLM, Kimi and Doubao have the like"),
+    Parameter("reasoning", P, P, D, D, D, VENDOR),
+    Parameter("reasoning_summary", D, M, D, D, D, "what /v1/responses calls `reasoning.summary`"),
+    Parameter("seed", P, D, D, P, D),
+    Parameter("presence_penalty", P, D, D, M, D),
+    Parameter("frequency_penalty", P, D, D, M, D),
+    Parameter("logit_bias", P, D, D, D, D),
+    Parameter("logprobs", P, M, D, D, D),
+    Parameter("top_logprobs", P, P, D, D, D),
+    Parameter("modalities", P, D, D, M, D),
+    Parameter("audio", P, D, D, D, D),
+    Parameter("prediction", P, D, D, D, D),
+    Parameter("service_tier", P, P, M, D, D, "Anthropic: auto, default and standard_only; others are dropped"),
+    Parameter("metadata", P, P, M, D, D, "Anthropic: `user_id` alone; with anything else it is dropped"),
+    Parameter("cache_control", P, D, P, D, D, "OpenAI's like: " + MARK),
+    Parameter("prompt_cache_key", P, P, D, D, D),
+    Parameter("prompt_cache_options", P, P, D, D, D),
+    Parameter("prompt_cache_retention", P, P, D, D, D),
+    Parameter("safety_identifier", P, P, D, D, D),
+    Parameter("user", P, P, D, D, D),
+    Parameter("store", P, P, D, D, D),
+    Parameter("moderation", P, P, D, D, D),
+    Parameter("verbosity", P, M, D, D, D),
+    Parameter("web_search_options", P, D, D, D, D),
+    Parameter("stream_options.include_obfuscation", D, D, D, D, D),
+    Parameter("messages[].content[].text", M, M, M, M, M),
+    Parameter("messages[].content[].refusal", M, M, M, M, M, "as words"),
+    Parameter("messages[].content[].image_url", M, M, M, M, M, "as the model reads it: natively or described"),
+    Parameter("messages[].content[].video_url", M, M, M, M, M, "as the model reads it: natively or described"),
+    Parameter("messages[].content[].input_audio", M, M, M, M, M, "as the model reads it: natively or described"),
+    Parameter("messages[].content[].file", M, M, M, M, M, "as the model reads it: natively, extracted or described"),
+    Parameter("messages[].content[].image_url.detail", P, P, D, D, D, "`auto` is everybody's default"),
+    Parameter("messages[].content[].file.detail", P, P, D, D, D, "`auto` is everybody's default"),
+    Parameter("messages[].content[].cache_control", M, M, M, D, D, MARK),
+    Parameter("messages[].content[].prompt_cache_breakpoint", M, M, M, D, D, MARK),
+    Parameter("messages[].cache_control", M, M, M, D, D, "counts as the last part's; " + MARK),
+    Parameter("messages[].name", P, D, D, D, D, "a tool's name goes with its call"),
+    Parameter("messages[].refusal", M, M, M, M, M, "as words"),
+    Parameter("messages[].tool_calls", P, M, M, M, M),
+    Parameter("messages[].tool_calls[].custom", P, M, M, M, M, "elsewhere an object with `input`"),
+    Parameter("messages[].function_call", M, M, M, M, M, "becomes a tool call; role `function` its result"),
+    Parameter("messages[].reasoning_content", K, K, K, K, K, "to hosts that want it (`replay_reasoning`)"),
+    Parameter("messages[].reasoning", K, K, K, K, K, "another name of `reasoning_content`"),
+    Parameter("messages[].reasoning_details", K, K, K, K, K, THOUGHT),
+    Parameter("messages[].extra_content", K, K, K, K, K, THOUGHT),
+    Parameter("messages[].tool_calls[].extra_content", K, K, K, K, K, THOUGHT),
+    Parameter("messages[].thinking_blocks", D, D, D, D, D, "`reasoning_details` has them"),
+    Parameter("messages[].audio", D, D, D, D, D, "the id of an answer's sound, known only to who made it"),
+    Parameter("messages[].annotations", D, D, D, D, D, "what an answer cited"),
+    Parameter("tools[].function.strict", P, P, P, D, D),
+    Parameter("tools[].cache_control", M, D, M, D, D, MARK),
+    Parameter("tools[].function.cache_control", M, D, M, D, D, MARK),
+    Parameter("tools[].custom", P, M, D, D, M, "OpenAI's tools of free text or a grammar"),
+    Parameter("tool_choice.allowed_tools", P, M, M, M, D, "Anthropic: only those tools are sent"),
 )
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})
 """Everything a caller can say that is known by name."""
 
-OTHER_PARAMETER = Parameter("any other parameter", P, D, D, D)
-OTHER_FIELD = Parameter("any other field of a message, part or tool", D, D, D, D)
+OTHER_PARAMETER = Parameter("any other parameter", P, D, D, D, D)
+OTHER_FIELD = Parameter("any other field of a message, part or tool", D, D, D, D, D)
 """What becomes of what the table does not know."""
 
 
@@ -152,6 +154,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "logit_bias": {},
         "metadata": {},
         "n": 1,
+        "reasoning_summary": "auto",
     }
 )
 """Values that say no more than their absence does, so that nothing is lost with them."""

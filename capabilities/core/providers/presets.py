@@ -52,14 +52,16 @@ def _host_quirks(endpoint: str) -> Mapping[str, Any]:
 def protocol_of(endpoint: str) -> str:
     """The protocol of an endpoint that names none (decision 11).
 
-    `echo://` is echo, a path that ends in `/messages` anthropic, Google's host gemini (but for its
-    OpenAI-compatible path), everything else openai.
+    `echo://` is echo, a path that ends in `/messages` anthropic, one that ends in `/responses` openai-responses,
+    Google's host gemini (but for its OpenAI-compatible path), everything else openai.
     """
     parts = _parts(endpoint)
     if parts.scheme == "echo":
         return "echo"
     if parts.path.rstrip("/").endswith("/messages"):
         return "anthropic"
+    if parts.path.rstrip("/").endswith("/responses"):
+        return "openai-responses"
     if parts.hostname == GEMINI_HOST and not parts.path.startswith("/v1beta/openai"):
         return "gemini"
     return "openai"

@@ -27,7 +27,7 @@ class Quirk:
     by_protocol: Mapping[str, Any] = field(default_factory=dict)
 
 
-ALL = ("openai", "anthropic", "gemini")
+ALL = ("openai", "openai-responses", "anthropic", "gemini")
 LIMIT_FIELD = "max_tokens_field"
 LIMIT_NAMES = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"})
 """What vendors call the limit on the tokens of an answer, which is never left out (decision 17)."""
@@ -69,7 +69,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
                 ("native", "hoist", "text"),
                 "choice",
                 ALL,
-                MappingProxyType({"anthropic": "native", "gemini": "native"}),
+                MappingProxyType({"openai-responses": "native", "anthropic": "native", "gemini": "native"}),
             ),
             _choice(
                 "structured",
@@ -91,6 +91,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
                 "none",
                 "cache_control",
                 "prompt_cache_breakpoint",
+                protocols=("openai", "openai-responses"),
             ),
             Quirk("short_call_ids", "The ids of tool calls are nine letters and digits.", False),
             Quirk("call_signatures", "Tool calls of the history carry Google's proof, or its stand-in.", False),

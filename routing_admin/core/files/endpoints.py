@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from capabilities.core.providers.presets import preset_for_host
 
-CALLS = {"openai": "/chat/completions", "anthropic": "/messages"}
+CALLS = {"openai": "/chat/completions", "openai-responses": "/responses", "anthropic": "/messages"}
 GEMINI_HOST = "generativelanguage.googleapis.com"
 GEMINI_OPENAI_PATH = "/v1beta/openai/chat/completions"
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -32,7 +32,15 @@ OUR_NAMES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("top_p", "topP"), "top_p"),
         **dict.fromkeys(("stop", "stop_sequences", "stopSequences"), "stop"),
         **dict.fromkeys(
-            ("response_format", "responseSchema", "responseJsonSchema", "responseMimeType", "output_format", "format"),
+            (
+                "response_format",
+                "responseSchema",
+                "responseJsonSchema",
+                "responseMimeType",
+                "output_format",
+                "format",
+                "text.format",
+            ),
             "response_format",
         ),
         **dict.fromkeys(("tools", "functionDeclarations"), "tools"),
@@ -47,7 +55,11 @@ The limit on tokens is not among them: it is never left out (decision 17).
 
 EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("effort", "thinkingConfig", "thinkingLevel", "thinkingBudget"), "reasoning_effort"),
+        **dict.fromkeys(
+            ("effort", "thinkingConfig", "thinkingLevel", "thinkingBudget", "reasoning.effort"), "reasoning_effort"
+        ),
+        "reasoning.summary": "reasoning_summary",
+        "text.verbosity": "verbosity",
         "topK": "top_k",
         "presencePenalty": "presence_penalty",
         "frequencyPenalty": "frequency_penalty",
@@ -55,7 +67,7 @@ EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
 )
 """What vendors call one of the extras that a protocol translates."""
 
-ADDED = frozenset({"stream_options"})
+ADDED = frozenset({"stream_options", "include"})
 """What a protocol adds by itself: left out by being named among the extras as null."""
 
 EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})

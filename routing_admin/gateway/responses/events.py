@@ -18,6 +18,7 @@ from routing_admin.gateway.responses.rendering import (
     call_item,
     image_item,
     is_image,
+    list_logprobs,
     message_item,
     reasoning_item,
     text_part,
@@ -35,6 +36,7 @@ class OpenItem:
     words: str = ""
     refusal: str = ""
     annotations: list[Annotation] = field(default_factory=list)
+    logprobs: list[Any] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class ResponseEvents:
             pieces.append(self._think(delta.reasoning))
         self.thoughts += delta.thoughts
         if delta.text:
-            pieces.append(self._say(delta.text))
+            pieces.append(self._say(delta.text, list_logprobs(delta.logprobs)))
         if delta.refusal:
             pieces.append(self._refuse(delta.refusal))
         pieces += [self._write_call(piece) for piece in delta.tool_calls]
@@ -182,11 +184,12 @@ class ResponseEvents:
         part = {**self._at(item), "content_index": 0, "part": text_part("")}
         return closed + self._add(item.place, head) + self._write("content_part.added", part)
 
-    def _say(self, words: str) -> bytes:
+    def _say(self, words: str, logprobs: Sequence[Any] = ()) -> bytes:
         opened = self._open_message()
         assert self.message is not None  # noqa: S101 - opened above, for the type checker
         self.message.words += words
-        piece = {**self._at(self.message), "content_index": 0, "delta": words, "logprobs": []}
+        self.message.logprobs += logprobs
+        piece = {**self._at(self.message), "content_index": 0, "delta": words, "logprobs": list(logprobs)}
         return opened + self._write("output_text.delta", piece)
 
     def _refuse(self, words: str) -> bytes:
@@ -203,11 +206,12 @@ class ResponseEvents:
         if item is None:
             return b""
         place, part = {**self._at(item), "content_index": 0}, text_part(item.words, item.annotations)
+        part["logprobs"] = item.logprobs
         pieces = [
-            self._write("output_text.done", {**place, "text": item.words, "logprobs": []}),
+            self._write("output_text.done", {**place, "text": item.words, "logprobs": item.logprobs}),
             self._write("content_part.done", {**place, "part": part}),
         ]
-        whole = message_item(item.id, item.words, annotations=item.annotations)
+        whole = {**message_item(item.id, item.words), "content": [part]}
         if item.refusal:
             refusal = {"type": "refusal", "refusal": item.refusal}
             place = {**place, "content_index": 1}

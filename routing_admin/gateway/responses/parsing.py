@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     Object,
+    check_list,
     check_object,
     read_count,
     read_flag,
@@ -50,6 +51,9 @@ REFUSED: Mapping[str, Worded] = MappingProxyType(
     }
 )
 """What is refused where it is asked for, and what to do instead."""
+LOGPROBS = "message.output_text.logprobs"
+INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
+"""What is included in an answer that has it."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
@@ -131,8 +135,21 @@ def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
     inner += [key for key in body if key in VENDORS_OWN]
     extra = {key: value for key, value in body.items() if key not in OURS | VENDORS_OWN and value is not None}
     reasoning = check_object(body.get("reasoning") or {}, "reasoning")
-    told = {key: value for key, value in reasoning.items() if not (key == "summary" and value == "auto")}
-    inner += other_fields(told, {"effort"}, "reasoning")
-    effort, verbosity = read_text(reasoning, "effort", "reasoning"), read_text(text, "verbosity", "text")
-    extra |= {"reasoning_effort": effort} if effort else {}
-    return extra | ({"verbosity": verbosity} if verbosity else {})
+    inner += other_fields(reasoning, {"effort", "summary"}, "reasoning")
+    inner += _list_left_out(body)
+    extra |= {
+        "reasoning_effort": read_text(reasoning, "effort", "reasoning"),
+        "reasoning_summary": read_text(reasoning, "summary", "reasoning"),
+        "verbosity": read_text(text, "verbosity", "text"),
+        "logprobs": True if LOGPROBS in check_list(body.get("include") or [], "include") else None,
+    }
+    return {key: value for key, value in extra.items() if value is not None}
+
+
+def _list_left_out(body: Object) -> Iterator[str]:
+    """Wishes that nobody can fulfil: what is included is what an answer has, and a conversation is never cut here."""
+    for at, wish in enumerate(check_list(body.get("include") or [], "include")):
+        if not isinstance(wish, str) or wish not in INCLUDED:
+            yield f"include[{at}]"
+    if body.get("truncation") not in (None, "disabled"):
+        yield "truncation"

@@ -89,7 +89,10 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
         output.append(reasoning_item(new_id("rs_"), answer.reasoning or "", answer.thoughts, origin))
     words = answer.text + words_of_media(answer.media, before=answer.text)
     if words or answer.refusal or not answer.tool_calls:
-        output.append(message_item(new_id("msg_"), words, answer.refusal or "", answer.annotations))
+        message = message_item(new_id("msg_"), words, answer.refusal or "", answer.annotations)
+        if answer.logprobs and words:
+            message["content"][0]["logprobs"] = list_logprobs(answer.logprobs)
+        output.append(message)
     output += [image_item(each) for each in answer.media if is_image(each)]
     output += [call_item(new_id("fc_"), each, call.namespaces) for each in answer.tool_calls]
     return ResponseHead(model, call.chat).write_end(
@@ -132,6 +135,12 @@ def text_part(words: str, annotations: Sequence[Annotation] = ()) -> dict[str, A
     """Words of an answer."""
     cited = [{"type": each.get("type"), **_inside(each)} for each in annotations]
     return {"type": "output_text", "text": words, "annotations": cited, "logprobs": []}
+
+
+def list_logprobs(logprobs: Mapping[str, Any] | None) -> list[Any]:
+    """How probable the words were, as a list beside them."""
+    tokens = logprobs.get("content") if logprobs else None
+    return list(tokens) if isinstance(tokens, list) else []
 
 
 def _inside(annotation: Annotation) -> dict[str, Any]:

@@ -69,11 +69,18 @@ class ToolReader:
         if namespace:
             self.namespaces[name] = (namespace, own)
         if kind == CUSTOM:
-            self.inner.append(place)
-            return Tool(name, words, custom=check_object(value.get("format") or {}, f"{place}.format"))
+            self.inner.append(f"{place}.custom")
+            return Tool(name, words, custom=_nest_grammar(check_object(value.get("format") or {}, f"{place}.format")))
         schema, strict = check_object(value.get("parameters") or {}, f"{place}.parameters"), read_flag(value, "strict")
         self.inner += other_fields(value, {"type", "name", "description", "parameters", "strict"}, place)
         return Tool(name, words, schema, strict)
+
+
+def _nest_grammar(shape: Object) -> Mapping[str, Any]:
+    """The form of a custom tool's input as chat completions say it: a grammar in an object of its own."""
+    if shape.get("type") != "grammar":
+        return shape
+    return {"type": "grammar", "grammar": {name: value for name, value in shape.items() if name != "type"}}
 
 
 def _list_places(body: Object) -> Iterator[tuple[Any, str]]:

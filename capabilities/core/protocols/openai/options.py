@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
-from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields
+from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields, unsaid
 from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
 OURS = frozenset({"model", "messages", "stream", "stream_options"})
 """Fields of the payload that a caller's extra parameters never replace."""
+ELSEWHERE = frozenset({"reasoning_summary"})
+"""What only OpenAI's other call has a place for."""
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
@@ -21,7 +23,7 @@ def parameters_of(
     chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but model and messages, and the names of what was left out."""
-    given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in OURS}
+    given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in (*OURS, *ELSEWHERE)}
     given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
     given |= _tools(chat, ways) | {"response_format": _response_format(chat, ways)}
     given[limit_name(ways)] = chat.max_tokens
@@ -37,6 +39,8 @@ def parameters_of(
         unwanted = chat.extra.get("stream_options", True) is None or "stream_options" in refused
         if quirk(ways, "stream_usage") and not unwanted:
             kept["stream_options"] = {"include_usage": True}
+    if not ELSEWHERE.isdisjoint(chat.extra):
+        dropped += unsaid(chat, chat.extra.keys() - ELSEWHERE)
     if chat.inner:
         dropped += (*dropped_fields(chat, "openai", _unspoken(ways)), *_empty_marks(chat))
     return kept, dropped

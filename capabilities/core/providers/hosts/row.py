@@ -37,9 +37,12 @@ class HostPreset:
 
 
 def row(name: str, en: str, zh: str, base_url: str, **more: Any) -> HostPreset:
-    """A host's row; `also` are further names of it. Local servers (`needs_key=False`) answer to no host name."""
-    host = urlsplit(base_url).hostname or ""
-    hosts = (host, *more.pop("also", ())) if more.get("needs_key", True) else tuple(more.pop("also", ()))
+    """A host's row; `also` are further names of it.
+
+    Local servers (`needs_key=False`) answer to no host name, nor does a `shared_host`, which is another row's.
+    """
+    host, also = urlsplit(base_url).hostname or "", tuple(more.pop("also", ()))
+    hosts = also if more.pop("shared_host", False) or not more.get("needs_key", True) else (host, *also)
     quirks = MappingProxyType(dict(more.pop("quirks", {})))
     more.setdefault("slots", name)
     return HostPreset(name, en, zh, base_url, quirks=quirks, hosts=hosts, **more)

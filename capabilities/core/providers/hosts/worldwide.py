@@ -24,6 +24,18 @@ WORLDWIDE: tuple[HostPreset, ...] = (
         source="OpenAI API reference: chat completions",
     ),
     row(
+        "openai-responses",
+        "OpenAI (Responses)",
+        "OpenAI（Responses）",
+        "https://api.openai.com/v1/responses",
+        protocol="openai-responses",
+        quirks={"cache_marks": "prompt_cache_breakpoint"},
+        shared_host=True,
+        models=("gpt-5.6", "gpt-5.5-pro"),
+        key_url="https://platform.openai.com/api-keys",
+        source="OpenAI API reference: responses",
+    ),
+    row(
         "anthropic",
         "Anthropic",
         "Anthropic",

@@ -1,0 +1,154 @@
+"""What a Responses request says beside its words: parameters, tools, the form of the answer, and what is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
+from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields, unsaid
+from capabilities.core.protocols.payload import split_params
+from capabilities.core.protocols.schema import schema_of, wants_json
+from capabilities.core.providers.quirks import quirk, unwanted_params
+
+PROTOCOL = "openai-responses"
+LEAST_TOKENS = 16
+"""A limit below it is refused, so the least one is sent (OpenAI API reference: max_output_tokens)."""
+ENCRYPTED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
+THINKS_NOT = re.compile(r"(^|/)(gpt-[34]|chatgpt|computer-use)|-chat(-|$)")
+"""Models that refuse to be asked for encrypted thoughts, having none."""
+PASSED = (
+    *("metadata", "moderation", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
+    *("safety_identifier", "service_tier", "store", "top_logprobs", "user"),
+)
+"""Parameters that are called the same here."""
+OURS = (*PASSED, "reasoning", "reasoning_effort", "reasoning_summary", "verbosity", "logprobs")
+"""Everything of a request's extras that has a place here."""
+KINDS: Mapping[str, type] = {"reasoning": Mapping, "reasoning_effort": str, "reasoning_summary": str}
+"""What a value has to be, where it goes into an object of ours."""
+THIRTY_MINUTES = 1800
+
+
+def parameters_of(
+    chat: ChatRequest, model: str, ways: Mapping[str, Any], *, stream: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Everything but model and items, and the names of what was left out."""
+    refused = unwanted_params(ways, PROTOCOL)
+    extra = {name: value for name, value in chat.extra.items() if name not in refused}
+    given: dict[str, Any] = {"store": False, **{name: extra[name] for name in PASSED if name in extra}}
+    given |= {"temperature": chat.temperature, "top_p": chat.top_p, "parallel_tool_calls": _parallel(chat)}
+    given["max_output_tokens"] = None if chat.max_tokens is None else max(chat.max_tokens, LEAST_TOKENS)
+    given |= {"reasoning": _reasoning(extra), "text": _text(chat, extra, ways)}
+    given["include"] = _include(extra, model) or None
+    given |= _tools(chat)
+    there = {name: value for name, value in given.items() if value is not None}
+    if not quirk(ways, "sampling", PROTOCOL):
+        refused |= {"temperature", "top_p"}
+    fields, lost = split_params(there, refused)
+    if stream:
+        fields["stream"] = True
+    left_out = (*lost, *(["stop"] if chat.stop else []), *unsaid(chat, _sayable(extra)))
+    if chat.inner:
+        left_out += (*dropped_fields(chat, PROTOCOL, _unspoken(ways)), *_empty_marks(chat))
+    return fields, left_out
+
+
+def _sayable(extra: Mapping[str, Any]) -> set[str]:
+    """The extras that have a place here, and a value that it can hold."""
+    return {name for name, value in extra.items() if name in OURS and isinstance(value, KINDS.get(name, object))}
+
+
+def _unspoken(ways: Mapping[str, Any]) -> frozenset[str]:
+    """What this host has no place for."""
+    return frozenset(CACHE_PLACES if quirk(ways, "cache_marks") != "prompt_cache_breakpoint" else ())
+
+
+def _empty_marks(chat: ChatRequest) -> Iterator[str]:
+    """Marks with no part to stand on: what a model said, and words that are none, have no place for one."""
+    for message in chat.messages:
+        for part in message.parts:
+            if part.cache and isinstance(part, TextPart) and (message.role == "assistant" or not part.text):
+                yield part.cache.path
+
+
+def cache_mark(mark: CacheMark | None, ways: Mapping[str, Any]) -> dict[str, Any]:
+    """The end of a prefix in OpenAI's words; nothing where the host has none."""
+    if mark is None or quirk(ways, "cache_marks") != "prompt_cache_breakpoint":
+        return {}
+    ttl = {} if mark.seconds is None else {"ttl": "30m" if mark.seconds <= THIRTY_MINUTES else "12h"}
+    return {"prompt_cache_breakpoint": {"mode": "explicit", **ttl}}
+
+
+def _parallel(chat: ChatRequest) -> bool | None:
+    return chat.parallel_tool_calls if chat.tools else None
+
+
+def _reasoning(extra: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How much is to be thought, and whether a summary of it is told."""
+    own = extra.get("reasoning")
+    said = {"effort": extra.get("reasoning_effort"), "summary": extra.get("reasoning_summary")}
+    words = {name: word for name, word in said.items() if isinstance(word, str)}
+    return {**(own if isinstance(own, Mapping) else {}), **words} or None
+
+
+def _text(chat: ChatRequest, extra: Mapping[str, Any], ways: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The form of the answer, and how much is to be said."""
+    out = {"format": _format(chat, ways), "verbosity": extra.get("verbosity")}
+    return {name: value for name, value in out.items() if value is not None} or None
+
+
+def _format(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The schema flat, where chat completions have it in an object of its own."""
+    shape, way = chat.response_format, quirk(ways, "structured", PROTOCOL)
+    if shape is None or not wants_json(shape) or way == "prompt":
+        return None
+    if schema_of(shape) is None:
+        return {"type": str(shape.get("type"))}
+    if way == "json_object":
+        return {"type": "json_object"}
+    inner = shape["json_schema"]
+    return {"type": "json_schema", "name": "answer", **inner}
+
+
+def _include(extra: Mapping[str, Any], model: str) -> list[str]:
+    """What is asked for beside the answer: thoughts to give back, where the model has any, and probabilities."""
+    if "include" in extra:  # it refused to be asked
+        return []
+    wanted = [] if THINKS_NOT.search(model.lower()) else [ENCRYPTED]
+    return [*wanted, LOGPROBS] if extra.get("logprobs") else wanted
+
+
+def _tools(chat: ChatRequest) -> dict[str, Any]:
+    """Tools and the choice among them; a choice without tools would be refused."""
+    if not chat.tools:
+        return {}
+    choice: Any = chat.tool_choice
+    if chat.tool_name:
+        choice = _named(chat.tool_name, chat.tools)
+    elif chat.allowed_tools:
+        allowed = [_named(name, chat.tools) for name in chat.allowed_tools]
+        choice = {"type": "allowed_tools", "mode": choice or "auto", "tools": allowed}
+    return {"tools": [_tool(tool) for tool in chat.tools], "tool_choice": choice}
+
+
+def _named(name: str, tools: tuple[Tool, ...]) -> dict[str, Any]:
+    """A tool by its name, in the words of its kind."""
+    custom = any(tool.name == name and tool.custom is not None for tool in tools)
+    return {"type": "custom" if custom else "function", "name": name}
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    """A tool; without a word on strictness it is not strict, as chat completions have it and this call has not."""
+    described = {"description": tool.description} if tool.description else {}
+    if tool.custom is not None:
+        shaped = {"format": flat_format(tool.custom)} if tool.custom else {}
+        return {"type": "custom", "name": tool.name, **described, **shaped}
+    parameters = tool.parameters or {"type": "object", "properties": {}}
+    return {"type": "function", "name": tool.name, **described, "parameters": parameters, "strict": bool(tool.strict)}
+
+
+def flat_format(shape: Mapping[str, Any]) -> dict[str, Any]:
+    """The form of a custom tool's input, a grammar flat, where chat completions have it in an object of its own."""
+    grammar = shape.get("grammar")
+    return {"type": "grammar", **grammar} if isinstance(grammar, Mapping) else dict(shape)

@@ -1,0 +1,170 @@
+"""OpenAI Responses, asked without state: everything said so far as items, nothing stored unless a caller wants it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, ToolCall
+from capabilities.core.protocols.media import address, natives_of, placeholder, words_of
+from capabilities.core.protocols.openai_responses import replies
+from capabilities.core.protocols.openai_responses.options import cache_mark, parameters_of
+from capabilities.core.protocols.openai_responses.stream import ItemEventReader
+from capabilities.core.protocols.payload import headers_for, merge
+from capabilities.core.protocols.schema import instruction, schema_of, wants_json
+from capabilities.core.protocols.stream import EventStream
+from capabilities.core.protocols.urls import call_url
+from capabilities.core.providers.presets import quirks_for
+from capabilities.core.providers.quirks import quirk
+from capabilities.core.thoughts import Thought, ThoughtForm, thoughts_from
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
+
+CALL = "/responses"
+HOISTED = "Tool output, not user instructions:"
+Items = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class OpenAIResponses:
+    """The protocol `openai-responses`; `clock` as in `openai`."""
+
+    name: str = "openai-responses"
+    clock: Callable[[], float] = time.time
+
+    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
+        """The call for a derived request."""
+        ways = quirks_for(target.endpoint, target.quirks)
+        parameters, dropped = parameters_of(chat, target.model, ways, stream=stream)
+        items = [*_asked_in_words(chat, ways), *_items(chat.messages, ways, target.origin(self.name))]
+        payload = merge({"model": target.model, "input": items, **parameters}, target.extra_body)
+        headers = headers_for(target, "authorization", stream=stream)
+        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """The outcome of a whole response."""
+        return replies.decode(status, headers, body, self.clock())
+
+    def decoder(self) -> StreamDecoder:
+        """A fresh decoder for one streamed response with status 200."""
+        return EventStream(ItemEventReader(), lambda body: self.decode(200, {}, body))
+
+
+def _asked_in_words(chat: ChatRequest, ways: Mapping[str, Any]) -> Items:
+    """Words that ask for JSON where the provider takes no schema."""
+    way, shape = quirk(ways, "structured", "openai-responses"), chat.response_format
+    if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
+        return []
+    return [{"type": "message", "role": "system", "content": instruction(shape)}]
+
+
+def _items(messages: Sequence[Message], ways: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
+    """The messages as items; files that one cannot hold follow as a user's, after a run of tool results."""
+    waiting: list[NativePart] = []
+    custom: set[str] = set()
+    for message in messages:
+        if waiting and message.role is not Role.TOOL:
+            yield _hoist(waiting)
+            waiting = []
+        custom |= {call.id for call in message.tool_calls if call.custom}
+        if message.role is Role.ASSISTANT:
+            yield from _assistant(message, origin)
+        elif message.role is Role.TOOL:
+            yield _result(message, ways, custom=message.tool_call_id in custom)
+        else:
+            yield {"type": "message", "role": str(message.role), "content": _content(message.parts, ways)}
+        waiting += _list_moved(message, ways)
+    if waiting:
+        yield _hoist(waiting)
+
+
+def _list_moved(message: Message, ways: Mapping[str, Any]) -> list[NativePart]:
+    """The files that an item of this role cannot hold."""
+    if message.role in (Role.USER, Role.SYSTEM):
+        return []
+    if message.role is Role.TOOL and quirk(ways, "tool_media", "openai-responses") != "hoist":
+        return []
+    return natives_of(message)
+
+
+def _hoist(parts: list[NativePart]) -> dict[str, Any]:
+    content = [{"type": "input_text", "text": HOISTED}, *(_native(part) for part in parts)]
+    return {"type": "message", "role": "user", "content": content}
+
+
+def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
+    """Words and calls with this model's own thoughts where they stood; those of another would be refused."""
+    words, offset, called = words_of(message.parts), 0, 0
+    for thoughts in _group(thoughts_from(message.thoughts, origin)):
+        first = thoughts[0]
+        yield from _words(words[offset : first.offset])
+        yield from (_call(call) for call in message.tool_calls[called : first.calls])
+        yield _reasoning(thoughts)
+        offset, called = max(offset, first.offset), max(called, first.calls)
+    yield from _words(words[offset:])
+    yield from (_call(call) for call in message.tool_calls[called:])
+
+
+def _group(thoughts: Sequence[Thought]) -> Iterator[list[Thought]]:
+    """The thoughts item by item: an item's summary comes before what only its maker can read."""
+    group: list[Thought] = []
+    for thought in thoughts:
+        group.append(thought)
+        if thought.form is ThoughtForm.ENCRYPTED:
+            yield group
+            group = []
+
+
+def _reasoning(thoughts: Sequence[Thought]) -> dict[str, Any]:
+    last = thoughts[-1]
+    summary = [{"type": "summary_text", "text": each.text} for each in thoughts[:-1]]
+    named = {"id": last.id} if last.id else {}
+    return {"type": "reasoning", **named, "summary": summary, "encrypted_content": last.proof}
+
+
+def _words(words: str) -> Items:
+    return [{"type": "message", "role": "assistant", "content": words}] if words else []
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    named = {"call_id": call.id, "name": call.name}
+    if call.custom:
+        return {"type": "custom_tool_call", **named, "input": call.arguments}
+    return {"type": "function_call", **named, "arguments": call.arguments}
+
+
+def _result(message: Message, ways: Mapping[str, Any], *, custom: bool) -> dict[str, Any]:
+    """What a tool gave, files among it where they stay."""
+    way = quirk(ways, "tool_media", "openai-responses")
+    parts = [part for part in message.parts if way == "native" or isinstance(part, TextPart)]
+    if way == "text":
+        parts += [TextPart(placeholder(part)) for part in natives_of(message)]
+    kind = "custom_tool_call_output" if custom else "function_call_output"
+    return {"type": kind, "call_id": message.tool_call_id or "", "output": _content(tuple(parts), ways)}
+
+
+def _content(parts: tuple[Part, ...], ways: Mapping[str, Any]) -> Any:
+    """One text where all is text and nothing is marked, else the list of parts."""
+    marked = any(cache_mark(part.cache, ways) for part in parts)
+    if not marked and not any(isinstance(part, NativePart) for part in parts):
+        return words_of(parts)
+    return [
+        ({"type": "input_text", "text": part.text} if isinstance(part, TextPart) else _native(part))
+        | cache_mark(part.cache, ways)
+        for part in parts
+        if isinstance(part, NativePart) or (isinstance(part, TextPart) and part.text)
+    ]
+
+
+def _native(part: NativePart) -> dict[str, Any]:
+    """The file in its slot: an image, or any other that is a document."""
+    closely = {"detail": part.detail} if part.detail else {}
+    if part.kind is Kind.IMAGE:
+        return {"type": "input_image", "image_url": address(part), **closely}
+    if part.kind in (Kind.AUDIO, Kind.VIDEO):
+        return {"type": "input_text", "text": placeholder(part)}
+    if part.blob is None:
+        return {"type": "input_file", "file_url": part.url or "", **closely}
+    return {"type": "input_file", "filename": part.filename or "file", "file_data": address(part), **closely}

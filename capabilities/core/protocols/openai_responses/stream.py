@@ -1,0 +1,182 @@
+"""What OpenAI's Responses answers event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.protocols.errors import failure_inside
+from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.finish import ending_of
+from capabilities.core.protocols.openai_responses.finish import ENDINGS, FAILURES, reason_of
+from capabilities.core.protocols.openai_responses.replies import (
+    answer_of,
+    call_of,
+    details_of,
+    failure_of_state,
+    is_call,
+    items_of,
+    logprobs_of,
+    reasoning_of,
+    text_of_item,
+    thoughts_of,
+)
+from capabilities.core.protocols.openai_responses.supplements import annotation_of, media_of
+from capabilities.core.protocols.openai_responses.usage import usage_of
+from capabilities.core.protocols.sse import SseEvent
+from capabilities.core.protocols.stream import MalformedEventError, events_of, json_event
+from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta
+from capabilities.core.worded import worded
+
+Piece = Delta | Supplement | Failure
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+DONE = "[DONE]"
+"""The goodbye that some hosts send behind the last event, as chat completions do."""
+
+
+class ItemEventReader:
+    """Reads events of items; the event that ends the response says all that there is to say, so it is the last."""
+
+    def __init__(self) -> None:
+        self.finish: Finish | None = None
+        self.finished = False
+        self._calls: dict[Any, int] = {}
+        self._arguments: set[int] = set()
+        self._offset = 0
+        self._thought_places: set[Any] = set()
+        self._summaries = 0
+        self._has_output = False
+
+    def read(self, event: SseEvent) -> list[Piece]:
+        """What an event adds. Raises `MalformedEventError` for an end without its response."""
+        if event.data.strip() == DONE:
+            return []
+        value = json_event(event)
+        kind = filled(value.get("type")) or event.event
+        if kind == "response.output_text.delta":  # as nearly every event is
+            self._has_output = True
+            return self._say(value)
+        if kind == "error" or (value.get("error") and kind not in ENDS):
+            return [failure_inside(value)]
+        if kind in ENDS:
+            return self._end(value)
+        read = READERS.get(kind)
+        return read(self, value) if read else []
+
+    def _say(self, value: Mapping[str, Any]) -> list[Piece]:
+        words = value.get("delta")
+        if not isinstance(words, str) or not words:
+            return []
+        self._offset += len(words)
+        return [Delta(words, logprobs=logprobs_of((value,)) if value.get("logprobs") else None)]
+
+    def _think(self, value: Mapping[str, Any]) -> list[Piece]:
+        words = filled(value.get("delta"))
+        self._thought_places.add(value.get("output_index"))
+        return [Delta(reasoning=words)] if words else []
+
+    def _summarise(self, _value: Mapping[str, Any]) -> list[Piece]:
+        """A further part of a summary, an empty line behind the one before."""
+        self._summaries += 1
+        return [Delta(reasoning="\n\n")] if self._summaries > 1 else []
+
+    def _refuse(self, value: Mapping[str, Any]) -> list[Piece]:
+        words = filled(value.get("delta"))
+        return [Delta(refusal=words)] if words else []
+
+    def _add(self, value: Mapping[str, Any]) -> list[Piece]:
+        """A call begins; every other item says what it is by its own events."""
+        item = _item(value)
+        return [self._call(item, value.get("output_index"))] if is_call(item) else []
+
+    def _call(self, item: Mapping[str, Any], place: Any) -> Delta:
+        index = self._calls[place] = len(self._calls)
+        call = call_of(item, index)
+        if call.arguments:
+            self._arguments.add(index)
+        return Delta(tool_calls=(ToolCallDelta(index, call.id, call.name, call.arguments, custom=call.custom),))
+
+    def _argue(self, value: Mapping[str, Any]) -> list[Piece]:
+        words, index = filled(value.get("delta")), self._calls.get(value.get("output_index"))
+        if words is None or index is None:
+            return []
+        self._arguments.add(index)
+        return [self._argument(index, words, custom="custom_tool" in str(value.get("type")))]
+
+    def _argument(self, index: int, words: str, *, custom: bool) -> Delta:
+        return Delta(tool_calls=(ToolCallDelta(index, arguments=words, custom=custom),))
+
+    def _close(self, value: Mapping[str, Any]) -> list[Piece]:
+        """An item at its end: thoughts and images are whole now, and so is what some hosts sent in no pieces."""
+        item, place = _item(value), value.get("output_index")
+        self._has_output = True
+        if is_call(item):
+            return self._close_call(item, place)
+        media = media_of(item)
+        if media:
+            return [Supplement(media)]
+        text = "" if self._offset else text_of_item(item)
+        words = "" if place in self._thought_places else reasoning_of(item)
+        thoughts = tuple(thoughts_of(item, self._offset, len(self._calls)))
+        self._offset += len(text)
+        return [Delta(text, words, thoughts=thoughts)] if text or words or thoughts else []
+
+    def _close_call(self, item: Mapping[str, Any], place: Any) -> list[Piece]:
+        index = self._calls.get(place)
+        if index is None:
+            return [self._call(item, place)]
+        call = call_of(item, index)
+        if index in self._arguments or not call.arguments:
+            return []
+        return [self._argument(index, call.arguments, custom=call.custom)]
+
+    def _cite(self, value: Mapping[str, Any]) -> list[Piece]:
+        annotation = annotation_of(value.get("annotation"))
+        return [Supplement(annotations=(annotation,))] if annotation else []
+
+    def _end(self, value: Mapping[str, Any]) -> list[Piece]:
+        response = value.get("response")
+        if not isinstance(response, Mapping):
+            raise MalformedEventError(worded("%(name)s is no object", name="response"))
+        if response.get("error") or response.get("status") in FAILURES:
+            return [failure_of_state(response)]
+        pieces = [] if self._has_output else _all_at_once(response)
+        has_calls = bool(self._calls) or any(map(is_call, items_of(response)))
+        ending = ending_of(ENDINGS, reason_of(response), has_calls=has_calls)
+        model, identity = filled(response.get("model")), filled(response.get("id"))
+        usage, details = usage_of(response.get("usage")), details_of(response, ending)
+        self.finish = Finish(ending.word, usage, model, identity, details, ending.explains_silence)
+        self.finished = True
+        return pieces
+
+
+def _all_at_once(response: Mapping[str, Any]) -> list[Piece]:
+    """What a host says that sends nothing before the end."""
+    answer = answer_of(response)
+    if isinstance(answer, Failure):
+        return []
+    return [piece for piece in events_of(answer) if isinstance(piece, Delta | Supplement)]
+
+
+def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    item = value.get("item")
+    if not isinstance(item, Mapping):
+        raise MalformedEventError(worded("%(name)s is no object", name="item"))
+    return item
+
+
+READERS: Mapping[str, Callable[[ItemEventReader, Mapping[str, Any]], list[Piece]]] = MappingProxyType(
+    {
+        "response.reasoning_summary_part.added": ItemEventReader._summarise,
+        "response.reasoning_summary_text.delta": ItemEventReader._think,
+        "response.reasoning_text.delta": ItemEventReader._think,
+        "response.refusal.delta": ItemEventReader._refuse,
+        "response.output_item.added": ItemEventReader._add,
+        "response.output_item.done": ItemEventReader._close,
+        "response.function_call_arguments.delta": ItemEventReader._argue,
+        "response.custom_tool_call_input.delta": ItemEventReader._argue,
+        "response.output_text.annotation.added": ItemEventReader._cite,
+    }
+)
+"""How each event is read; those that only repeat what others said are not."""

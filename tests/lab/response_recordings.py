@@ -1,0 +1,76 @@
+"""The recordings of `tests/lab/recordings.py` in the shape of OpenAI's Responses: whole, and as a stream's events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.lab.recordings import PAGE, PHOTO, PICTURE, Recording, b64
+
+Json = dict[str, Any]
+COUNT = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+
+
+def response(
+    items: list[Json], deltas: list[Json], *, usage: Json = COUNT, cut: str | None = None, **more: Any
+) -> Recording:
+    """A response of items, each whole at its end, and what came before that; `cut` is why it is incomplete."""
+    head: Json = {"id": "resp_lab2", "object": "response", "model": "lab-model", "error": None, **more}
+    ending = {"status": "incomplete" if cut else "completed", "incomplete_details": {"reason": cut} if cut else None}
+    whole = {**head, **ending, "output": items, "usage": usage}
+    begun = {**head, "status": "in_progress", "output": [], "usage": None}
+    done = [
+        {"type": "response.output_item.done", "output_index": place, "item": item} for place, item in enumerate(items)
+    ]
+    end = {"type": f"response.{ending['status']}", "response": whole}
+    return Recording(whole, [{"type": "response.created", "response": begun}, *deltas, *done, end])
+
+
+def message(*content: Json) -> Json:
+    """What a model said, as an item."""
+    return {"type": "message", "id": "msg_lab2", "role": "assistant", "status": "completed", "content": list(content)}
+
+
+def words(text: str, *annotations: Json) -> Json:
+    """Words of an item."""
+    return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
+
+
+def say(text: str) -> Json:
+    """A piece of them, as it streams in."""
+    return {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text, "logprobs": []}
+
+
+def image(data: bytes) -> Json:
+    """An image as an item of its own."""
+    return {"type": "image_generation_call", "id": "ig_lab2", "status": "completed", "result": b64(data)}
+
+
+CITATION = {"type": "url_citation", **PAGE, "start_index": 4, "end_index": 16}
+COUNTED = {
+    "input_tokens": 140,
+    "input_tokens_details": {"cached_tokens": 20, "cache_write_tokens": 100},
+    "output_tokens": 30,
+    "output_tokens_details": {"reasoning_tokens": 7},
+    "total_tokens": 170,
+}
+COUNTS = response([message(words("Counted."))], [say("Coun"), say("ted.")], usage=COUNTED, service_tier="priority")
+
+RESPONSE_RECORDINGS: dict[str, Recording] = {
+    "counts": COUNTS,
+    "speech": COUNTS,  # it makes none
+    "broken_image": COUNTS,
+    "refused": response(
+        [message({"type": "refusal", "refusal": "No."})],
+        [{"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "No."}],
+        cut="content_filter",
+    ),
+    "image": response([image(PICTURE)], []),
+    "large_image": response([image(PHOTO)], []),
+    "cited": response(
+        [message(words("So: Wien, schön.", CITATION))],
+        [
+            say("So: Wien, schön."),
+            {"type": "response.output_text.annotation.added", "output_index": 0, "annotation": CITATION},
+        ],
+    ),
+}

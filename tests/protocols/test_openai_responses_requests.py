@@ -1,0 +1,268 @@
+"""What a Responses request looks like, and what is read of answers that are odd."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from capabilities.core.message import (
+    CacheMark,
+    ChatRequest,
+    Message,
+    NativePart,
+    Role,
+    TextPart,
+    Tool,
+    ToolCall,
+    blob_of,
+)
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.providers.presets import protocol_of
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target, ToolCallDelta, UpstreamRequest
+from tests.protocols.exchange import gathered
+
+NAME = "openai-responses"
+BASE = "https://api.openai.com/v1"
+IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"123"), filename="a.png")
+PAPER = NativePart(Kind.DOCUMENT, "application/pdf", blob_of(b"1234"), filename="a.pdf")
+SCHEMA = {"type": "object", "properties": {}}
+
+
+def say(role: Role, *parts: Any, **more: Any) -> Message:
+    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **more)
+
+
+def encode(
+    *messages: Message, quirks: dict[str, Any] | None = None, at: str = BASE, model: str = "gpt-5.6", **chat: Any
+) -> UpstreamRequest:
+    said = messages or (say(Role.USER, "hi"),)
+    return PROTOCOLS[NAME].encode(
+        ChatRequest(said, **chat), Target("p", at, model, "k", quirks=quirks or {}), stream=False
+    )
+
+
+def items(*messages: Message, **more: Any) -> list[Any]:
+    return list(encode(*messages, **more).elide()["input"])
+
+
+def read(*events: dict[str, Any]) -> Answer | Failure:
+    decoder = PROTOCOLS[NAME].decoder()
+    out = [each for event in events for each in decoder.feed(f"data: {json.dumps(event)}\n\n".encode())]
+    return gathered([*out, *decoder.close()])
+
+
+@pytest.mark.parametrize("endpoint", [BASE, f"{BASE}/", f"{BASE}/responses", f"{BASE}/responses/"])
+def test_the_call_is_appended_once_and_tells_the_protocol(endpoint: str) -> None:
+    """An endpoint that ends in the call is used as it is, and speaks this protocol without being told so."""
+    assert encode(at=endpoint).url == f"{BASE}/responses"
+    assert protocol_of(f"{BASE}/responses") == NAME
+
+
+def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back() -> None:
+    """Stateless: what the model thought comes back encrypted, so that the next turn can show it again."""
+    request = encode()
+    assert request.payload == {
+        "model": "gpt-5.6",
+        "input": [{"type": "message", "role": "user", "content": "hi"}],
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+    }
+    assert request.headers["authorization"] == "Bearer k"
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4.1-mini", "gpt-5-chat-latest", "chatgpt-4o-latest"])
+def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> None:
+    """They refuse to be asked; so does a host that said so once, or is known to."""
+    assert "include" not in encode(model=model).payload
+    assert "include" not in encode(quirks={"drop_params": ["include"]}).payload
+    assert "include" not in encode(extra={"include": None}).payload
+
+
+def test_words_calls_and_results_are_items_in_their_order() -> None:
+    """System words stay where they stand; a custom tool's call and its result have items of their own."""
+    calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
+    said = items(
+        say(Role.SYSTEM, "Be brief."),
+        say(Role.USER, "hi", IMAGE, PAPER),
+        say(Role.ASSISTANT, "I look.", tool_calls=calls),
+        say(Role.TOOL, "seen", tool_call_id="c1"),
+        say(Role.TOOL, "done", tool_call_id="c2"),
+    )
+    assert said == [
+        {"type": "message", "role": "system", "content": "Be brief."},
+        {
+            "type": "message",
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "hi"},
+                {"type": "input_image", "image_url": "data:image/png;base64,<3 bytes>"},
+                {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,<4 bytes>"},
+            ],
+        },
+        {"type": "message", "role": "assistant", "content": "I look."},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "*** Begin"},
+        {"type": "function_call_output", "call_id": "c1", "output": "seen"},
+        {"type": "custom_tool_call_output", "call_id": "c2", "output": "done"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("way", "output", "after"),
+    [
+        ("native", [{"type": "input_image", "image_url": "data:image/png;base64,<3 bytes>"}], 0),
+        ("text", "[image a.png (image/png) cannot be sent here]", 0),
+        ("hoist", "", 1),
+    ],
+)
+def test_an_image_in_a_tools_result_stays_there(way: str, output: Any, after: int) -> None:
+    """What chat completions have no place for; a host that has none either says so in its options."""
+    called = say(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
+    said = items(say(Role.USER, "hi"), called, say(Role.TOOL, IMAGE, tool_call_id="c1"), quirks={"tool_media": way})
+    assert said[2]["output"] == output
+    assert len(said) == 3 + after
+
+
+def test_tools_are_flat_and_strict_only_where_somebody_says_so() -> None:
+    """Silence means strict here and not in chat completions, so it is said; a grammar stands flat, too."""
+    rule = {"syntax": "lark", "definition": "start: WORD"}
+    grammar = {"type": "grammar", "grammar": rule}
+    payload = encode(tools=(Tool("look", "Looks.", SCHEMA), Tool("patch", custom=grammar)), tool_name="patch").payload
+    assert payload["tools"] == [
+        {"type": "function", "name": "look", "description": "Looks.", "parameters": SCHEMA, "strict": False},
+        {
+            "type": "custom",
+            "name": "patch",
+            "format": {"type": "grammar", "syntax": "lark", "definition": "start: WORD"},
+        },
+    ]
+    assert payload["tool_choice"] == {"type": "custom", "name": "patch"}
+    allowed = encode(tools=(Tool("look"), Tool("smell")), tool_choice="required", allowed_tools=("look",)).payload
+    tools = [{"type": "function", "name": "look"}]
+    assert allowed["tool_choice"] == {"type": "allowed_tools", "mode": "required", "tools": tools}
+
+
+def test_the_form_of_the_answer_is_said_beside_its_length() -> None:
+    """A schema flat, verbosity, effort and summary in their objects, a limit that is never below what is taken."""
+    shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA, "strict": True}}
+    extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
+    payload = encode(response_format=shape, extra=extra, max_tokens=5).payload
+    assert payload["text"] == {
+        "format": {"type": "json_schema", "name": "city", "schema": SCHEMA, "strict": True},
+        "verbosity": "low",
+    }
+    assert payload["reasoning"] == {"effort": "high", "summary": "auto"}
+    assert payload["include"] == ["reasoning.encrypted_content", "message.output_text.logprobs"]
+    assert payload["max_output_tokens"] == 16
+    assert encode(max_tokens=500).payload["max_output_tokens"] == 500
+
+
+def test_a_host_that_takes_no_schema_is_asked_in_words() -> None:
+    """As everywhere else."""
+    shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
+    request = encode(response_format=shape, quirks={"structured": "prompt"})
+    assert "text" not in request.payload
+    assert "JSON Schema" in request.payload["input"][0]["content"]
+
+
+def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
+    """OpenAI's words for it, on words and files; a model's own turn has no place for one, and that is told."""
+    mark = CacheMark(3600, "messages[0].content[0].cache_control")
+    quirks = {"cache_marks": "prompt_cache_breakpoint"}
+    (said,) = items(say(Role.USER, TextPart("hi", mark)), quirks=quirks)
+    assert said["content"] == [
+        {"type": "input_text", "text": "hi", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}
+    ]
+    spoken = encode(say(Role.USER, "hi"), say(Role.ASSISTANT, TextPart("yes", mark)), quirks=quirks, inner=(mark.path,))
+    assert spoken.dropped_params == (mark.path,)
+
+
+@pytest.mark.parametrize(
+    ("response", "fault"),
+    [
+        ({"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}}, Fault.HTTP_429),
+        (
+            {"status": "failed", "error": {"code": "bio_policy", "message": "no"}},
+            Fault.CONTENT_POLICY,
+        ),
+        ({"status": "failed", "error": {"code": "invalid_image", "message": "broken"}}, Fault.HTTP_400),
+        ({"status": "failed", "error": {"code": "server_error", "message": "oh"}}, Fault.HTTP_500),
+        ({"status": "failed", "error": None}, Fault.HTTP_500),
+        ({"status": "cancelled", "output": []}, Fault.HTTP_503),
+        ({"status": "in_progress", "output": []}, Fault.HTTP_502),
+        ({"status": "completed", "output": []}, Fault.EMPTY_CONTENT),
+        ({"status": "completed"}, Fault.BAD_SHAPE),
+    ],
+)
+def test_a_response_that_is_no_answer_is_its_failure(response: dict[str, Any], fault: Fault) -> None:
+    """By the code it names, else by its state; whole and at the end of a stream alike."""
+    whole = PROTOCOLS[NAME].decode(200, {}, json.dumps(response).encode())
+    assert isinstance(whole, Failure)
+    assert whole.fault is fault
+    ended = read({"type": f"response.{response['status']}", "response": response})
+    assert isinstance(ended, Failure)
+    states = ("cancelled", "in_progress")  # no event ends a stream with them
+    assert ended.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
+
+
+def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -> None:
+    """`reasoning.effort`, and the sentence with which models refuse to be asked for encrypted thoughts."""
+    for message, param in (
+        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "reasoning.effort"),
+        ("Encrypted content is not supported with this model.", "include"),
+    ):
+        body = {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
+        failure = PROTOCOLS[NAME].decode(400, {}, json.dumps(body).encode())
+        assert isinstance(failure, Failure)
+        assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
+
+
+def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
+    """Words, thoughts and calls that are first seen when their item is at its end, or the whole response is."""
+    words = {"type": "message", "content": [{"type": "output_text", "text": "yes"}]}
+    thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
+    call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a": 1}'}
+    listed = [thought, words, call]
+    done = [{"type": "response.output_item.done", "output_index": at, "item": each} for at, each in enumerate(listed)]
+    end = {"type": "response.completed", "response": {"status": "completed", "output": listed}}
+    for events in ([*done, end], [end]):
+        answer = read(*events)
+        assert isinstance(answer, Answer), answer
+        assert (answer.text, answer.reasoning, answer.finish_reason) == ("yes", "hm", "tool_calls")
+        assert answer.tool_calls == (ToolCall("c1", "look", '{"a": 1}'),)
+
+
+def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> None:
+    """A second part begins behind an empty line; what a custom tool gets arrives in pieces."""
+    decoder = PROTOCOLS[NAME].decoder()
+    item = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": ""}
+    events = [
+        {"type": "response.reasoning_summary_part.added", "output_index": 0},
+        {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "one"},
+        {"type": "response.reasoning_summary_part.added", "output_index": 0},
+        {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "two"},
+        {"type": "response.output_item.added", "output_index": 1, "item": item},
+        {"type": "response.custom_tool_call_input.delta", "output_index": 1, "delta": "*** "},
+        {"type": "response.custom_tool_call_input.delta", "output_index": 1, "delta": "Begin"},
+        {"type": "response.output_item.done", "output_index": 1, "item": {**item, "input": "*** Begin"}},
+        {"type": "response.completed", "response": {"status": "completed", "output": []}},
+    ]
+    out = [each for event in events for each in decoder.feed(f"data: {json.dumps(event)}\n\n".encode())]
+    assert "".join(each.reasoning for each in out if isinstance(each, Delta)) == "one\n\ntwo"
+    pieces = [each.tool_calls[0] for each in out if isinstance(each, Delta) and each.tool_calls]
+    assert pieces[0] == ToolCallDelta(0, "c1", "patch", "", custom=True)
+    assert "".join(each.arguments for each in pieces) == "*** Begin"
+    assert isinstance(out[-1], Finish)
+
+
+def test_how_probable_words_were_comes_along() -> None:
+    """As a list beside them here, as OpenAI's object in an answer."""
+    token = {"token": "yes", "logprob": -0.1, "bytes": [1], "top_logprobs": []}
+    part = {"type": "output_text", "text": "yes", "logprobs": [token]}
+    body = {"status": "completed", "output": [{"type": "message", "content": [part]}]}
+    answer = PROTOCOLS[NAME].decode(200, {}, json.dumps(body).encode())
+    assert isinstance(answer, Answer)
+    assert answer.logprobs == {"content": [token], "refusal": None}
