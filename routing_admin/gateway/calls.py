@@ -70,6 +70,13 @@ class AdmittedCall:
 
 async def complete(door: Door, call: HttpCall) -> HttpReply:
     """The reply to a call, errors included; nothing is raised but the caller's leaving."""
+    reply = await _reply(door, call)
+    if door.id_header:
+        reply.headers[door.id_header] = call.request_id
+    return reply
+
+
+async def _reply(door: Door, call: HttpCall) -> HttpReply:
     try:
         check_method(call.method, call.path, methods_of_call(door.path))
         return await _complete(door, call)

@@ -97,6 +97,7 @@ class Door:
 
     `parse` raises `BadRequestError`; `needs_thread` says whether it may read rows or look into large files. `answer`
     and `events` get who the answer names as its model, and the mark of who answers. `error` is the body of a refusal.
+    `id_header` is where the door's clients look for the id of a call, beside `x-request-id`.
     """
 
     path: str
@@ -105,3 +106,4 @@ class Door:
     answer: Callable[[Answer, ChatCall, str, str], Any]
     events: Callable[[ChatCall, str, str], AnswerEvents]
     error: Callable[[GatewayError, str], dict[str, Any]]
+    id_header: str = ""

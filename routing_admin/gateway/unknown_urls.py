@@ -34,7 +34,7 @@ def as_gemini(request: HttpRequest, message: str) -> HttpResponse:
 
 def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     response = json_response(body, 404)
-    response.headers["x-request-id"] = request_id_of(request)
+    response.headers["x-request-id"] = response.headers["request-id"] = request_id_of(request)
     response.headers["x-should-retry"] = "false"
     return response
 

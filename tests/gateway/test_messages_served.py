@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import anthropic
 import pytest
+from pydantic import BaseModel
 
 from tests.gateway.plane import PNG
 from tests.gateway.serving import Server, served
@@ -81,16 +82,43 @@ def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, ser
     assert PICTURE["data"] not in str(server.lab.requests[-1].json)
 
 
-async def test_the_asynchronous_client_streams(server):
-    """The same from an event loop."""
-    async with anthropic.AsyncAnthropic(api_key=server.key, base_url=server.url, max_retries=0) as client:
-        async with client.messages.stream(model="auto", max_tokens=50, messages=HELLO) as stream:
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+async def test_the_asynchronous_client_does_all_of_it(server, upstream):
+    """Whole, streamed, with a tool, and a count, from an event loop; every answer is strictly of the client's types."""
+    ours = {"api_key": server.key, "base_url": server.url, "max_retries": 0, "_strict_response_validation": True}
+    asked = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO}
+    async with anthropic.AsyncAnthropic(**ours) as client:
+        whole = await client.messages.create(**asked)
+        async with client.messages.stream(**asked) as stream:
             text = "".join([piece async for piece in stream.text_stream])
-        counted = await client.messages.count_tokens(model="auto", messages=HELLO)
+        events = [event.type async for event in await client.messages.create(**asked, stream=True)]
+        called = await client.messages.create(**{**asked, "model": f"{upstream}/fault:capable"}, tools=[TOOL])
+        counted = await client.messages.count_tokens(model=f"{upstream}/lab", messages=HELLO)
     assert "hello" in text
+    assert whole.content[0].text == text
+    assert (events[0], events[-1]) == ("message_start", "message_stop")
+    assert called.content[-1].name == "double"
     assert counted.input_tokens > 0
 
 
+class Doubled(BaseModel):
+    """An answer with a shape."""
+
+    number: int
+    doubled: int
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_an_answer_is_parsed_by_its_type(client, upstream):
+    """By the schema that the client makes of it."""
+    asked = [{"role": "user", "content": "the number 4"}]
+    answer = client.messages.parse(
+        model=f"{upstream}/fault:capable", max_tokens=50, messages=asked, output_format=Doubled
+    )
+    assert answer.parsed_output == Doubled(number=4, doubled=4)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("step", "error"),
     [
@@ -98,13 +126,15 @@ async def test_the_asynchronous_client_streams(server):
         ("http_404", anthropic.NotFoundError),
         ("http_429:retry_after=30", anthropic.RateLimitError),
         ("http_422", anthropic.UnprocessableEntityError),
+        ("http_500", anthropic.InternalServerError),
     ],
 )
-def test_the_clients_error_classes(client, step, error):
-    """An upstream's refusal is the class that the client has for it."""
+def test_the_clients_error_classes(client, step, error, streamed):
+    """An upstream's refusal is the class that the client has for it; a stream that never began is one, too."""
     with pytest.raises(error) as caught:
-        client.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO)
+        client.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO, stream=streamed)
     assert caught.value.body["type"] == "error"
+    assert caught.value.request_id == caught.value.body["request_id"]
 
 
 def test_a_wrong_key_is_the_clients_authentication_error(server):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import openai
 import pytest
+from pydantic import BaseModel
 
 from tests.gateway.plane import PNG_URL
 from tests.gateway.serving import Server, served
@@ -104,16 +105,37 @@ def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, ser
     assert PNG_URL not in str(server.lab.requests[-1].json)
 
 
-async def test_the_asynchronous_client_streams(server):
-    """The same from an event loop."""
-    async with (
-        openai.AsyncOpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client,
-        client.responses.stream(model="auto", input="hello") as stream,
-    ):
-        text = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+async def test_the_asynchronous_client_does_all_of_it(server, upstream):
+    """Whole, streamed, and with a tool, from an event loop; every answer is strictly of the client's types."""
+    ours = {"api_key": server.key, "base_url": server.url + "/v1", "max_retries": 0}
+    async with openai.AsyncOpenAI(**ours, _strict_response_validation=True) as client:
+        whole = await client.responses.create(model=f"{upstream}/lab", input="hello")
+        async with client.responses.stream(model=f"{upstream}/lab", input="hello") as stream:
+            text = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+        called = await client.responses.create(model=f"{upstream}/fault:capable", input="double 4", tools=[TOOL])
     assert "hello" in text
+    assert whole.output_text == text
+    assert called.output[-1].name == "double"
 
 
+class Doubled(BaseModel):
+    """An answer with a shape."""
+
+    number: int
+    doubled: int
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_an_answer_is_parsed_by_its_type(client, upstream):
+    """Whole and streamed, by the schema that the client makes of it."""
+    asked = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
+    with client.responses.stream(**asked) as stream:
+        streamed = stream.get_final_response()
+    assert client.responses.parse(**asked).output_parsed == streamed.output_parsed == Doubled(number=4, doubled=4)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("step", "error"),
     [
@@ -121,12 +143,23 @@ async def test_the_asynchronous_client_streams(server):
         ("http_404", openai.NotFoundError),
         ("http_429:retry_after=30", openai.RateLimitError),
         ("http_422", openai.UnprocessableEntityError),
+        ("http_500", openai.InternalServerError),
     ],
 )
-def test_the_clients_error_classes(client, step, error):
-    """An upstream's refusal is the class that the client has for it."""
-    with pytest.raises(error):
-        client.responses.create(model=f"one/fault:{step}", input="hello")
+def test_the_clients_error_classes(client, step, error, streamed):
+    """An upstream's refusal is the class that the client has for it; a stream that never began is one, too."""
+    with pytest.raises(error) as caught:
+        client.responses.create(model=f"one/fault:{step}", input="hello", stream=streamed)
+    assert caught.value.code
+    assert caught.value.request_id == caught.value.body["request_id"]
+
+
+def test_a_wrong_key_is_the_clients_authentication_error(server):
+    """Refused before anything is read."""
+    stranger = openai.OpenAI(api_key="ra_00000000_wrong", base_url=server.url + "/v1", max_retries=0)
+    with pytest.raises(openai.AuthenticationError) as caught:
+        stranger.responses.create(model="auto", input="hello")
+    assert caught.value.code == "invalid_api_key"
 
 
 def test_what_would_have_to_be_kept_is_refused(client):

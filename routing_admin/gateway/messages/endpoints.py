@@ -33,7 +33,9 @@ def _write_events(_: ChatCall, name: str, origin: str) -> MessageEvents:
     return MessageEvents(name, origin)
 
 
-MESSAGES = Door("/v1/messages", parse, needs_thread, message_json, _write_events, error_json)
+ID = "request-id"
+"""Where Anthropic's clients look for the id of a call."""
+MESSAGES = Door("/v1/messages", parse, needs_thread, message_json, _write_events, error_json, ID)
 
 
 @csrf_exempt
@@ -50,6 +52,12 @@ def count_tokens(request: HttpRequest) -> HttpResponseBase:
 
 def count_reply(call: HttpCall) -> HttpReply:
     """The estimate for the first candidate's model, errors included; `x-routing-estimate` says that it is one."""
+    reply = _count(call)
+    reply.headers[ID] = call.request_id
+    return reply
+
+
+def _count(call: HttpCall) -> HttpReply:
     refuse = partial(reply_of, request_id=call.request_id, write=error_json)
     try:
         check_method(call.method, call.path, methods_of_call(COUNT))

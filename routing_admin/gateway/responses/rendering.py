@@ -108,7 +108,10 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
     total = usage.total_tokens if usage.total_tokens is not None else (read or 0) + (wrote or 0)
     return {
         "input_tokens": read or 0,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens or 0,
+            "cache_write_tokens": usage.cache_write_tokens or 0,
+        },
         "output_tokens": wrote or 0,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": total,
