@@ -269,12 +269,15 @@ def test_a_refusal_and_citations_are_parts_of_the_message():
 def test_every_field_of_a_response_has_a_value_that_strict_clients_take():
     """What was asked comes back; where nothing was, OpenAI's usual numbers, for null is none of theirs."""
     usual = response_json(Answer("x"), CALL, "m", ORIGIN)
-    asked = parse(request("x", temperature=0.2, metadata={"a": "b"}, prompt_cache_key="k"), lambda _: None)
+    shape = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
+    more = {"metadata": {"a": "b"}, "prompt_cache_key": "k", "text": {"format": shape}}
+    asked = parse(request("x", temperature=0.2, **more), lambda _: None)
     answer = Answer("x", details=AnswerDetails(service_tier="flex"))
     said = response_json(answer, asked, "m", ORIGIN)
     assert (usual["temperature"], usual["top_p"], usual["top_logprobs"], usual["service_tier"]) == (1, 1, 0, "default")
     assert (said["temperature"], said["metadata"], said["prompt_cache_key"]) == (0.2, {"a": "b"}, "k")
-    assert said["service_tier"] == "flex"
+    assert (said["service_tier"], usual["text"]) == ("flex", {"format": {"type": "text"}})
+    assert said["text"]["format"] == {**shape, "description": None}
     assert said["completed_at"] >= said["created_at"]
 
 

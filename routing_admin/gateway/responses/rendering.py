@@ -53,10 +53,13 @@ class ResponseHead:
             "output": list(output),
             "parallel_tool_calls": asked.parallel_tool_calls is not False,
             "previous_response_id": None,
-            "reasoning": {"effort": asked.extra.get("reasoning_effort"), "summary": None},
+            "reasoning": {
+                "effort": asked.extra.get("reasoning_effort"),
+                "summary": asked.extra.get("reasoning_summary"),
+            },
             "store": False,
             "temperature": USUAL if asked.temperature is None else asked.temperature,
-            "text": {"format": {"type": "text"}},
+            "text": {"format": _format_json(asked.response_format)},
             "tool_choice": asked.tool_choice or "auto",
             "tools": [],
             "top_p": USUAL if asked.top_p is None else asked.top_p,
@@ -80,6 +83,15 @@ class ResponseHead:
         if reason := INCOMPLETE.get(finish_reason):
             return self.write("incomplete", output, incomplete_details={"reason": reason}, **more)
         return self.write("completed", output, completed_at=int(time.time()), **more)
+
+
+def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The shape that was asked for, which clients look up when they parse the words."""
+    shape = (response_format or {}).get("json_schema")
+    kind = (response_format or {}).get("type", "text")
+    if not isinstance(shape, Mapping):
+        return {"type": kind}
+    return {"type": kind, "description": None, **shape, "strict": bool(shape.get("strict"))}
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
