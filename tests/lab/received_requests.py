@@ -53,8 +53,19 @@ class ReceivedRequest:
         return next((text for role, text in reversed(self.turns) if role == "user" and text), "")
 
 
+COUNTS = {"/count_tokens": "", ":countTokens": ":generateContent"}
+"""How the address of a count ends, and that of the call that it counts."""
+
+
+def counted_call(path: str) -> str:
+    """The address of the call that a count is about; empty for what is no count."""
+    plain = path.split("?")[0]
+    return next((plain.removesuffix(end) + call for end, call in COUNTS.items() if plain.endswith(end)), "")
+
+
 def protocol_at(path: str) -> str:
     """The protocol a path belongs to."""
+    path = counted_call(path) or path
     if ":generateContent" in path or ":streamGenerateContent" in path:
         return "gemini"
     call = path.split("?")[0].rpartition("/")[2]
@@ -63,10 +74,12 @@ def protocol_at(path: str) -> str:
 
 def read(path: str, body: bytes) -> ReceivedRequest:
     """The request at that path; what it does not understand is its `problem`."""
+    path = counted_call(path) or path
     protocol = protocol_at(path)
     try:
         data = json.loads(body)
-    except ValueError:
+        data = data.get("generateContentRequest", data)
+    except (ValueError, AttributeError):
         data = None
     heard = ReceivedRequest(protocol)
     if not isinstance(data, dict):

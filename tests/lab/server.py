@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tests.lab.certificate import self_signed
-from tests.lab.received_requests import ReceivedRequest, protocol_at, read
+from tests.lab.received_requests import ReceivedRequest, counted_call, protocol_at, read
 from tests.lab.scenarios import SCENARIOS, Step, perform
 from tests.lab.wire import Line, Watched, read_request
 
@@ -53,6 +53,11 @@ class Received:
     def done(self) -> bool:
         """Whether the scenario is over."""
         return self.ended_at is not None
+
+
+def _count(protocol: str, body: bytes) -> bytes:
+    """A count as each vendor gives it: a token a byte."""
+    return json.dumps({"totalTokens" if protocol == "gemini" else "input_tokens": len(body)}).encode()
 
 
 def step_of(word: str | int) -> Step:
@@ -215,13 +220,19 @@ class Lab:
         step = self._next(name, heard.model)
         if step.name == "ok" and heard.problem:
             step = Step("http_400", {"message": heard.problem})
-        received = Received(name, protocol_at(path), path, headers, body, heard, step.name, arrived_at=time.monotonic())
+        counted = counted_call(path)
+        received = Received(
+            name, protocol_at(counted or path), path, headers, body, heard, step.name, arrived_at=time.monotonic()
+        )
         received.connection = line.writer.get_extra_info("peername")[1]
         line.on_start = lambda: self._start(received)
         self.requests.append(received)
         self._tell(received)
         try:
-            await perform(step, line, heard)
+            if counted_call(path) and step.name == "ok":
+                await line.reply(200, _count(received.protocol, body), "application/json")
+            else:
+                await perform(step, line, heard)
         finally:
             received.closed_at, received.sent, received.ended_at = line.watched.closed_at, line.sent, time.monotonic()
             self._tell(received)

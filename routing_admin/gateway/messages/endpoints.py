@@ -14,12 +14,16 @@ from capabilities.core.delivery.tokens import file_tokens, text_tokens
 from capabilities.core.message import ChatRequest, FilePart, TextPart
 from capabilities.core.permissions import methods_of_call
 from routing_admin.configuration import snapshot
+from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.token_count import count_tokens as count_of_first
+from routing_admin.dispatch.token_count import first_candidate
+from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.admission import admit_caller, check_method, error_of_fault
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.calls import complete, resolve_model
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, json_reply, reply_of
-from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
+from routing_admin.gateway.http import HttpCall, HttpReply, call_of, header_value, response_of_reply
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.parsing import needs_thread, parse
 from routing_admin.gateway.messages.rendering import error_json, message_json
@@ -51,9 +55,9 @@ def count_tokens(request: HttpRequest) -> HttpResponseBase:
 
 
 def count_reply(call: HttpCall) -> HttpReply:
-    """The estimate for the first candidate's model, errors included; `x-routing-estimate` says that it is one."""
+    """The count of who would be asked first, else an estimate, as `x-routing-estimate` says; errors included."""
     reply = _count(call)
-    reply.headers[ID] = call.request_id
+    reply.headers.update({"x-request-id": call.request_id, ID: call.request_id})
     return reply
 
 
@@ -62,15 +66,30 @@ def _count(call: HttpCall) -> HttpReply:
     try:
         check_method(call.method, call.path, methods_of_call(COUNT))
         principal = admit_caller(call.method, call.query, call.headers, COUNT)
-        parsed = parse(read_object(call), RowStore(principal.agent).part)
-        target = resolve_model(snapshot.current(), parsed.model, parsed.task_type)
+        parsed, state = parse(read_object(call), RowStore(principal.agent).part), snapshot.current()
+        target = resolve_model(state, parsed.model, parsed.task_type)
+        planned = plan_request(
+            state,
+            target.route,
+            turn_memory.complete(principal.agent, parsed.chat),
+            matched=target.matched,
+            language=parsed.language,
+            agent=principal.agent,
+            service=target.service,
+            direct=target.direct,
+        )
+        counted = count_of_first(planned)
     except GatewayError as error:
         return refuse(error)
     except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
         return refuse(error_of_fault(error))
-    first = next(iter(target.route.candidates), None)
-    reply = json_reply({"input_tokens": estimate_tokens(parsed.chat, (first and first.model) or parsed.model)})
-    reply.headers.update({"x-request-id": call.request_id, ESTIMATE: "true"})
+    first = first_candidate(planned)
+    told = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
+    if counted is None:
+        told[ESTIMATE] = "true"
+        counted = estimate_tokens(parsed.chat, first.model if first else parsed.model)
+    reply = json_reply({"input_tokens": counted})
+    reply.headers.update({name: header_value(value) for name, value in told.items()})
     return reply
 
 

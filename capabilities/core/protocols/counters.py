@@ -1,0 +1,81 @@
+"""A provider's own count of a request's tokens: where it is asked, with what of the request, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from capabilities.core.json_codec import read_json
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols.errors import bad_shape, failure_of
+from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
+from capabilities.core.worded import worded
+
+COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
+"""What Anthropic's counter takes of a request; it refuses every other field."""
+GENERATE, COUNT = ":generateContent", ":countTokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """How one vendor counts: the place beside the call's, the body made of the call's, and the answer's field."""
+
+    path: Callable[[str], str]
+    body: Callable[[Mapping[str, Any], str], dict[str, Any]]
+    field: str
+
+    def question(self, call: UpstreamRequest) -> UpstreamRequest:
+        """The count of what a call would send."""
+        parts = urlsplit(call.url)
+        url = urlunsplit(parts._replace(path=self.path(parts.path)))
+        return replace(call, url=url, payload=self.body(call.payload, parts.path))
+
+
+def _anthropic_body(payload: Mapping[str, Any], _: str) -> dict[str, Any]:
+    return {key: payload[key] for key in COUNTED if key in payload}
+
+
+def _gemini_body(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
+    model = path.rpartition("/models/")[2].removesuffix(GENERATE)
+    return {"generateContentRequest": {"model": f"models/{model}", **payload}}
+
+
+COUNTERS: Mapping[str, Counter] = MappingProxyType(
+    {
+        "anthropic": Counter(lambda path: f"{path}/count_tokens", _anthropic_body, "input_tokens"),
+        "gemini": Counter(lambda path: path.removesuffix(GENERATE) + COUNT, _gemini_body, "totalTokens"),
+    }
+)
+"""The vendors that count, by protocol; the words of the others' calls have no counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The answer of a counter, read as a protocol reads: the number in the answer's text."""
+
+    field: str
+    name: str = "count"
+
+    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
+        """There is nothing to write: the question is made of a call. Raises `TypeError`, always."""
+        raise TypeError("a count is asked by a call's request")
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """The number, or what went wrong."""
+        if status != 200:
+            return failure_of(status, headers, body, None)
+        try:
+            value = read_json(body)
+        except (ValueError, RecursionError):
+            value = None
+        found = value.get(self.field) if isinstance(value, dict) else None
+        if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
+            return Answer(str(found))
+        return bad_shape(worded("a number of tokens was due"))
+
+    def decoder(self) -> StreamDecoder:
+        """There is none: a count is never streamed. Raises `TypeError`, always."""
+        raise TypeError("a count is not streamed")

@@ -1,0 +1,83 @@
+"""The count that Claude Code asks for: the provider's own where it has a counter, else an estimate that says so."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+import anthropic
+import pytest
+
+from routing_admin.dispatch.token_count import LEFT_ALONE_SECONDS, SilentCounters
+from tests.gateway.plane import PNG
+from tests.gateway.serving import Server, served
+
+PICTURE = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
+HELLO = [{"role": "user", "content": "hello"}]
+TOOL = {"name": "double", "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("counts")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> anthropic.Anthropic:
+    server.lab.play({})
+    return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
+
+
+@pytest.mark.parametrize(("protocol", "end"), [("anthropic", "/count_tokens"), ("gemini", ":countTokens")])
+def test_a_provider_counts_what_it_would_be_sent(client, server, protocol, end):
+    """The very words, tools and turns of the call, at its address; no estimate is told."""
+    asked = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
+    raw = client.messages.with_raw_response.count_tokens(**asked)
+    client.messages.create(**asked, max_tokens=50)
+    counted, called = server.lab.requests
+    assert raw.parse().input_tokens == len(counted.body)
+    assert "x-routing-estimate" not in raw.headers
+    assert raw.headers["x-routing-provider"] == f"by-{protocol}"
+    assert counted.path.endswith(end)
+    assert (counted.heard.turns, counted.heard.tools) == (called.heard.turns, called.heard.tools)
+    assert set(counted.json) <= {"model", "messages", "system", "tools", "generateContentRequest"}
+
+
+def test_who_has_no_counter_is_estimated(client, server):
+    """And not asked."""
+    raw = client.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
+    assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
+    assert raw.parse().input_tokens > 0
+
+
+@pytest.mark.parametrize("step", ["http_404", "http_500", "bad_json"])
+def test_a_counter_that_fails_is_estimated_and_left_alone(client, server, step):
+    """Within a minute nobody waits for it again."""
+    asked = {"model": f"by-anthropic/fault:{step}", "messages": HELLO}
+    told = [client.messages.with_raw_response.count_tokens(**asked).headers for _ in range(2)]
+    assert [headers["x-routing-estimate"] for headers in told] == ["true", "true"]
+    assert len(server.lab.requests) == 1
+
+
+def test_a_picture_that_goes_as_words_is_counted_as_these_and_not_stored(client, server):
+    """The words have a reference of the same length as the call's."""
+    shot = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
+    asked = {"model": "by-anthropic/lab", "messages": shot}
+    before = server.get("/v1/files")["data"]
+    client.messages.count_tokens(**asked)
+    assert server.get("/v1/files")["data"] == before
+    client.messages.create(**asked, max_tokens=50)
+    counted, called = (request.heard.turns[-1][1] for request in server.lab.requests)
+    assert len(counted) == len(called)
+    assert "artifact:" in counted
+
+
+def test_a_counter_is_asked_again_after_a_while():
+    """It may be there by then."""
+    now = [0.0]
+    silent = SilentCounters(lambda: now[0])
+    silent.add(("one", "m"))
+    assert (silent.has(("one", "m")), silent.has(("one", "other"))) == (True, False)
+    now[0] = LEFT_ALONE_SECONDS
+    assert not silent.has(("one", "m"))
