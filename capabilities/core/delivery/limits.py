@@ -37,6 +37,18 @@ def _add_source(source: str, **slots: Any) -> Limits:
     )
 
 
+OPENAI_IMAGES: Limits = MappingProxyType(
+    {
+        "capabilities": ["vision"],
+        "mimeTypes": PHOTOS,
+        "maxCount": 1500,
+        "maxTotalBytes": 50 * MIB,
+        "maxSide": 5500,
+        "takesUrl": True,
+    }
+)
+"""What OpenAI takes of images, whichever of its calls is used."""
+
 PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
     {
         "openai": _add_source(
@@ -44,15 +56,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             "Chat Completions file part takes PDF only",
             toolMedia="hoist",
             maxRequestBytes=512 * MIB,
-            image={
-                "name": "image_url",
-                "capabilities": ["vision"],
-                "mimeTypes": PHOTOS,
-                "maxCount": 1500,
-                "maxTotalBytes": 50 * MIB,
-                "maxSide": 5500,
-                "takesUrl": True,
-            },
+            image={"name": "image_url", **OPENAI_IMAGES},
             audio={"name": "input_audio", "capabilities": ["audio"], "mimeTypes": SPEECH},
             file={"name": "file", "capabilities": ["file"], "mimeTypes": PDF, "maxTotalBytes": 50 * MIB},
         ),
@@ -60,16 +64,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             "OpenAI: images and vision, file inputs (of a sheet it reads 1,000 rows, so tables are extracted here)",
             toolMedia="native",
             maxRequestBytes=512 * MIB,
-            image={
-                "name": "input_image",
-                "capabilities": ["vision"],
-                "mimeTypes": PHOTOS,
-                "maxCount": 1500,
-                "maxTotalBytes": 50 * MIB,
-                "maxSide": 5500,
-                "takesUrl": True,
-                "inToolResult": True,
-            },
+            image={"name": "input_image", **OPENAI_IMAGES, "inToolResult": True},
             file={
                 "name": "input_file",
                 "capabilities": ["file"],
