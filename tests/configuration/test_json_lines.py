@@ -1,4 +1,4 @@
-"""The line of a problem's path."""
+"""The line and column of a problem's path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.documents.json_lines import line_of, lines_of
+from routing_admin.core.documents.json_lines import Place, find_place, places_of
 from routing_admin.core.documents.json_path import child
 
 TEXT = """{
@@ -28,23 +28,23 @@ TEXT = """{
 """
 
 
-def test_every_place_has_its_line() -> None:
-    """Keys, items and nested ones; text inside strings is no structure."""
-    lines = lines_of(TEXT)
-    assert lines["providers[0].providerName"] == 3
-    assert lines["providers[1]"] == 4
-    assert lines["providers[1].endpoint"] == 6
-    assert lines['routing["a.b"].fallback[0]'] == 10
-    assert lines['routing["a.b"].fallback[1]'] == 11
+def test_every_place_has_its_line_and_column() -> None:
+    """A field stands where its name begins, an item where it begins itself; text inside strings is no structure."""
+    found = places_of(TEXT)
+    assert found["providers[0].providerName"] == Place(3, 6)
+    assert found["providers[1]"] == Place(4, 5)
+    assert found["providers[1].endpoint"] == Place(6, 7)
+    assert found['routing["a.b"].fallback[0]'] == Place(10, 18)
+    assert found['routing["a.b"].fallback[1]'] == Place(11, 7)
 
 
 def test_what_is_missing_is_told_at_the_place_around_it() -> None:
-    """A missing field stands where its object begins; a missing root field at the file's first line."""
-    lines = lines_of(TEXT)
-    assert line_of(lines, "providers[0].apiKey") == 3
-    assert line_of(lines, "routing.default.provider") == 9
-    assert line_of(lines, "defaultLanguage") == 1
-    assert line_of({}, "services[0]") is None
+    """A missing field stands where its object begins; a missing root field at the file's beginning."""
+    found = places_of(TEXT)
+    assert find_place(found, "providers[0].apiKey") == Place(3, 5)
+    assert find_place(found, "routing.default.provider") == Place(9, 3)
+    assert find_place(found, "defaultLanguage") == Place(1, 1)
+    assert find_place({}, "services[0]") is None
 
 
 JSON = st.recursive(
@@ -63,8 +63,8 @@ def places(value: Any, path: str = "") -> Iterator[str]:
 
 @given(JSON, st.sampled_from([None, 1, 2]))
 def test_the_places_of_any_json_text_are_those_of_its_value(value: Any, indent: int | None) -> None:
-    """For any value, however it is written, exactly its places have a line, and none beyond the text."""
+    """For any value, however it is written, exactly its places are found, and something is written at each."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    lines = lines_of(text)
-    assert set(lines) == set(places(value))
-    assert max(lines.values()) <= text.count("\n") + 1
+    found, lines = places_of(text), text.split("\n")
+    assert set(found) == set(places(value))
+    assert all(lines[place.line - 1][place.column - 1].strip() for place in found.values())

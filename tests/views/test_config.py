@@ -93,8 +93,10 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
     page = send(admin, text())
     assert page.status_code == 200
     assert [(one.label, one.kind, one.name) for one in page.context["changes"][:1]] == [("New", "provider", "deepseek")]
-    assert page.context["kept_fields"] == [("providers[0].region", 8)]
-    assert [(one.problem.field, one.line) for one in page.context["warnings"]] == [("routing.review.fallback[0]", 18)]
+    assert page.context["kept_fields"] == [("providers[0].region", (8, 7))]
+    assert [(one.problem.field, one.place) for one in page.context["warnings"]] == [
+        ("routing.review.fallback[0]", (18, 9))
+    ]
     assert page.context["rows"]
     assert newest() == before
 
@@ -133,9 +135,9 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
     bad = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = send(admin, bad)
     assert page.status_code == 422
-    assert [(one.problem.field, one.line) for one in page.context["errors"]] == [
-        ("routing.default.provider", 13),
-        ("routing.x.maxTokens", 17),
+    assert [(one.problem.field, one.place) for one in page.context["errors"]] == [
+        ("routing.default.provider", (13, 7)),
+        ("routing.x.maxTokens", (17, 7)),
     ]
     before = newest()
     assert send(admin, bad, act="apply", expected=before).status_code == 422

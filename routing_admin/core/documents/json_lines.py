@@ -1,10 +1,11 @@
-"""Where in a JSON text each place stands, so that a problem's path can be shown with its line."""
+"""Where in a JSON text each thing stands, so that a problem's path can be shown with its line and column."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from routing_admin.core.documents.json_path import child
 
@@ -12,36 +13,44 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|\n')
 PARENT = re.compile(r'(?:\[\d+\]|\["(?:[^"\\]|\\.)*"\]|\.?[A-Za-z_][A-Za-z0-9_-]*)$')
 
 
-def lines_of(text: str) -> dict[str, int]:
-    """The line of each place of a valid JSON text, counted from 1, by path as problems write it."""
-    found: dict[str, int] = {}
-    for path, line in _places(text.removeprefix("\ufeff")):
-        found.setdefault(path, line)
+class Place(NamedTuple):
+    """A place in a text: its line and column, both counted from 1, the column in characters."""
+
+    line: int
+    column: int
+
+
+def places_of(text: str) -> dict[str, Place]:
+    """The place of everything in a valid JSON text, by path as problems write it."""
+    found: dict[str, Place] = {}
+    for path, place in _places(text.removeprefix("\ufeff")):
+        found.setdefault(path, place)
     return found
 
 
-def line_of(lines: Mapping[str, int], path: str) -> int | None:
-    """The line of a path; of the nearest place around it when it is not there, as with a missing field."""
+def find_place(places: Mapping[str, Place], path: str) -> Place | None:
+    """The place of a path; of the nearest one around it when it is not there, as with a missing field."""
     while path:
-        if path in lines:
-            return lines[path]
+        if path in places:
+            return places[path]
         shorter = PARENT.sub("", path)
         if shorter == path:
             return None
         path = shorter
-    return lines.get("")
+    return places.get("")
 
 
-def _places(text: str) -> Iterator[tuple[str, int]]:
-    """(path, line) of the document, of every key and of every item, in reading order."""
-    line, where = 1, _Where()
-    for piece in TOKEN.findall(text):
-        if piece == "\n":
-            line += 1
+def _places(text: str) -> Iterator[tuple[str, Place]]:
+    """(path, place) of the document, of every field's name and of every item, in reading order."""
+    line, line_start, where, name = 1, 0, _Where(), Place(1, 1)
+    for match in TOKEN.finditer(text):
+        if match[0] == "\n":
+            line, line_start = line + 1, match.end()
             continue
-        path = where.begins(piece)
+        place, path = Place(line, match.start() - line_start + 1), where.begins(match[0])
         if path is not None:
-            yield path, line
+            yield path, name if match[0] == ":" else place
+        name = place
 
 
 class _Where:

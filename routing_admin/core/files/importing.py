@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import reduce
 from typing import Any
 
 from capabilities.core.problems import Problem
@@ -31,7 +32,7 @@ from routing_admin.core.files.llm_routing import (
     read_provider,
     read_route,
 )
-from routing_admin.core.files.llm_routing_checks import LANGUAGES, validate
+from routing_admin.core.files.llm_routing_checks import ALONE, LANGUAGES, Beside, validate
 from routing_admin.core.files.llmservices import SERVICE_KEYS, validate_services
 from routing_admin.core.files.provider_matching import merge_services
 
@@ -117,10 +118,10 @@ def import_values(
     `fingerprint_at(key, endpoint)` is for stored keys whose fingerprints depend on the origin; it wins.
     """
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
-    sorted_values = sorted(values, key=lambda value: format_of(value) is not FileFormat.ROUTING)
+    sorted_values = sorted(values, key=_turn)
     known = (*languages, *(language.code for language in current.languages))
-    context = with_stored_keys(current, around)
-    problems = [item for value in sorted_values for item in problems_of(value, around=context, languages=known)]
+    context, beside = with_stored_keys(current, around), _beside(Configuration() if prune else current, sorted_values)
+    problems = [item for value in sorted_values for item in problems_of(value, context, known, beside)]
     unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
     if errors(problems):
         return Imported(current, {}, tuple(problems), unknown)
@@ -136,13 +137,30 @@ def import_values(
     return Imported(result, kept, tuple(problems), unknown)
 
 
+def _turn(value: object) -> int:
+    """When a file has its turn: one with providers before one with routes alone, services last."""
+    if format_of(value) is not FileFormat.ROUTING:
+        return 2
+    return 0 if isinstance(value, Mapping) and "providers" in value else 1
+
+
+def _beside(current: Configuration, values: Collection[Any]) -> Beside:
+    """What a file among these is merged into: the stored configuration, and what the other files bring."""
+    stored = Beside(
+        {each.name: each.env_name or None for each in current.providers},
+        frozenset(each.task_type for each in current.routes),
+    )
+    routings = [value for value in values if format_of(value) is FileFormat.ROUTING]
+    return reduce(Beside.with_names_of, routings, stored) if len(routings) > 1 else stored
+
+
 def problems_of(
-    value: object, *, around: KeyContext = NOWHERE, languages: Collection[str] = LANGUAGES
+    value: object, around: KeyContext = NOWHERE, languages: Collection[str] = LANGUAGES, beside: Beside = ALONE
 ) -> list[Problem]:
-    """Every problem of one file's value, whichever format it has."""
+    """Every problem of one file's value, whichever format it has; `beside` is what it is merged into."""
     match format_of(value):
         case FileFormat.ROUTING:
-            return validate(value, languages=languages, around=around)
+            return validate(value, languages=languages, around=around, beside=beside)
         case FileFormat.SERVICES:
             return validate_services(value, around=around)
     words = worded("This is neither file: llm-routing.json has providers and routing, llmservices.json has services.")
@@ -192,7 +210,7 @@ def merge_routing(
     """The configuration after a valid `llm-routing.json`, and the keys that stood in it."""
     keys: dict[str, str] = {}
     providers: dict[str, ProviderSpec] = {}
-    for raw in value["providers"]:
+    for raw in value.get("providers") or ():
         old = current.provider(raw["providerName"])
         held = old.key if old and same_origin(old.endpoint, raw["endpoint"]) else None
         variable = key_variable(raw["providerName"], raw.get("envName"))
@@ -200,7 +218,8 @@ def merge_routing(
         providers[raw["providerName"]] = read_provider(raw, key)
         if plaintext is not None:
             keys[raw["providerName"]] = plaintext
-    routes = {name: read_route(name, raw, providers) for name, raw in value["routing"].items()}
+    names = providers.keys() if prune else {*providers, *(each.name for each in current.providers)}
+    routes = {name: read_route(name, raw, names) for name, raw in (value.get("routing") or {}).items()}
     return replace(
         current,
         providers=_prune(current, providers) if prune else merge_items(current.providers, providers, _name),

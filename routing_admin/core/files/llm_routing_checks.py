@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from capabilities.core.delivery.reader import POLICY_WORDS
@@ -63,13 +64,41 @@ ROUTE_RULES = (
 )
 
 
-def validate(value: object, *, languages: Collection[str] = LANGUAGES, around: KeyContext = NOWHERE) -> list[Problem]:
-    """Every problem of a parsed `llm-routing.json`; `languages` are those that have a directive."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands beside a file's own once it is merged: providers by name with their `envName`, and task types."""
+
+    providers: Mapping[str, str | None] = field(default_factory=dict)
+    task_types: frozenset[str] = frozenset()
+
+    def with_names_of(self, value: object) -> Beside:
+        """The same with what another file brings."""
+        if not isinstance(value, Mapping):
+            return self
+        routing = value.get("routing")
+        further = frozenset(routing) if isinstance(routing, Mapping) else frozenset()
+        return Beside({**dict.fromkeys(_names(value)), **self.providers}, self.task_types | further)
+
+
+ALONE = Beside()
+
+
+def validate(
+    value: object,
+    *,
+    languages: Collection[str] = LANGUAGES,
+    around: KeyContext = NOWHERE,
+    beside: Beside = ALONE,
+) -> list[Problem]:
+    """Every problem of a parsed `llm-routing.json`; `languages` are those that have a directive.
+
+    What stands beside it need not be repeated: a file that is merged may hold a single route.
+    """
     if not isinstance(value, Mapping):
         return [Problem("", worded("The file must hold an object with providers and routing."), "type")]
     return [
-        *_providers(value, around),
-        *_routing(value, _names(value)),
+        *_providers(value, around, beside),
+        *_routing(value, _names(value) | beside.providers.keys(), beside),
         *_default_language(value, languages),
         *broken((Rule("contentPolicy", rule.one_of(POLICY_WORDS)),), value, ""),
     ]
@@ -82,8 +111,8 @@ def _names(value: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str))
 
 
-def _providers(value: Mapping[str, Any], around: KeyContext) -> Iterator[Problem]:
-    yield from broken((Rule("providers", rule.listing, required=True),), value, "")
+def _providers(value: Mapping[str, Any], around: KeyContext, beside: Beside) -> Iterator[Problem]:
+    yield from broken((Rule("providers", rule.listing, required=not beside.providers),), value, "")
     found = value.get("providers")
     places: dict[str, str] = {}
     env_names: dict[str, str | None] = {}
@@ -104,24 +133,26 @@ def _providers(value: Mapping[str, Any], around: KeyContext) -> Iterator[Problem
             yield from key_warnings(f"{path}.apiKey", entry["apiKey"], around, name, entry.get("envName"))
             yield from around.endpoint_warnings(f"{path}.endpoint", entry["endpoint"])
             yield from around.proxy_warnings(f"{path}.proxy", entry.get("proxy") or DEFAULT_PROXY)
-    yield from _name_problems(env_names, places)
+    yield from _name_problems({**beside.providers, **env_names}, places)
 
 
 def _name_problems(env_names: Mapping[str, str | None], places: Mapping[str, str]) -> Iterator[Problem]:
     found = overrides(env_names)
     for name in found.nameless:
-        yield no_override(places[name], [name])
+        if name in places:
+            yield no_override(places[name], [name])
     for names in found.colliding:
         for name in names[1:]:
-            yield no_override(places[name], names)
+            if name in places:
+                yield no_override(places[name], names)
 
 
-def _routing(value: Mapping[str, Any], names: Collection[str]) -> Iterator[Problem]:
-    yield from broken((Rule("routing", rule.mapping, required=True),), value, "")
+def _routing(value: Mapping[str, Any], names: Collection[str], beside: Beside) -> Iterator[Problem]:
+    yield from broken((Rule("routing", rule.mapping, required=not beside.task_types),), value, "")
     routing = value.get("routing")
     if not isinstance(routing, Mapping):
         return
-    if "default" not in routing:
+    if "default" not in routing and "default" not in beside.task_types:
         yield missing_field("routing.default")
     for task_type, entry in routing.items():
         path = child("routing", task_type)

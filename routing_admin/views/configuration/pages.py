@@ -21,7 +21,7 @@ from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.actions.importing import ImportPreview
 from routing_admin.configuration import exports, snapshot
-from routing_admin.core.documents.json_lines import line_of, lines_of
+from routing_admin.core.documents.json_lines import Place, find_place, places_of
 from routing_admin.core.documents.json_path import read_document
 from routing_admin.core.files.exporting import GATEWAY, Mode
 from routing_admin.core.files.importing import FileFormat, format_of
@@ -147,11 +147,11 @@ def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> Ht
 
 @dataclass(frozen=True, slots=True)
 class ProblemLine:
-    """A problem as the page shows it: which file, which line."""
+    """A problem as the page shows it: in which file, and where there."""
 
     problem: Problem
     file: str
-    line: int | None
+    place: Place | None
 
     @property
     def message(self) -> str:
@@ -192,31 +192,32 @@ def name_format(one: ConfigFile) -> str:
     return _("recognised as task routing") if found is FileFormat.ROUTING else _("recognised as model services")
 
 
-def _read_lines(files: list[ConfigFile]) -> list[tuple[ConfigFile, dict[str, int]]]:
-    return [(one, lines_of(one.text)) for one in files if read_document(one.content).value is not None]
+FilePlaces = list[tuple[ConfigFile, dict[str, Place]]]
+
+
+def _read_places(files: list[ConfigFile]) -> FilePlaces:
+    return [(one, places_of(one.text)) for one in files if read_document(one.content).value is not None]
 
 
 def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str) -> list[ProblemLine]:
     """The problems of one severity with their places."""
     found = [one for one in preview.imported.problems if one.severity == severity]
-    lines_by_file = _read_lines(files)
-    return [ProblemLine(problem, *_place(problem.field, lines_by_file, files)) for problem in found]
+    places_by_file = _read_places(files)
+    return [ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in found]
 
 
-def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, int | None]]:
-    """The unknown fields that are kept, with their lines."""
-    lines_by_file = _read_lines(files)
-    return [(path, _place(path, lines_by_file, files)[1]) for path in preview.imported.kept_unknown]
+def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, Place | None]]:
+    """The unknown fields that are kept, with their places."""
+    places_by_file = _read_places(files)
+    return [(path, _locate(path, places_by_file, files)[1]) for path in preview.imported.kept_unknown]
 
 
-def _place(
-    path: str, lines_by_file: list[tuple[ConfigFile, dict[str, int]]], files: list[ConfigFile]
-) -> tuple[str, int | None]:
-    """File and line of a path: the file that has its beginning."""
+def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> tuple[str, Place | None]:
+    """File and place of a path: the first file that has it, else the first that has its beginning."""
     top = path.split(".")[0].split("[")[0]
-    for one, lines in lines_by_file:
-        if path and top in lines:
-            return one.name, line_of(lines, path)
+    having = [(one, places) for one, places in places_by_file if path and top in places]
+    for one, places in sorted(having, key=lambda pair: path not in pair[1]):
+        return one.name, find_place(places, path)
     unread = next((one for one in files if read_document(one.content).value is None), None)
     return (unread.name if unread and not path else "", None)
 

@@ -1,0 +1,77 @@
+"""A merge import is checked against what will be stored: a file need not repeat what is there already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from routing_admin.core.configuration.specs import EMPTY, Configuration
+from routing_admin.core.files.importing import Imported, import_values
+
+A = {"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}
+STORED = {"providers": [A], "routing": {"default": {"provider": "a"}}}
+
+
+@pytest.fixture
+def stored() -> Configuration:
+    outcome = import_values(EMPTY, [STORED])
+    assert outcome.accepted
+    return outcome.configuration
+
+
+def problems(outcome: Imported) -> list[tuple[str, str]]:
+    return [(one.field, one.constraint) for one in outcome.problems]
+
+
+def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configuration) -> None:
+    """Its provider and the default route are there already; everything else stays."""
+    outcome = import_values(stored, [{"routing": {"new": {"provider": "a", "fallback": ["a/other"]}}}])
+    assert problems(outcome) == []
+    assert [route.task_type for route in outcome.configuration.routes] == ["default", "new"]
+    assert [str(one.model) for one in outcome.configuration.routes[1].candidates] == ["None", "other"]
+    assert outcome.configuration.providers == stored.providers
+
+
+def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configuration) -> None:
+    """Routes need not stand in it."""
+    outcome = import_values(stored, [{"providers": [{**A, "providerName": "b"}]}])
+    assert problems(outcome) == []
+    assert [one.name for one in outcome.configuration.providers] == ["a", "b"]
+    assert outcome.configuration.routes == stored.routes
+
+
+def test_a_route_may_name_a_provider_of_another_file(stored: Configuration) -> None:
+    """Whatever the order in which they come."""
+    route, provider = {"routing": {"new": {"provider": "b"}}}, {"providers": [{**A, "providerName": "b"}]}
+    for files in ([route, provider], [provider, route]):
+        assert problems(import_values(stored, files)) == []
+
+
+def test_a_provider_that_is_nowhere_is_told(stored: Configuration) -> None:
+    """Neither in the file nor stored."""
+    outcome = import_values(stored, [{"routing": {"new": {"provider": "ghost"}}}])
+    assert problems(outcome) == [("routing.new.provider", "reference")]
+
+
+def test_two_providers_whose_variables_cannot_be_told_apart_are_told_across_file_and_store(
+    stored: Configuration,
+) -> None:
+    """The new one is warned about, at its place in the file."""
+    outcome = import_values(stored, [{"providers": [{**A, "providerName": "A"}]}])
+    assert problems(outcome) == [("providers[0].providerName", "duplicate")]
+
+
+@pytest.mark.parametrize(
+    ("value", "missing"),
+    [
+        ({"routing": {"new": {"provider": "a"}}}, ["providers", "routing.default", "routing.new.provider"]),
+        ({"providers": [A]}, ["routing"]),
+    ],
+)
+def test_what_replaces_everything_has_to_be_whole(
+    stored: Configuration, value: dict[str, Any], missing: list[str]
+) -> None:
+    """With `prune`, and in an empty installation, nothing stands beside the file."""
+    assert [field for field, _ in problems(import_values(stored, [value], prune=True))] == missing
+    assert [field for field, _ in problems(import_values(EMPTY, [value]))] == missing
