@@ -36,6 +36,7 @@ def asked(admin_page: Any) -> list[str]:
         dialog.accept()
 
     admin_page.on("dialog", accept)
+    admin_page.expected_complaints.append("never had a user gesture")  # Chromium says so of a page nobody touched
     return kinds
 
 
