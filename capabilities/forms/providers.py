@@ -9,15 +9,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.actions import KeyChange
 from capabilities.actions.providers import KeyAct
 from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
-from capabilities.core.providers.environment import readable, reference
 from capabilities.core.providers.origins import UNUSABLE, malformation
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.core.ranges import LONGEST_SECONDS, SHORTEST_SECONDS
 from capabilities.core.worded import worded
+from capabilities.forms.provider_keys import KEEP, KEY_ACTS, ProviderKeyForm
 from capabilities.models import Provider
 from capabilities.queries.providers import provider_exists
 from capabilities.sentences import translate_sentence
@@ -37,12 +36,6 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
 )
 """The timeouts a provider may set, in seconds."""
 
-KEY_ACTS = [
-    (KeyAct.KEEP.value, gettext_lazy("Keep what is there")),
-    (KeyAct.SET.value, gettext_lazy("Store a new key, encrypted")),
-    (KeyAct.ENVIRONMENT.value, gettext_lazy("Read it from the environment")),
-    (KeyAct.NONE.value, gettext_lazy("No key is needed")),
-]
 MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images stand as a plain URL text instead of an object."),
     "no_remote_image_urls": gettext_lazy("Images are sent as data only; a web address is written as text."),
@@ -98,7 +91,7 @@ def quirk_value(quirk: Quirk, text: str) -> Any:
     return [word.strip() for word in text.split(",") if word.strip()] if quirk.kind == "list" else text
 
 
-class ProviderForm(ProviderModelForm):
+class ProviderForm(ProviderModelForm, ProviderKeyForm):
     """A provider that is there already; its name is its identity in chains and files, and stays."""
 
     protocol = forms.ChoiceField(
@@ -106,19 +99,9 @@ class ProviderForm(ProviderModelForm):
         choices=PROTOCOLS,
         help_text=gettext_lazy("What the bytes look like. Most providers speak openai."),
     )
-    key_act = forms.ChoiceField(label=gettext_lazy("Key"), choices=KEY_ACTS, initial=KeyAct.KEEP.value)
-    key = forms.CharField(
-        label=gettext_lazy("New key"),
-        required=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text=gettext_lazy("Write only: it is encrypted, and never shown again."),
-    )
-    key_variable = forms.CharField(
-        label=gettext_lazy("Variable"),
-        required=False,
-        help_text=gettext_lazy("Named LLM_PROVIDER_…_API_KEY. Empty: the name made from this provider's name."),
-    )
     version = forms.IntegerField(widget=forms.HiddenInput)
+
+    key_act_unless_chosen = KeyAct.KEEP
 
     class Meta:
         model = Provider
@@ -144,7 +127,9 @@ class ProviderForm(ProviderModelForm):
         self.fields["proxy"].widget.attrs["data-secret"] = True  # its URL may hold a password
         self.fields["version"].initial = row.version
         self.fields["key_variable"].initial = row.key_variable
-        self.fields["key_act"].initial = KeyAct.KEEP.value
+        self.fields["key_act"] = forms.ChoiceField(
+            label=_("Key"), choices=(KEEP, *KEY_ACTS), required=False, widget=forms.RadioSelect, initial=KEEP[0]
+        )
         hosts = quirks_for(row.endpoint, {})
         for name, quirk in QUIRKS.items():
             default = hosts.get(name, quirk.by_protocol.get(row.protocol, quirk.default))
@@ -188,13 +173,8 @@ class ProviderForm(ProviderModelForm):
         return proxy
 
     def clean(self) -> dict[str, Any]:
-        """The whole: what was said of the key fits together, and the options are ones that exist."""
+        """The whole: what was said of the key, and the options are ones that exist."""
         data = super().clean() or {}
-        if data.get("key_act") == KeyAct.SET.value and not data.get("key"):
-            self.add_error("key", _("Enter the key, or choose to keep what is there."))
-        variable = data.get("key_variable")
-        if data.get("key_act") == KeyAct.ENVIRONMENT.value and variable and not readable(variable):
-            self.add_error("key_variable", _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key."))
         for problem in check_quirks(self.quirks()):
             name = "quirk_" + problem.field.removeprefix("quirks.")
             if problem.severity == "error" and name in self.fields:
@@ -217,18 +197,8 @@ class ProviderForm(ProviderModelForm):
         row.timeouts = kept | {name: value for name, value in given.items() if value is not None}
         return row
 
-    def key_change(self) -> KeyChange:
-        """What becomes of the key. A key typed without choosing is meant to be stored."""
-        act = KeyAct(self.cleaned_data["key_act"])
-        text = self.cleaned_data["key"].strip()
-        if act is KeyAct.KEEP and text:
-            return KeyChange(KeyAct.SET, text)
-        variable = self.cleaned_data["key_variable"].strip()
-        named = reference(variable) if variable else ""
-        return KeyChange(act, named if act is KeyAct.ENVIRONMENT else text)
 
-
-class NewProviderForm(forms.Form):
+class NewProviderForm(ProviderKeyForm):
     """The first step of adding a provider: what it is called, where it is, and its key."""
 
     name = forms.CharField(
@@ -243,12 +213,6 @@ class NewProviderForm(forms.Form):
         label=gettext_lazy("Default model"),
         max_length=200,
         help_text=gettext_lazy("Sent when a candidate names no model. The test asks it."),
-    )
-    key = forms.CharField(
-        label=gettext_lazy("Provider key"),
-        required=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text=gettext_lazy("Write only. Empty: it is read from the environment; NOT_NEEDED: there is none."),
     )
 
     def clean_name(self) -> str:
@@ -267,13 +231,3 @@ class NewProviderForm(forms.Form):
         data = self.cleaned_data
         names = ("name", "display_name", "protocol", "endpoint", "default_model")
         return Provider(**{name: data[name] for name in names})
-
-    needs_key = True
-    """Whether the preset chosen is of a host that asks for a key."""
-
-    def key_change(self) -> KeyChange:
-        """The key typed; none typed means the environment's, or none where the host asks for none."""
-        text = self.cleaned_data["key"].strip()
-        if text:
-            return KeyChange(KeyAct.SET, text)
-        return KeyChange(KeyAct.ENVIRONMENT if self.needs_key else KeyAct.NONE)

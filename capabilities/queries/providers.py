@@ -95,6 +95,18 @@ def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[Pro
     return [line for line in lines if not state or line.state == state]
 
 
+def list_providers_at(preset: HostPreset) -> list[ProviderLine]:
+    """The providers that a preset would make once more: at its host, or of its name."""
+    lines = list_providers()
+    return [line for line in lines if line.row.name == preset.name or line.preset is preset]
+
+
+def list_preset_names() -> set[str]:
+    """The names of the presets that some provider is at, or is called like."""
+    rows = Provider.objects.values_list("name", "endpoint")
+    return {name for name, _url in rows} | {found.name for _, url in rows if (found := preset_for_endpoint(url))}
+
+
 def describe_provider(row: Provider) -> ProviderLine:
     """One provider with its key and its users; three queries."""
     prefetch_related_objects([row], "services", "candidates__route")

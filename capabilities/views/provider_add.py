@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
@@ -13,11 +14,19 @@ from django.utils.translation import gettext as _
 
 from capabilities import actions
 from capabilities.access import actor_of
+from capabilities.actions.providers import KeyAct
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
 from capabilities.forms.models import ModelLine, Offer, adjust_lines, list_chosen, offer_models, read_lines, read_offer
+from capabilities.forms.provider_keys import ProviderKeyForm
 from capabilities.forms.providers import NewProviderForm
-from capabilities.queries.providers import find_provider, provider_exists
+from capabilities.queries.providers import (
+    ProviderLine,
+    find_provider,
+    list_preset_names,
+    list_providers_at,
+    provider_exists,
+)
 from capabilities.queries.services import has_services
 from capabilities.views import dialling
 from capabilities.views.answers import UNPROCESSABLE, add_toast, require_found, wants_fragment
@@ -43,17 +52,21 @@ def start_of(preset: HostPreset | None) -> dict[str, Any]:
         "protocol": preset.protocol,
         "endpoint": preset.base_url,
         "default_model": preset.models[0] if preset.models else "",
-        "key": "",
+        "key_act": (KeyAct.SET if preset.needs_key else KeyAct.NONE).value,
     }
 
 
 def provider_new(request: HttpRequest) -> HttpResponse:
-    """The first step: a preset or an address of one's own, and the key."""
+    """The first step: a preset or an address of one's own, and the key; a preset's provider that is there is offered."""
     preset = BY_NAME.get(request.GET.get("preset", ""))
+    there = list_providers_at(preset) if preset and "another" not in request.GET else []
+    if "provider" in request.POST:
+        return give_key(request, preset, there)
+    if there and request.method == "GET":
+        return new_page(request, ProviderKeyForm(), preset, there=there)
     form = NewProviderForm(request.POST or None, initial=start_of(preset))
-    form.needs_key = preset.needs_key if preset else True
-    if preset:  # the rest is filled in
-        form.fields["key"].widget.attrs["autofocus"] = True
+    if preset and not preset.needs_key:
+        form.key_act_unless_chosen = KeyAct.NONE
     status = 200
     if request.method == "POST":
         if form.is_valid():
@@ -65,8 +78,45 @@ def provider_new(request: HttpRequest) -> HttpResponse:
             except ActionError as refusal:
                 add_refusal(form, refusal, {"apiKey": "key"})
         status = UNPROCESSABLE
-    presets = [(each, label_of(each)) for each in PRESETS]
-    context = {"form": form, "presets": presets, "preset": preset, "own": "own" in request.GET}
+    return new_page(request, form, preset, status)
+
+
+def give_key(request: HttpRequest, preset: HostPreset | None, there: list[ProviderLine]) -> HttpResponse:
+    """Gives a provider that is there already its key, then goes on to its models."""
+    row = require_found(find_provider(request.POST["provider"]))
+    form = ProviderKeyForm(request.POST)
+    if form.is_valid():
+        try:
+            made = actions.save_provider(actor_of(request), row, key=form.key_change())
+        except ActionError as refusal:
+            add_refusal(form, refusal, {"apiKey": "key"})
+        else:
+            add_toast(request, _("%(name)s saved") % {"name": row.name}, made.revision)
+            return redirect("provider_models", name=row.name)
+    return new_page(request, form, preset, UNPROCESSABLE, there=there)
+
+
+def new_page(
+    request: HttpRequest,
+    form: ProviderKeyForm,
+    preset: HostPreset | None,
+    status: int = 200,
+    *,
+    there: Sequence[ProviderLine] = (),
+) -> HttpResponse:
+    """The page of the first step: the presets, a form, or what is there of a preset and lacks perhaps a key."""
+    if preset or there:  # the rest is filled in
+        form.fields["key"].widget.attrs["autofocus"] = True
+    taken = list_preset_names()
+    context = {
+        "form": form,
+        "presets": [(each, label_of(each), each.name in taken) for each in PRESETS],
+        "preset": preset,
+        "label": label_of(preset) if preset else "",
+        "own": "own" in request.GET,
+        "there": there,
+        "keyless": next((line for line in there if line.key.source == "missing"), None),
+    }
     return render(request, "capabilities/provider_new.html", context, status=status)
 
 

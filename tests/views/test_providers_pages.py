@@ -216,8 +216,9 @@ def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Cli
 
 
 def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) -> None:
-    """Ollama on this machine: the key field stays empty and the provider needs none."""
-    assert "This host usually needs none" in text_of(admin.get("/new/provider/?preset=ollama"))
+    """Ollama on this machine: that it needs none is chosen already, and holds where nothing is chosen."""
+    assert admin.get("/new/provider/?preset=ollama").context["form"]["key_act"].value() == "none"
+    assert admin.get("/new/provider/?preset=deepseek").context["form"]["key_act"].value() == "set"
     new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
     admin.post("/new/provider/?preset=ollama", new)
     assert Provider.objects.get(name="ollama").key_source == Provider.KeySource.NONE
@@ -242,3 +243,36 @@ def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin
     made = {"act": "make", "model": ["deepseek-chat"], "use-0": "on", "id-0": "deepseek-chat"}
     assert admin.post("/providers/deepseek/models/", made).status_code == 302
     assert "offer" not in admin.get("/providers/deepseek/models/").context
+
+
+def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(admin: Client) -> None:
+    """No second one beside it: the key goes to the one there is, and its models come next."""
+    page = text_of(admin.get("/new/provider/?preset=openai"))
+    assert "openai is there, without a key" in page
+    assert "openai-2" not in page
+    answer = admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
+    assert answer["Location"] == "/providers/openai/models/"
+    row = Provider.objects.get(name="openai")
+    assert (row.key_source, row.endpoint) == (Provider.KeySource.STORED, "https://api.openai.com/v1/chat/completions")
+    page = text_of(admin.get("/new/provider/?preset=openai"))
+    assert "OpenAI is there already" in page
+    assert "Give openai this key" not in page
+    assert admin.get("/new/provider/?preset=openai&another=1").context["form"]["name"].value() == "openai-2"
+
+
+def test_a_key_that_is_missing_or_none_is_told_where_it_is_given(admin: Client) -> None:
+    """422, and the provider keeps what it had."""
+    address = "/new/provider/?preset=openai"
+    for given in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
+        answer = admin.post(address, {"provider": "openai", **given})
+        assert answer.status_code == 422
+        assert "Give openai this key" in text_of(answer)
+    assert Provider.objects.get(name="openai").key_source == Provider.KeySource.ENVIRONMENT
+
+
+def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Client) -> None:
+    """One control says where the key comes from, with the field that choice needs."""
+    new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
+    admin.post("/new/provider/?own=1", {**new, "key_act": "env", "key_variable": "LLM_PROVIDER_SPARE_API_KEY"})
+    row = Provider.objects.get(name="spare")
+    assert (row.key_source, row.key_variable) == (Provider.KeySource.ENVIRONMENT, "LLM_PROVIDER_SPARE_API_KEY")

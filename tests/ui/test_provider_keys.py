@@ -1,0 +1,42 @@
+"""A provider's key in a browser: one control, and of its fields only those that the choice needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.django_db(databases=["default", "logs"], transaction=True),
+    pytest.mark.usefixtures("first_start"),
+]
+FIELDS = "#id_key, #id_key_variable, #id_env_name"
+
+
+def shown(page: Any) -> list[str]:
+    return [str(each.get_attribute("name")) for each in page.locator(FIELDS).all() if each.is_visible()]
+
+
+def test_only_the_field_that_a_choice_needs_is_in_sight(admin_page: Any) -> None:
+    """Keeping what is there needs none."""
+    admin_page.goto("/providers/openai/")
+    assert shown(admin_page) == []
+    admin_page.get_by_label("Store a new key, encrypted").check()
+    assert shown(admin_page) == ["key"]
+    admin_page.get_by_label("Read it from the environment").check()
+    assert shown(admin_page) == ["key_variable", "env_name"]
+    admin_page.get_by_label("No key is needed").check()
+    assert shown(admin_page) == []
+
+
+def test_a_preset_gives_its_key_to_the_provider_that_waits_for_one(admin_page: Any, axe: Any) -> None:
+    """From the list of presets to the models of the one there is."""
+    admin_page.goto("/new/provider/")
+    admin_page.get_by_role("link", name="OpenAI", exact=True).click()
+    expect(admin_page.locator("h2").first).to_contain_text("openai is there, without a key")
+    assert axe(admin_page) == []
+    admin_page.fill("#id_key", "sk-a-new-one-of-mine")
+    admin_page.get_by_role("button", name="Give openai this key").click()
+    expect(admin_page.locator("h1")).to_have_text("Models of openai")
