@@ -51,7 +51,7 @@ def artifact_page(
     request: HttpRequest, row: Artifact, form: CorrectionForm | None = None, status: int = 200
 ) -> HttpResponse:
     """The page of that artifact around the form that corrects it."""
-    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), _language(request)
+    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
     previewer, asked_for = Previewer(row, language=language), _filter(request)
     if request.GET.get("fragment") == "card":
         return _card(request, row, previewer, asked_for.opened, may_read)
@@ -61,6 +61,7 @@ def artifact_page(
         **_correcting(request, row, form),
         "counts": receivers.counts,
         "groups": receivers.groups,
+        "pair": receiving.pick_pair(receivers.groups),
         "forms": receivers.forms,
         "page": receivers.page,
         "services": receivers.total,
@@ -68,7 +69,7 @@ def artifact_page(
         "readers": receivers.readers,
         "filter": asked_for,
         "gone": UNREADABLE.get(previewer.artifact.unreadable or "", ""),
-        **_languages(language),
+        **language_words(language),
         **_sending(row, may_read),
     }
     return render(request, "artifacts/artifact.html", context, status=status)
@@ -87,7 +88,7 @@ def _card(request: HttpRequest, row: Artifact, previewer: Previewer, service: st
     context = {
         "row": row,
         "card": receiving.build_card(preview, preview.deliveries[0], may_read),
-        **_languages(_language(request)),
+        **language_words(language_of(request)),
     }
     return render(request, "artifacts/delivery.html#body", {**context, **_sending(row, may_read)})
 
@@ -143,13 +144,14 @@ def _words(row: Artifact) -> str:
         return ""
 
 
-def _language(request: HttpRequest) -> str:
+def language_of(request: HttpRequest) -> str:
     """The language of what models read: the one asked for, else the installation's."""
     code = request.GET.get("language", "")
     return code if code in dict(MODEL_LANGUAGES) else ports.routes.default_language()
 
 
-def _languages(language: str) -> dict[str, Any]:
+def language_words(language: str) -> dict[str, Any]:
+    """What the choice of that language needs."""
     return {
         "model_language": language,
         "said_lang": "zh-Hans" if language.startswith("zh") else language,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
 from django.utils.functional import Promise
@@ -165,6 +166,11 @@ def _build_cards(preview: Preview, may_read: bool, tone: str, opened: str) -> tu
     return tuple(
         build_card(preview, each, may_read, tone, is_open=each.service_id == chosen) for each in preview.deliveries
     )
+
+
+def pick_pair(groups: Sequence[Group]) -> str:
+    """Two services to compare at first, as a query, of different groups where there are such; empty without any."""
+    return urlencode({"a": groups[0].cards[0].id, "b": groups[-1].cards[-1].id}) if groups else ""
 
 
 def build_card(

@@ -120,6 +120,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
     "artifacts": {
         "artifacts": (NOTHING, SEE, SEE),
         "artifact": (NOTHING, SEE, SEE),
+        "artifact_compare": (NOTHING, SEE, SEE),
         "artifact_raw": PARTS[PagePart.ARTIFACT_BYTES],
         "artifact_thumbnail": PARTS[PagePart.ARTIFACT_BYTES],
         "artifact_upload": (NOTHING, NOTHING, CHANGE),

@@ -20,6 +20,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from capabilities.core.side_by_side import Parts
 from capabilities.sentences import join_words, translate_sentence
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
 
@@ -199,6 +200,13 @@ def query_with(context: template.Context, **values: object) -> str:
         if query[name] == "":
             del query[name]
     return f"?{query.urlencode()}"
+
+
+@register.filter
+def mark_parts(parts: Parts) -> SafeString:
+    """A line in its pieces, those marked in which two lines differ."""
+    pieces = (format_html("<mark>{}</mark>" if is_different else "{}", text) for text, is_different in parts)
+    return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
 @register.simple_tag

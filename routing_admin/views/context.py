@@ -63,7 +63,9 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
         gettext_lazy("Agents"),
         (
             NavigationEntry("agents", gettext_lazy("Agents and keys"), "agent", "a", within=("agent", "agent_new")),
-            NavigationEntry("artifacts", gettext_lazy("Artifacts"), "doc", "f", quick=True, within=("artifact",)),
+            NavigationEntry(
+                "artifacts", gettext_lazy("Artifacts"), "doc", "f", quick=True, within=("artifact", "artifact_compare")
+            ),
         ),
     ),
     (

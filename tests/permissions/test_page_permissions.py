@@ -37,7 +37,7 @@ VIEWERS = {
         *("agent", "agents", "artifact", "artifacts", "audit", "compare", "config", "dashboard", "history", "matrix"),
         *("password_change", "provider", "providers", "request", "requests", "revision", "route", "routes"),
         *("service", "services", "settings", "simulate", "user", "users"),
-        *("requests_newer", "requests_words"),
+        *("requests_newer", "requests_words", "artifact_compare"),
     },
     "POST": {"logout", "password_change", "route", "simulate"},
 }

@@ -44,6 +44,7 @@ PAGES: dict[str, str] = {
     "agent_new": "",
     "agents": "",
     "artifact": "/artifacts/ → /artifacts/",
+    "artifact_compare": "/artifacts/ → /artifacts/ + compare/",
     "artifacts": "",
     "audit": "",
     "compare": "/history/compare/?from=1&to=2",
@@ -72,7 +73,8 @@ PAGES: dict[str, str] = {
     "user": "/users/ → /users/",
     "users": "",
 }
-"""Where each page is seen: an address (empty: the name alone gives it), or the list and how its first link begins."""
+"""Where each page is seen: an address (empty: the name alone gives it), or the list, how its first link begins, and
+what follows that link."""
 
 OUTSIDE = {"login", "join"}
 """Pages of somebody who is not signed in."""
@@ -130,10 +132,11 @@ class Visitor:
             return self.invitation
         if " → " not in given:
             return given
-        listing, beginning = given.split(" → ")
+        listing, way = given.split(" → ")
+        beginning, _plus, end = way.partition(" + ")
         self.page.goto(listing)
         links = self.page.locator("#main a").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
-        return str(next(link for link in links if re.fullmatch(re.escape(beginning) + r"[\w.-]+/", link or "")))
+        return str(next(link for link in links if re.fullmatch(re.escape(beginning) + r"[\w.-]+/", link or ""))) + end
 
 
 @pytest.fixture(scope="module")

@@ -286,3 +286,19 @@ def test_sound_and_film_are_played_on_their_page(admin_page: Any, demo: str, nam
     assert player.evaluate("""one => new Promise((done) => {
       const tell = () => done(one.duration > 0 && one.seekable.length > 0);
       if (one.readyState) tell(); else one.addEventListener("loadedmetadata", tell); })""")
+
+
+def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> None:
+    """From the artifact's page; another choice is compared at once, and the address says which."""
+    page = admin_page
+    image = Artifact.objects.filter(kind="image").first()
+    assert image is not None
+    page.goto(f"/artifacts/{image.pk}/")
+    page.get_by_role("link", name="Compare two models").click()
+    expect(page.locator(".compare .badge", has_text="differs").first).to_be_visible()
+    page.get_by_label("Second model service").select_option("text-model")
+    page.get_by_label("First model service").select_option("echo-text")
+    page.wait_for_url("**a=echo-text&b=text-model**")
+    expect(page.locator(".diff mark", has_text="echo").first).to_be_visible()
+    page.get_by_label("First model service").select_option("text-model")
+    expect(page.get_by_text("Both get the very same.").first).to_be_visible()

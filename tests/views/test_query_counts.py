@@ -31,6 +31,7 @@ QUERIES = {
     "/new/agent/": 3,
     "/artifacts/": 4,
     "/artifacts/a0/": 3,
+    "/artifacts/a0/compare/?a=echo-vision&b=echo-text": 3,
 }
 
 

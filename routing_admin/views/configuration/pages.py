@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from capabilities.access import actor_of
 from capabilities.core.problems import Problem
+from capabilities.core.side_by_side import SideBySideRow
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.sentences import join_words, translate_sentence, translate_without_path
 from capabilities.views.answers import add_toast
@@ -25,7 +26,7 @@ from routing_admin.core.documents.json_lines import Place, find_place, places_of
 from routing_admin.core.documents.json_path import read_document
 from routing_admin.core.files.exporting import GATEWAY, Mode
 from routing_admin.core.files.importing import FileFormat, format_of
-from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
+from routing_admin.core.files.side_by_side import side_by_side
 from routing_admin.forms.configuration import LARGEST_FILE, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
 from routing_admin.views.history import phrases as words
 

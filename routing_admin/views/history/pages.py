@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
 from capabilities.core.providers.redaction import redact
+from capabilities.core.side_by_side import SideBySideRow
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.sentences import translate_refusal
 from capabilities.views.answers import add_toast
@@ -25,7 +26,7 @@ from routing_admin import actions
 from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.core.configuration.diff import diff
 from routing_admin.core.configuration.specs import Configuration
-from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
+from routing_admin.core.files.side_by_side import side_by_side
 from routing_admin.queries.history import (
     AuditFilter,
     find_revision,

@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.providers.redaction import redact
+from capabilities.core.side_by_side import SideBySideRow
 from capabilities.sentences import join_words
 from routing_admin.core.configuration.diff import Change, ChangeKind
-from routing_admin.core.files.side_by_side import SideBySideRow
 
 Text = str | Promise
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from capabilities.access import actor_of, can_edit, may
 from capabilities.core.permissions import PagePart
+from capabilities.core.side_by_side import SideBySideRow
 from capabilities.core.wire import Failure, Fault
 from capabilities.errors import ActionError, ConflictError
 from capabilities.sentences import translate_refusal
@@ -26,7 +27,7 @@ from routing_admin.core.configuration.route_changes import name_of, route_change
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import Action
-from routing_admin.core.files.side_by_side import SideBySideRow, side_by_side
+from routing_admin.core.files.side_by_side import side_by_side
 from routing_admin.core.planning.lint import CheckedCandidate, lint
 from routing_admin.core.planning.plan import policy_of
 from routing_admin.dispatch.decisions import unusable_of

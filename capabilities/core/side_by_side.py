@@ -1,0 +1,71 @@
+"""Two texts line beside line, with the words marked in which two lines differ."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
+"""A word of letters that make words, or one sign; Chinese is compared sign by sign."""
+
+LONGEST_LINE = 1000
+"""Characters of a line up to which its words are compared; in a longer one all counts as different."""
+
+ALIKE = 0.3
+"""The share of words from which on two lines count as one that was changed; others differ as a whole."""
+
+Parts = tuple[tuple[str, bool], ...]
+"""A line in pieces, each with whether the other line has something else there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySideRow:
+    """One row of two texts side by side: `tag` is equal, replace, delete or insert; numbers count from 1."""
+
+    tag: str
+    left_number: int | None
+    left: str
+    right_number: int | None
+    right: str
+
+    @property
+    def left_parts(self) -> Parts:
+        """The left line in pieces."""
+        return mark_words(self.left, self.right) if self.tag == "replace" else ((self.left, False),)
+
+    @property
+    def right_parts(self) -> Parts:
+        """The right line in pieces."""
+        return mark_words(self.right, self.left) if self.tag == "replace" else ((self.right, False),)
+
+
+def lines_beside(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
+    """The rows of two texts; unchanged stretches are cut to `context` lines, and equal texts give none."""
+    return tuple(_rows(before.splitlines(), after.splitlines(), context))
+
+
+def _rows(left: Sequence[str], right: Sequence[str], context: int) -> Iterator[SideBySideRow]:
+    for group in difflib.SequenceMatcher(None, left, right, autojunk=False).get_grouped_opcodes(context):
+        for tag, i1, i2, j1, j2 in group:
+            for step in range(max(i2 - i1, j2 - j1)):
+                i, j = (i1 + step if i1 + step < i2 else None), (j1 + step if j1 + step < j2 else None)
+                yield SideBySideRow(tag, *_number_line(left, i), *_number_line(right, j))
+
+
+def _number_line(lines: Sequence[str], index: int | None) -> tuple[int | None, str]:
+    return (None, "") if index is None else (index + 1, lines[index])
+
+
+def mark_words(line: str, other: str) -> Parts:
+    """The line in pieces, those marked that the other line does not have at that place."""
+    if not line or not other or len(line) > LONGEST_LINE or len(other) > LONGEST_LINE:
+        return ((line, False),)
+    words, others = WORD.findall(line), WORD.findall(other)
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
+    if matcher.ratio() < ALIKE:
+        return ((line, False),)
+    codes = matcher.get_opcodes()
+    parts = (("".join(words[start:stop]), tag != "equal") for tag, start, stop, _start, _stop in codes)
+    return tuple((text, is_different) for text, is_different in parts if text)

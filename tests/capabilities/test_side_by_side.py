@@ -1,0 +1,39 @@
+"""Two texts line beside line: what differs is in a row, and in a changed line the words are marked."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.side_by_side import LONGEST_LINE, lines_beside, mark_words
+
+LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
+
+
+@given(LINES, LINES)
+def test_every_changed_line_of_both_texts_stands_in_a_row(before: str, after: str) -> None:
+    """With all lines around them the rows hold both texts, in their order, and equal texts give no row."""
+    rows = lines_beside(before, after, context=99)
+    left = [row.left for row in rows if row.left_number]
+    right = [row.right for row in rows if row.right_number]
+    if before.splitlines() == after.splitlines():
+        assert rows == ()
+    else:
+        assert (left, right) == (before.splitlines(), after.splitlines())
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_the_pieces_of_a_line_are_the_line(line: str, other: str) -> None:
+    """What is marked is never a part of an equal line."""
+    parts = mark_words(line, other)
+    assert "".join(text for text, _ in parts) == line
+    if line == other:
+        assert not any(is_different for _, is_different in parts)
+
+
+def test_words_are_marked_and_chinese_sign_by_sign() -> None:
+    """The rest of the line is not; a very long line is not compared by words."""
+    (row,) = lines_beside("size: 12 kB 收到", "size: 34 kB 收文")
+    assert row.left_parts == (("size: ", False), ("12", True), (" kB 收", False), ("到", True))
+    assert row.right_parts == (("size: ", False), ("34", True), (" kB 收", False), ("文", True))
+    assert mark_words("x" * (LONGEST_LINE + 1), "y") == (("x" * (LONGEST_LINE + 1), False),)
