@@ -57,7 +57,7 @@ def start_of(preset: HostPreset | None) -> dict[str, Any]:
 
 
 def provider_new(request: HttpRequest) -> HttpResponse:
-    """The first step: a preset or an address of one's own, and the key; a preset's provider that is there is offered."""
+    """The first step: a preset or an address of one's own, and the key; what is there of a preset is offered."""
     preset = BY_NAME.get(request.GET.get("preset", ""))
     there = list_providers_at(preset) if preset and "another" not in request.GET else []
     if "provider" in request.POST:
