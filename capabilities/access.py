@@ -55,7 +55,7 @@ class Refusal:
     scope: str = ""
 
 
-NO_KEY = Refusal(401, "key_missing", "Send the agent key as 'Authorization: Bearer ra_…' or 'x-api-key'.")
+NO_KEY = Refusal(401, "key_missing", "Send the agent key as 'Authorization: Bearer ra_…', 'x-api-key' or 'api-key'.")
 BAD_KEY = Refusal(
     401, "key_invalid", "This agent key is unknown, revoked or expired. An administrator can issue another."
 )
@@ -82,9 +82,11 @@ def digest_of(secret: str) -> str:
 
 
 def key_in(headers: Mapping[str, str]) -> str:
-    """The key a caller sent, in either header; empty when none."""
+    """The key a caller sent, in whichever header its program has for it; empty when none."""
     kind, _, value = headers.get("authorization", "").partition(" ")
-    return value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
+    if kind.lower() == "bearer":
+        return value.strip()
+    return (headers.get("x-api-key") or headers.get("api-key") or "").strip()
 
 
 def refuse_query(query: str) -> Refusal | None:

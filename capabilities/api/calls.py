@@ -39,7 +39,7 @@ class AgentKeyAuth(AuthBase):
 
     openapi_type = "http"
     openapi_scheme = "bearer"
-    openapi_description = "An agent key, `Authorization: Bearer ra_…` or `x-api-key`."
+    openapi_description = "An agent key, `Authorization: Bearer ra_…`, `x-api-key` or `api-key`."
 
     def __call__(self, request: HttpRequest) -> Principal:
         """Who calls; the view finds it by `principal_of`. Queries rows.

@@ -125,7 +125,7 @@ async def export_config(
         response = HttpResponse(text, content_type="application/json; charset=utf-8")
     response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
     response["Cache-Control"] = "private, no-cache"
-    patch_vary_headers(response, ("Authorization", "x-api-key"))
+    patch_vary_headers(response, ("Authorization", "x-api-key", "api-key"))
     return response
 
 

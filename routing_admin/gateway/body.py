@@ -12,18 +12,49 @@ from capabilities.body_limits import MAX_DEPTH, body_limit
 from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.http import HttpCall
+from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, Plain
 
 PARAM_CHARS = 200
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def is_packed(call: HttpCall) -> bool:
+    """Whether the body came in a content encoding."""
+    return call.headers.get("content-encoding", "identity") != "identity"
+
+
+def _unpack(call: HttpCall, limit: int) -> None:
+    """Takes the body out of its gzip or deflate, as far as the limit goes.
+
+    Raises `BadRequestError`: 415 for another encoding, 413 for what unfolds beyond the limit, 400 for what is none.
+    """
+    encoding = call.headers["content-encoding"]
+    try:
+        plain = Plain(encoding, limit)
+    except BadEncodingError:
+        message = worded("Content-Encoding is gzip, deflate or left out.")
+        raise BadRequestError(message, None, "unsupported_encoding", 415) from None
+    try:
+        call.body.data = plain.feed(bytes(call.body.take()))
+    except AnswerTooLargeError:
+        raise _too_large(limit) from None
+    except BadEncodingError:
+        message = worded("The body is not %(encoding)s, as its Content-Encoding says.", encoding=encoding[:PARAM_CHARS])
+        raise BadRequestError(message, None, "invalid_encoding") from None
+
+
+def _too_large(limit: int) -> BadRequestError:
+    message = worded("The body is larger than the limit of %(limit)s bytes.", limit=limit)
+    return BadRequestError(message, None, "body_too_large", 413)
 
 
 def read_object(call: HttpCall) -> dict[str, Any]:
-    """The body as a JSON object. Raises `BadRequestError`: 413 when too large, 415 when packed, else 400."""
+    """The body as a JSON object. Raises `BadRequestError`: 413 when too large, 415 when packed strangely, else 400."""
     limit = body_limit(call.path)
-    if call.headers.get("content-encoding", "identity") != "identity":
-        raise BadRequestError(worded("Send the body without Content-Encoding."), None, "unsupported_encoding", 415)
+    if is_packed(call):
+        _unpack(call, limit)
     if len(call.body.data) > limit:
-        message = worded("The body is larger than the limit of %(limit)s bytes.", limit=limit)
-        raise BadRequestError(message, None, "body_too_large", 413)
+        raise _too_large(limit)
     if call.body.broken:
         message = worded("The body ended before it was whole. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
@@ -35,6 +66,8 @@ def parse_object(data: bytes | bytearray) -> dict[str, Any]:
 
     Raises `BadRequestError` for anything else, one that nests deeper than `MAX_DEPTH` or holds half a surrogate pair.
     """
+    if data[:3] == BYTE_ORDER_MARK:
+        data = data[3:]
     try:
         value = orjson.loads(data)
     except ValueError as error:

@@ -31,7 +31,7 @@ from routing_admin.dispatch.recorded import record_answer, record_plan, record_s
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory, turn_of
 from routing_admin.gateway.admission import admit_caller, admit_known_caller, check_method, error_of_fault
-from routing_admin.gateway.body import read_object
+from routing_admin.gateway.body import is_packed, read_object
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, gateway_error_of, json_reply, reply_of
 from routing_admin.gateway.http import HttpCall, HttpReply, header_value
@@ -121,13 +121,14 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
     try:
         if call.place is not None:
             await call.place.enter(principal.holder)
-        size = len(call.body.data)
-        body = read_object(call)
+        packed, size = is_packed(call), len(call.body.data)
+        body = await run_in_thread(call, partial(read_object, call)) if packed else read_object(call)
         state = snapshot.newest.fresh()
         if state is None:
             state = await run_in_thread(call, snapshot.current)
         decide = partial(_decide, door, call, principal, state, body, recorder)
-        return await run_in_thread(call, decide) if door.needs_thread(body, size) else decide()
+        in_thread = packed or door.needs_thread(body, size)  # what was packed may be of any size
+        return await run_in_thread(call, decide) if in_thread else decide()
     except (GatewayError, OverloadedError, DrainingError) as error:
         recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise

@@ -5,6 +5,7 @@ A file's id is its artifact's reference, so it works as `file_id` in a chat requ
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -21,6 +22,7 @@ from capabilities.errors import ActionError
 from routing_admin.gateway.admission import actor_for, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
 from routing_admin.gateway.fields import refusal_of_missing
+from routing_admin.gateway.media import find_by_either_id
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -84,7 +86,8 @@ def list_files(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     newest_first = request.GET.get("order", "desc") != "asc"
     purpose, after = request.GET.get("purpose", ""), request.GET.get("after")
-    last = find_own_file(principal.agent, after, purpose=purpose) if after else None
+    find = partial(find_own_file, principal.agent, purpose=purpose)
+    last = find_by_either_id(find, after) if after else None
     if after and last is None:
         raise BadRequestError(worded("after names none of your files."), "after")
     most = limit_of(request.GET.get("limit"))
@@ -97,7 +100,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
     """Deletes one of one's own files. Raises `GatewayError` 404 for any other."""
     principal = principal_of(request)
-    own = find_own_file(principal.agent, ref)
+    own = find_by_either_id(partial(find_own_file, principal.agent), ref)
     if own is None:
         raise missing_file()
     delete_artifacts(actor_for(request, principal), [own.pk])
@@ -106,7 +109,7 @@ def remove(request: HttpRequest, ref: str) -> HttpResponse:
 
 def find_file(request: HttpRequest, ref: str) -> Artifact:
     """The artifact, as this agent may read it by reference. Raises `GatewayError` 404."""
-    row = RowStore(principal_of(request).agent).row(ref)
+    row = find_by_either_id(RowStore(principal_of(request).agent).row, ref)
     if row is None:
         raise missing_file()
     return row

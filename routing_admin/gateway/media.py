@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 import pybase64
@@ -37,12 +38,15 @@ from routing_admin.gateway.errors import BadRequestError
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
 ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
 """What is known of a file by the slot it stands in alone."""
 URL_CHARS = 8192
+OPENAI_PREFIX = "file-"
 PIECE_CHARS = 4 * 256 * 1024
 """Base64 that is decoded in one go: whole groups of four characters."""
 
@@ -66,13 +70,19 @@ class References:
 
         Raises `BadRequestError` for one that must exist; it does not say whether another agent has it.
         """
-        part = self.find(ref)
+        part = find_by_either_id(self.find, ref)
         if part is None and self.must_exist:
             message = worded(
                 "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
             )
             raise BadRequestError(message, param, "artifact_not_found")
         return part or _gone_part(ref, description)
+
+
+def find_by_either_id(find: Callable[[str], T | None], ref: str) -> T | None:
+    """What a reference finds, also behind the word that OpenAI's ids begin with, on which some programs insist."""
+    row = find(ref)
+    return find(ref.removeprefix(OPENAI_PREFIX)) if row is None and ref.startswith(OPENAI_PREFIX) else row
 
 
 def _gone_part(ref: str, description: FilePart) -> FilePart:

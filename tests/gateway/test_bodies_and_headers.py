@@ -1,0 +1,103 @@
+"""What some programs do otherwise on the way in: packed bodies, byte order marks, headers of keys, ids of files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from capabilities.body_limits import body_limit
+from tests.gateway.plane import PNG, logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+PATH = "/v1/chat/completions"
+QUESTION = json.dumps(said("hello 你好")).encode()
+
+
+def words(response: Any) -> str:
+    """What was answered."""
+    assert response.status_code == 200, response.content
+    return str(response.json()["choices"][0]["message"]["content"])
+
+
+def code(response: Any) -> tuple[int, str]:
+    """Why a call was refused."""
+    return response.status_code, response.json()["error"]["code"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [("gzip", gzip.compress), ("GZIP", gzip.compress), ("deflate", zlib.compress), ("identity", bytes)],
+)
+def test_a_packed_body_is_unpacked(key: str, encoding: str, pack: Any) -> None:
+    """Agents on thin lines pack what they send."""
+    assert "你好" in words(post(key, pack(QUESTION), **{"content-encoding": encoding}))
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"])
+def test_every_door_unpacks(key: str, path: str) -> None:
+    """Whole calls and counts alike."""
+    body = {"model": "task:planning", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "input": "hi"}
+    packed = gzip.compress(json.dumps(body).encode())
+    assert post(key, packed, path, **{"content-encoding": "gzip"}).status_code == 200
+
+
+def test_a_body_that_unfolds_beyond_the_limit_is_refused(key: str) -> None:
+    """It is unpacked as far as the limit and no further."""
+    bomb = gzip.compress(b" " * (body_limit(PATH) + 1), 1)
+    assert len(bomb) < body_limit(PATH) // 100
+    refused = post(key, bomb, **{"content-encoding": "gzip"})
+    assert code(refused) == (413, "body_too_large")
+    assert logged(refused.headers["x-request-id"]).outcome == "body_too_large"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "status", "word"),
+    [
+        ("br", QUESTION, 415, "unsupported_encoding"),
+        ("gzip, gzip", QUESTION, 415, "unsupported_encoding"),
+        ("gzip", QUESTION, 400, "invalid_encoding"),
+        ("gzip", gzip.compress(QUESTION)[:-20], 400, "invalid_json"),
+    ],
+)
+def test_what_is_not_packed_as_it_says_is_refused(key: str, encoding: str, body: bytes, status: int, word: str) -> None:
+    """With a sentence, and nothing is asked of a model."""
+    assert code(post(key, body, **{"content-encoding": encoding})) == (status, word)
+
+
+def test_a_byte_order_mark_before_a_body_is_passed_over(key: str) -> None:
+    """Some editors and languages put one before every text."""
+    assert "你好" in words(post(key, b"\xef\xbb\xbf" + QUESTION))
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/files", "/api/v1/services"])
+def test_a_key_is_read_from_the_header_that_azures_clients_use(key: str, path: str) -> None:
+    """`api-key`, beside `Authorization` and `x-api-key`; a bearer's key comes first."""
+    for headers in ({"api-key": key}, {"api-key": key, "x-api-key": ""}, {"api-key": key, "authorization": "Basic x"}):
+        assert Client().get(path, headers=headers).status_code == 200
+    assert Client().get(path, headers={"api-key": key, "authorization": "Bearer ra_wrong"}).status_code == 401
+
+
+def test_a_file_is_found_by_an_id_in_openais_form(key: str) -> None:
+    """Some programs insist on `file-` before the id of every file; what is stored at OpenAI is not known here."""
+    client, sent = Client(), {"authorization": f"Bearer {key}"}
+    fields = {"purpose": "vision", "file": SimpleUploadedFile("a.png", PNG, "image/png")}
+    ref = client.post("/v1/files", fields, headers=sent).json()["id"]
+    bare = ref.removeprefix("artifact:")
+    for each in (ref, bare, f"file-{bare}"):
+        assert client.get(f"/v1/files/{each}", headers=sent).json()["id"] == ref
+        part = {"type": "file", "file": {"file_id": each}}
+        assert post(key, said(part, {"type": "text", "text": "what?"})).status_code == 200
+    assert client.get("/v1/files", {"after": f"file-{bare}"}, headers=sent).json()["data"] == []
+    assert code(post(key, said({"type": "file", "file": {"file_id": "file-6F2ksmvXxt4"}}))) == (
+        400,
+        "artifact_not_found",
+    )
+    assert client.delete(f"/v1/files/file-{bare}", headers=sent).json()["deleted"] is True
+    assert client.get(f"/v1/files/{ref}", headers=sent).status_code == 404
