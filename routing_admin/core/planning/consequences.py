@@ -21,7 +21,7 @@ KINDS: Mapping[str, str] = {
     "file": worded("files"),
 }
 """What each capability of `MEDIA` reads."""
-Effect = tuple[Gravity, str]
+Notice = tuple[Gravity, str]
 ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 
 
@@ -86,7 +86,7 @@ def _of_routes(old: _Reach, new: _Reach) -> Iterator[Consequence]:
     changed = _changed_providers(old.configuration, new.configuration)
     for route in filter(is_taken, old.configuration.routes):
         now = new.configuration.route(route.task_type)
-        effects: Iterable[Effect] = ()
+        effects: Iterable[Notice] = ()
         if now is None or not is_taken(now):
             effects = [_leaving(route, new.configuration, is_there=now is not None)]
         elif now != route or not changed.isdisjoint(one.provider for one in route.candidates):
@@ -103,7 +103,7 @@ def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
     }
 
 
-def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Effect:
+def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notice:
     """What becomes of the tasks of a route that is deleted or disabled."""
     try:
         to = resolve_route(after, route.task_type)[0].task_type
@@ -116,7 +116,7 @@ def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Effec
     return Gravity.CHANGES, text
 
 
-def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Effect]:
+def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
     """What changes for a route that stays."""
     if not old.callable:
         return
@@ -140,7 +140,7 @@ def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Effect]:
         yield Gravity.CHANGES, text
 
 
-def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequence[str]) -> Iterator[Effect]:
+def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequence[str]) -> Iterator[Notice]:
     """The candidates that stay and read less; what the whole route loses is told already."""
     before = {_key(one): one for one in old.callable}
     for one in new.callable:
