@@ -14,6 +14,7 @@ from ninja import Query, Router
 from artifacts.storage.uploads import IN_MEMORY, received_files
 from capabilities.api.calls import CallError, agent_actor, answer, gives, read_body
 from capabilities.body_limits import MIB
+from capabilities.core.consequence import Consequence
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from routing_admin.actions import import_configuration, preview_import
@@ -27,6 +28,7 @@ from routing_admin.core.documents.problem_sentences import errors
 from routing_admin.core.files.exporting import Mode
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import write_route
+from routing_admin.queries.consequences import foresee
 
 MAX_WAIT = 60.0
 LOOK_EVERY = 0.25
@@ -84,7 +86,8 @@ def providers_json(state: Snapshot) -> list[dict[str, Any]]:
     },
 )
 def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
-    """Imports a file as one revision, or with `dryRun` says what that would change. `If-Match` names the revision
+    """Imports a file as one revision, or with `dryRun` says what that would change, for routes and agents, too.
+    `If-Match` names the revision
     the caller has seen, 409 when there is a newer one. A file with an error changes nothing: 422 with every problem."""
     files, expected = files_of(request), revision_in(request.headers.get("if-match", ""))
     if not dryRun:
@@ -95,7 +98,8 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
         raise ConflictError("The configuration was changed meanwhile. Look at the new difference, then apply.")
     if not preview.imported.accepted:
         raise InvalidError(errors(preview.imported.problems))
-    return answer({**import_json(preview, preview.revision), "dryRun": True})
+    meaning = [consequence_json(one) for one in foresee(preview.imported.configuration)]
+    return answer({**import_json(preview, preview.revision), "dryRun": True, "consequences": meaning})
 
 
 @router.get(
@@ -164,6 +168,11 @@ def import_json(preview: ImportPreview, revision: int | None) -> dict[str, Any]:
         "problems": details_of(preview.imported.problems),
         "keptUnknown": list(preview.imported.kept_unknown),
     }
+
+
+def consequence_json(one: Consequence) -> dict[str, str]:
+    """What a change means for a route or an agent: `stops`, `degrades` or `changes`."""
+    return {"gravity": one.gravity.name.lower(), "kind": one.kind, "name": one.name, "text": one.sentence}
 
 
 def files_of(request: HttpRequest) -> list[bytes]:

@@ -48,6 +48,7 @@ class ImportOut(Schema):
     problems: list[dict[str, str]]
     keptUnknown: list[str]
     dryRun: bool = False
+    consequences: list[dict[str, str]] = []
 
 
 class AttemptOut(Schema):

@@ -90,6 +90,19 @@ def test_a_dry_run_tells_the_difference_and_changes_nothing(text_agent: Any) -> 
     assert "poetry" not in str(text_agent.get("/routes").json())
 
 
+def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: Any) -> None:
+    """By how much it weighs, whom it concerns, and in a sentence; nothing where nobody loses anything."""
+    assert text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()["consequences"] == []
+    lonely = {**NEW_ROUTE, "routing": {"default": {"provider": "echo"}}}
+    found = text_agent.post("/config/import", lonely, dryRun="true", prune="true").json()["consequences"]
+    assert {
+        "gravity": "changes",
+        "kind": "route",
+        "name": "design",
+        "text": "design goes; its tasks go to default.",
+    } in found
+
+
 def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> None:
     """The answer names revision, changes, problems and unknown fields kept; unknown fields change nothing."""
     before = Revision.objects.count()

@@ -185,6 +185,33 @@ def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> 
     assert stored() == [DESIGN[1], DESIGN[0], DESIGN[2]]
 
 
+def test_a_chain_tells_of_each_candidate_what_it_loses_and_who_is_asked_first(admin_page: Any) -> None:
+    """Candidates without a key are not primary; a reader behind a model of text alone loses nothing."""
+    admin_page.goto("/routes/planning/")
+    expect(admin_page.locator(NAMES).nth(0)).not_to_contain_text("Primary")
+    expect(admin_page.locator(NAMES).nth(2)).to_contain_text("Primary")
+    admin_page.goto("/routes/design/")
+    admin_page.click("#down-2")
+    expect(admin_page.locator(".hop").nth(0)).to_contain_text("Here images become descriptions")
+    expect(admin_page.locator(".hop").nth(1)).not_to_contain_text("become descriptions")
+
+
+def test_what_an_act_changes_is_read_before_it_is_done(admin_page: Any) -> None:
+    """In the dialog before a deletion, and after Save where something is switched off: once more, and it is done."""
+    admin_page.expected_complaints.append("422")
+    admin_page.goto("/services/echo-vision/")
+    admin_page.get_by_role("button", name="Delete").click()
+    dialog = admin_page.get_by_role("dialog", name="Delete echo-vision?")
+    expect(dialog).to_contain_text("In design, echo/echo-vision gets images as descriptions.")
+    dialog.get_by_role("button", name="Cancel").click()
+    admin_page.locator("#id_enabled").uncheck()
+    admin_page.get_by_role("button", name="Save", exact=True).click()
+    expect(admin_page.locator("[role=alert]")).to_contain_text("design goes on without echo-vision.")
+    admin_page.get_by_role("button", name="Save all the same").click()
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("echo-vision saved")
+    expect(admin_page.locator("#id_enabled")).not_to_be_checked()
+
+
 def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:
     """At once, with Undo."""
     admin_page.goto("/routes/")

@@ -28,6 +28,7 @@ from routing_admin.core.files.exporting import GATEWAY, Mode
 from routing_admin.core.files.importing import FileFormat, format_of
 from routing_admin.core.files.side_by_side import side_by_side
 from routing_admin.forms.configuration import LARGEST_FILE, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
+from routing_admin.queries.consequences import foresee
 from routing_admin.views.history import phrases as words
 
 
@@ -177,6 +178,7 @@ def show(
         "warnings": problem_lines(preview, files, "warning"),
         "kept_fields": list_kept_fields(preview, files),
         "changes": words.change_lines(preview.changes),
+        "effects": foresee(preview.imported.configuration) if good else (),
         "rows": mask_rows(preview) if good else (),
         "revision": preview.revision or 0,
         "next": (preview.revision or 0) + 1,
