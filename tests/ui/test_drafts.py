@@ -64,7 +64,14 @@ def test_a_route_draft_that_was_left_comes_back(admin_page: Any, asked: list[str
 
 
 def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, asked: list[str]) -> None:
-    """A reload does, too; a page on which nothing was typed lets go without a word, and so does Discard."""
+    """A reload does, too; a page on which nothing was typed lets go without a word, and so does Discard.
+
+    What is picked, pasted to be explained or simulated is no part of a draft.
+    """
+    admin_page.goto("/routes/design/")
+    admin_page.select_option("#pick", "service:text-model")
+    write(admin_page, "#error", "Error: 429 for sk-mine")
+    write(admin_page, "#sim-message", "Hello")
     admin_page.goto("/services/echo-text/")
     admin_page.goto("/services/echo-vision/")
     assert asked == []
