@@ -73,8 +73,8 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     return render(request, "artifacts/compare.html", context)
 
 
-def _choose(asked: str, names: tuple[str, ...], place: int) -> str:
-    return asked if asked in names else names[min(place, len(names) - 1)] if names else ""
+def _choose(name: str, names: tuple[str, ...], place: int) -> str:
+    return name if name in names else names[min(place, len(names) - 1)] if names else ""
 
 
 def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:

@@ -185,7 +185,7 @@ class Advice:
 
     sentence: str
     why: str
-    said: RenderedSentence
+    error: RenderedSentence
     page: Remedy
     argument: str
     label: str
@@ -205,7 +205,7 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[Advice, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _advice(line: Line, row: RequestLog, step: Step | None, said: RenderedSentence) -> Advice:
+def _advice(line: Line, row: RequestLog, step: Step | None, error: RenderedSentence) -> Advice:
     sentence, remedy = line
     provider = step.row.provider if step else ""
     names = {"provider": provider, "model": step.name if step else "", "task": row.task_type}
@@ -214,4 +214,4 @@ def _advice(line: Line, row: RequestLog, step: Step | None, said: RenderedSenten
         remedy = Remedy.NONE
     why = _("%(meaning)s (%(code)s).") % {"meaning": step.meaning or step.code, "code": step.code} if step else ""
     label = str(LABELS[remedy]) % names if remedy else ""
-    return Advice(str(sentence) % names, why, said, remedy, argument, label)
+    return Advice(str(sentence) % names, why, error, remedy, argument, label)

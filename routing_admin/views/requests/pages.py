@@ -80,7 +80,7 @@ def build_row(row: RequestLog) -> dict[str, Any]:
     """A request as a list shows it."""
     ending = ending_of(row.outcome)
     tone = "bad" if ending is RequestEnding.FAILED else "warn"
-    entry = {"row": row, "asked": asked_for(row), "ending": ending.value, "tone": tone}
+    entry = {"row": row, "target": asked_for(row), "ending": ending.value, "tone": tone}
     chain = color_chips(row.chain)
     if ending is RequestEnding.REFUSED:
         chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
