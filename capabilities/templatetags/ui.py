@@ -12,7 +12,7 @@ from typing import Any
 from django import template
 from django.contrib.messages.storage.base import Message
 from django.core.paginator import Page
-from django.forms import BoundField, CheckboxInput, Textarea
+from django.forms import BaseForm, BoundField, CheckboxInput, Textarea
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils import timezone
@@ -164,6 +164,17 @@ def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any
         )
     control = bound.as_widget(attrs=attrs)
     return {"field": bound, "control": control, "hint": hint or bound.help_text, "is_switch": is_switch, "wide": wide}
+
+
+@register.inclusion_tag("components/problems.html")
+def problems(form: BaseForm | None) -> dict[str, Any]:
+    """What is wrong in a form, above it: each with a link to its field; it takes the focus. Nothing for a good form."""
+    if form is None or not form.errors:
+        return {"problems": []}
+    found = [{"target": "", "label": "", "error": error} for error in form.non_field_errors()]
+    for bound in form:
+        found += [{"target": bound.id_for_label, "label": bound.label, "error": error} for error in bound.errors]
+    return {"problems": found}
 
 
 @register.inclusion_tag("components/explain.html")

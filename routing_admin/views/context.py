@@ -11,17 +11,20 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy
 
 from capabilities.access import can_edit, may, role_of
-from capabilities.core.permissions import PagePart
+from capabilities.core.permissions import PagePart, UserRole
 from routing_admin.configuration import snapshot
 
 THEME_COOKIE = "theme"
 THEMES = ("auto", "light", "dark")
-SETTINGS_PAGES = ("users", "user", "user_invite", "user_role", "user_active", "user_link", "password_change")
+USERS_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link")
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """Somewhere one can go: URL name, label, icon, the letter after `g`, and URL names that belong to it."""
+    """Somewhere one can go: URL name, label, icon, the letter after `g`, and URL names that belong to it.
+
+    What only administrators have to do with is shown to them alone.
+    """
 
     name: str
     label: Any
@@ -30,6 +33,7 @@ class NavigationEntry:
     short: Any = ""
     quick: bool = False
     within: tuple[str, ...] = ()
+    for_administrators: bool = False
 
 
 PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
@@ -75,7 +79,8 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
             NavigationEntry(
                 "history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")
             ),
-            NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=SETTINGS_PAGES),
+            NavigationEntry("users", gettext_lazy("Users"), "user", "u", within=USERS_PAGES, for_administrators=True),
+            NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change",)),
         ),
     ),
 )
@@ -108,9 +113,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         "providers": len(configuration.providers),
         "agents": len(snapshot.current().agents),
     }
-    groups = []
+    groups, is_administrator = [], role_of(request.user) is UserRole.ADMINISTRATOR
     for label, places in PLACES:
-        items = [item(place, here, counts) for place in places]
+        items = [item(place, here, counts) for place in places if is_administrator or not place.for_administrators]
         groups.append({"label": label, "items": [each for each in items if each["url"]]})
     return groups
 

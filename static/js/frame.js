@@ -1,4 +1,4 @@
-/* What makes every page quicker, and none depends on: toasts, copying, keys. */
+/* What makes every page quicker: toasts, copying, keys. */
 
 const $ = (selector, root = document) => root.querySelector(selector);
 const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -92,6 +92,7 @@ on("htmx:afterSwap", () => {
 /* Between pages: the drawer closes, the page takes a stray focus. */
 
 on("htmx:afterSettle", ({ detail }) => {
+  $("#problems", detail.elt)?.focus();
   if (detail.target?.id !== "main") return;
   for (const open of $$("#side:popover-open, #find:popover-open")) open.hidePopover();
   if (!$("#main :focus")) $("#main").focus({ preventScroll: true });

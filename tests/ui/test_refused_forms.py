@@ -1,0 +1,62 @@
+"""A refused form says above itself what is wrong, and the focus is there; what is different without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from capabilities.models import ServiceCapability
+
+pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
+
+REFUSED = [
+    ("/new/agent/", "#id_agent_id", ""),
+    ("/new/service/", "#id_model", ""),
+    ("/settings/", "#id_request_days", "-1"),
+    ("/users/", "#id_username", ""),
+    ("/password/", "#id_old_password", "wrong"),
+    ("/providers/openai/", "#id_endpoint", "nowhere"),
+]
+
+
+@pytest.mark.parametrize(("address", "field", "typed"), REFUSED)
+def test_a_refused_form_puts_the_focus_on_what_is_wrong(
+    admin_page: Any, demo: None, address: str, field: str, typed: str
+) -> None:
+    """By Enter in the field, whole page or part of one: the summary has the focus, its link leads to the field."""
+    page = admin_page
+    page.expected_complaints.append("422")
+    page.goto(address)
+    page.locator(f"#main {field}").fill(typed)
+    page.locator(f"#main {field}").press("Enter")
+    expect(page.locator("#main #problems")).to_be_focused()
+    link = page.locator("#problems a").first
+    target = link.get_attribute("href")
+    link.press("Enter")
+    expect(page.locator(str(target))).to_be_focused()
+
+
+def test_the_matrix_looks_switched_off_without_scripts(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: None
+) -> None:
+    """No cell can be switched where nothing would be saved; what it says stands there, and where it is changed."""
+    page = sign_in(new_page(java_script_enabled=False))
+    page.goto("/matrix/")
+    cells = page.locator("#grid td:has(> .cell)")
+    expect(cells.first).to_be_visible()
+    expect(page.locator("#grid td > .cell").first).not_to_be_visible()
+    expect(page.locator("#grid noscript p")).to_be_visible()
+    assert ServiceCapability.objects.filter(supported=True).exists()
+
+
+def test_users_stand_in_the_navigation_of_administrators(admin_page: Any, demo: None) -> None:
+    """One click, or g and u, leads there, and it is marked as the place where one is."""
+    page = admin_page
+    page.goto("/")
+    page.keyboard.press("g")
+    page.keyboard.press("u")
+    page.get_by_role("heading", name="Users", exact=True).wait_for()
+    expect(page.locator("#nav [aria-current=page]")).to_have_text("Users")
