@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities import actions
-from capabilities.access import actor_of, can_edit
+from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.providers import PROTOCOLS, ProviderForm
@@ -48,7 +48,6 @@ def providers(request: HttpRequest) -> HttpResponse:
         "states": STATES,
         "protocols": [name for name, _label in PROTOCOLS],
         "sentence": summarize(lines) if not any(query.values()) else "",
-        "testing": "test" in request.GET and can_edit(request),
     }
     template = "capabilities/providers.html#rows" if wants_fragment(request) else "capabilities/providers.html"
     return render(request, template, context)

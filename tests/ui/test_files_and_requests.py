@@ -244,6 +244,17 @@ def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str)
     expect(page.get_by_role("button", name="Test all")).to_be_visible()
 
 
+def test_every_provider_is_tested_from_their_list(admin_page: Any, demo: str) -> None:
+    """As from the dashboard, each answer in its row; a row's own button tests it again."""
+    page = admin_page
+    page.goto("/providers/")
+    page.get_by_role("button", name="Test all").click()
+    expect(page.locator("#testing")).to_contain_text("3 of 4 without an answer")
+    expect(page.locator("#tested-echo")).to_contain_text("echo answered")
+    page.locator("tr", has=page.locator("#tested-openai")).get_by_role("button", name="Test").click()
+    expect(page.locator("#tested-openai")).to_contain_text("key_missing")
+
+
 def test_new_requests_announce_themselves_while_somebody_looks(admin_page: Any, demo: str) -> None:
     """A word over the table that moves nothing; a hidden tab asks for nothing; a click brings them."""
     page = admin_page
