@@ -95,16 +95,15 @@ def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[Pro
     return [line for line in lines if not state or line.state == state]
 
 
-def list_providers_at(preset: HostPreset) -> list[ProviderLine]:
-    """The providers that a preset would make once more: at its host, or of its name."""
-    lines = list_providers()
-    return [line for line in lines if line.row.name == preset.name or line.preset is preset]
-
-
-def list_preset_names() -> set[str]:
-    """The names of the presets that some provider is at, or is called like."""
-    rows = Provider.objects.values_list("name", "endpoint")
-    return {name for name, _url in rows} | {found.name for _, url in rows if (found := preset_for_endpoint(url))}
+def list_by_preset() -> dict[str, list[ProviderLine]]:
+    """The providers that each preset would make once more, by its name: at its host, or called like it; one query."""
+    keys = ports.installed.key_notes()
+    found: dict[str, list[ProviderLine]] = {}
+    for row in Provider.objects.all():
+        line = ProviderLine(row, keys.get(row.name, UNKNOWN_KEY), (), ())
+        for name in {row.name, line.preset.name if line.preset else row.name}:
+            found.setdefault(name, []).append(line)
+    return found
 
 
 def describe_provider(row: Provider) -> ProviderLine:

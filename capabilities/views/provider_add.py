@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
@@ -23,9 +23,7 @@ from capabilities.forms.providers import NewProviderForm
 from capabilities.queries.providers import (
     ProviderLine,
     find_provider,
-    list_preset_names,
-    list_providers_at,
-    provider_exists,
+    list_by_preset,
 )
 from capabilities.queries.services import has_services
 from capabilities.views import dialling
@@ -41,11 +39,11 @@ def label_of(preset: HostPreset) -> str:
     return preset.label_zh if (get_language() or "").startswith("zh") else preset.label_en
 
 
-def start_of(preset: HostPreset | None) -> dict[str, Any]:
-    """What the form begins with."""
+def start_of(preset: HostPreset | None, there: Sequence[ProviderLine]) -> dict[str, Any]:
+    """What the form begins with; `there` are the providers that are at the preset's host already."""
     if preset is None:
         return {"protocol": "openai"}
-    taken = provider_exists(preset.name)
+    taken = any(line.row.name == preset.name for line in there)
     return {
         "name": f"{preset.name}-2" if taken else preset.name,
         "display_name": label_of(preset),
@@ -59,12 +57,14 @@ def start_of(preset: HostPreset | None) -> dict[str, Any]:
 def provider_new(request: HttpRequest) -> HttpResponse:
     """The first step: a preset or an address of one's own, and the key; what is there of a preset is offered."""
     preset = BY_NAME.get(request.GET.get("preset", ""))
-    there = list_providers_at(preset) if preset and "another" not in request.GET else []
     if "provider" in request.POST:
-        return give_key(request, preset, there)
-    if there and request.method == "GET":
-        return new_page(request, ProviderKeyForm(), preset, there=there)
-    form = NewProviderForm(request.POST or None, initial=start_of(preset))
+        return give_key(request, preset)
+    by_preset = list_by_preset()
+    if preset and preset.name in by_preset and "another" not in request.GET and request.method == "GET":
+        return new_page(request, ProviderKeyForm(), preset, by_preset, offers=True)
+    form = NewProviderForm(
+        request.POST or None, initial=start_of(preset, by_preset.get(preset.name, ()) if preset else ())
+    )
     if preset and not preset.needs_key:
         form.key_act_unless_chosen = KeyAct.NONE
     status = 200
@@ -78,10 +78,10 @@ def provider_new(request: HttpRequest) -> HttpResponse:
             except ActionError as refusal:
                 add_refusal(form, refusal, {"apiKey": "key"})
         status = UNPROCESSABLE
-    return new_page(request, form, preset, status)
+    return new_page(request, form, preset, by_preset, status)
 
 
-def give_key(request: HttpRequest, preset: HostPreset | None, there: list[ProviderLine]) -> HttpResponse:
+def give_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
     """Gives a provider that is there already its key, then goes on to its models."""
     row = require_found(find_provider(request.POST["provider"]))
     form = ProviderKeyForm(request.POST)
@@ -93,24 +93,25 @@ def give_key(request: HttpRequest, preset: HostPreset | None, there: list[Provid
         else:
             add_toast(request, _("%(name)s saved") % {"name": row.name}, made.revision)
             return redirect("provider_models", name=row.name)
-    return new_page(request, form, preset, UNPROCESSABLE, there=there)
+    return new_page(request, form, preset, list_by_preset(), UNPROCESSABLE, offers=True)
 
 
 def new_page(
     request: HttpRequest,
     form: ProviderKeyForm,
     preset: HostPreset | None,
+    by_preset: Mapping[str, Sequence[ProviderLine]],
     status: int = 200,
     *,
-    there: Sequence[ProviderLine] = (),
+    offers: bool = False,
 ) -> HttpResponse:
-    """The page of the first step: the presets, a form, or what is there of a preset and lacks perhaps a key."""
-    if preset or there:  # the rest is filled in
+    """The page of the first step: the presets, a form, or what is there of the preset, which it `offers` a key."""
+    there = by_preset.get(preset.name, ()) if preset and offers else ()
+    if preset:  # the rest is filled in
         form.fields["key"].widget.attrs["autofocus"] = True
-    taken = list_preset_names()
     context = {
         "form": form,
-        "presets": [(each, label_of(each), each.name in taken) for each in PRESETS],
+        "presets": [(each, label_of(each), each.name in by_preset) for each in PRESETS],
         "preset": preset,
         "label": label_of(preset) if preset else "",
         "own": "own" in request.GET,

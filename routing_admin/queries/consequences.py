@@ -17,11 +17,9 @@ from routing_admin.dispatch.decisions import unusable_of
 def foresee(after: Configuration) -> tuple[Consequence, ...]:
     """Every consequence of putting this configuration in the place of the one in use; nothing is written."""
     state = snapshot.current()
-    gone = {each.id for each in state.configuration.agents} - {each.id for each in after.agents}
-    everybody = list_agents(state)
-    before = replace(state.configuration, agents=everybody)
-    left = tuple(each for each in everybody if each.id not in gone)
-    return consequences(before, replace(after, agents=left), unusable_of(state))
+    return consequences(
+        with_runtime_agents(state, state.configuration), with_runtime_agents(state, after), unusable_of(state)
+    )
 
 
 def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
@@ -36,13 +34,15 @@ def foresee_disabling(kind: str, names: Collection[str]) -> tuple[Consequence, .
 
 def _foresee_change(change: Callable[[Configuration], Configuration]) -> tuple[Consequence, ...]:
     state = snapshot.current()
-    before = replace(state.configuration, agents=list_agents(state))
+    before = with_runtime_agents(state, state.configuration)
     return consequences(before, change(before), unusable_of(state))
 
 
-def list_agents(state: Snapshot) -> tuple[AgentSpec, ...]:
-    """Every living agent, those that programs made at run time too, with the one service or route it uses."""
-    return tuple(
+def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Configuration:
+    """The configuration with the agents that programs made at run time, which no file and no revision holds."""
+    made = tuple(
         AgentSpec(each.id, each.name, "", None if each.task_type else each.service_id, each.task_type)
         for each in state.agents
+        if not each.is_configured
     )
+    return replace(configuration, agents=(*configuration.agents, *made)) if made else configuration

@@ -122,6 +122,12 @@ def test_an_agent_that_goes_takes_its_keys_and_perhaps_the_last_reader_with_it()
     ]
 
 
+def test_an_agent_that_is_given_another_model_reads_what_that_reads() -> None:
+    """As an import may do."""
+    blind = replace(HERE.agents[0], service_id="chat")
+    assert told(replace(HERE, agents=(blind, *HERE.agents[1:]))) == ["The agent eyes no longer reads images."]
+
+
 def test_a_language_that_goes_says_which_answers_in_its_place() -> None:
     """A built-in one has its own directive again."""
     assert told(without(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 QUERIES = {
     "/providers/": 6,
     "/providers/echo/": 7,
-    "/new/provider/": 2,
+    "/new/provider/": 3,
     "/new/provider/?preset=deepseek": 3,
     "/providers/echo/models/": 4,
     "/services/": 6,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from capabilities.core.consequence import Consequence, Gravity
 from capabilities.core.vocabulary import Capabilities
@@ -33,7 +32,13 @@ def consequences(
     `unusable` are the providers that cannot be called, before and after. What could not answer before loses nothing.
     """
     old, new = _Reach(before, unusable or {}), _Reach(after, unusable or {})
-    found = [*_of_routes(old, new), *_of_aliases(before, after), *_of_agents(old, new), *_of_languages(before, after)]
+    changed = _changed_providers(before, after)
+    found = [
+        *_of_routes(old, new, changed),
+        *_of_aliases(before, after),
+        *_of_agents(old, new, changed),
+        *_of_languages(before, after),
+    ]
     return tuple(sorted(found, key=lambda one: ORDER.index(one.gravity)))
 
 
@@ -71,25 +76,19 @@ class _Reach:
             return None
         return None if provider.name in self._unusable else service.effective_capabilities
 
-    @cached_property
-    def models(self) -> Mapping[str, Capabilities | None]:
-        """`model_of` every agent."""
-        return {agent.id: self.model_of(agent) for agent in self.configuration.agents}
-
-    @cached_property
-    def read_by_agents(self) -> set[str]:
-        """The media that some agent's model reads."""
-        return {word for model in self.models.values() if model for word in MEDIA if model.has(word)}
+    def reads(self, agent: AgentSpec, word: str) -> bool:
+        """Whether the model that an agent asks first has that capability."""
+        model = self.model_of(agent)
+        return model is not None and model.has(word)
 
 
-def _of_routes(old: _Reach, new: _Reach) -> Iterator[Consequence]:
-    changed = _changed_providers(old.configuration, new.configuration)
+def _of_routes(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[Consequence]:
     for route in filter(is_taken, old.configuration.routes):
         now = new.configuration.route(route.task_type)
         effects: Iterable[Notice] = ()
         if now is None or not is_taken(now):
             effects = [_leaving(route, new.configuration, is_there=now is not None)]
-        elif now != route or not changed.isdisjoint(one.provider for one in route.candidates):
+        elif _is_touched(route, now, changed):
             effects = _of_chain(route.task_type, old.chain(route), new.chain(now))
         yield from (Consequence(*effect, "route", route.task_type) for effect in effects)
 
@@ -97,10 +96,20 @@ def _of_routes(old: _Reach, new: _Reach) -> Iterator[Consequence]:
 def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
     """The providers of which something differs, be it a service of theirs."""
     pairs = ((before, after), (after, before))
-    providers = {each.name for one, other in pairs for each in one.providers if other.provider(each.name) != each}
+    providers = {one.name for here, there in pairs for one in here.providers if _differ(one, there.provider(one.name))}
     return providers | {
-        each.provider for one, other in pairs for each in one.services if other.service(each.id) != each
+        one.provider for here, there in pairs for one in here.services if _differ(one, there.service(one.id))
     }
+
+
+def _differ(one: object, other: object) -> bool:
+    """Whether two things differ; most are the very same, which is told at once."""
+    return one is not other and one != other
+
+
+def _is_touched(route: RouteSpec, now: RouteSpec, changed: Collection[str]) -> bool:
+    """Whether a route may do otherwise than before: it was changed, or something of a provider in its chain."""
+    return _differ(route, now) or any(one.provider in changed for one in route.candidates)
 
 
 def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notice:
@@ -166,22 +175,36 @@ def _of_aliases(before: Configuration, after: Configuration) -> Iterator[Consequ
             )
 
 
-def _of_agents(old: _Reach, new: _Reach) -> Iterator[Consequence]:
-    there = {agent.id for agent in new.configuration.agents}
-    for agent, model in old.models.items():
-        now = new.models.get(agent)
-        if agent not in there:
-            text = worded("The agent %(agent)s goes, and its keys end.", agent=agent)
-            yield Consequence(Gravity.CHANGES, text, "agent", agent)
-        elif model is not None and now is None:
-            text = worded("The agent %(agent)s reaches no model.", agent=agent)
-            yield Consequence(Gravity.STOPS, text, "agent", agent)
-        elif lost := [word for word in MEDIA if model and now and model.has(word) and not now.has(word)]:
-            text = worded("The agent %(agent)s no longer reads %(kinds)s.", agent=agent, kinds=_kinds(lost))
-            yield Consequence(Gravity.DEGRADES, text, "agent", agent)
-    unread = [word for word in MEDIA if word in old.read_by_agents - new.read_by_agents]
-    if unread and there:
-        yield Consequence(Gravity.DEGRADES, worded("No agent is left to hand %(kinds)s to.", kinds=_kinds(unread)))
+def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[Consequence]:
+    there = {agent.id: agent for agent in new.configuration.agents}
+    unread: set[str] = set()
+    for agent in old.configuration.agents:
+        now = there.get(agent.id)
+        if now is not None and not _differ(agent, now) and not _concerns(agent, old, new, changed):
+            continue
+        lost = [word for word in MEDIA if old.reads(agent, word) and not (now and new.reads(now, word))]
+        unread.update(lost)
+        if now is None:
+            text = worded("The agent %(agent)s goes, and its keys end.", agent=agent.id)
+            yield Consequence(Gravity.CHANGES, text, "agent", agent.id)
+        elif old.model_of(agent) is not None and new.model_of(now) is None:
+            text = worded("The agent %(agent)s reaches no model.", agent=agent.id)
+            yield Consequence(Gravity.STOPS, text, "agent", agent.id)
+        elif lost:
+            text = worded("The agent %(agent)s no longer reads %(kinds)s.", agent=agent.id, kinds=_kinds(lost))
+            yield Consequence(Gravity.DEGRADES, text, "agent", agent.id)
+    nobody = [word for word in MEDIA if word in unread and not any(new.reads(one, word) for one in there.values())]
+    if nobody and there:
+        yield Consequence(Gravity.DEGRADES, worded("No agent is left to hand %(kinds)s to.", kinds=_kinds(nobody)))
+
+
+def _concerns(agent: AgentSpec, old: _Reach, new: _Reach, changed: Collection[str]) -> bool:
+    """Whether an agent may reach another model than before."""
+    route, now = old.route_of(agent), new.route_of(agent)
+    if route is not None:
+        return now is None or now.task_type != route.task_type or _is_touched(route, now, changed)
+    service = old.configuration.service(agent.service_id) if agent.service_id else None
+    return service is not None and service.provider in changed
 
 
 def _of_languages(before: Configuration, after: Configuration) -> Iterator[Consequence]:
