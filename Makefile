@@ -46,11 +46,13 @@ soak: $(VENV)/dev ## load a served installation for ARGS seconds (60), and say w
 screenshots: $(VENV)/dev ## make the pictures of the README anew from the demo
 	$(BIN)/python -m tests.ui.screenshots
 
-lock: ## resolve the dependencies anew (needs uv)
+lock: ## resolve the dependencies anew (needs uv and npm)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.txt
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
 	sed -n 's/^heic = \["\(.*\)"\].*/\1/p' pyproject.toml | uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o requirements-heic.txt
-	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements-dev.txt -o tests/clients/requirements.txt
+	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements.txt
+	uv pip compile --group clients-llm --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-llm.txt
+	cd tests/clients/node && npm install --package-lock-only --silent --no-audit --no-fund
 
 clean: ## remove the virtual environment and caches; data in var/ stays
 	rm -rf $(VENV) $(CLIENTS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -76,7 +78,7 @@ $(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/python
 	@$(HEIC)
 	@touch $@ $(VENV)/run
 
-$(CLIENTS)/installed: tests/clients/requirements.txt | $(BIN)/python
+$(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-llm.txt tests/clients/node/package-lock.json | $(BIN)/python
 	@echo "Installing other people's clients (once) …"
 	@rm -rf $(CLIENTS)
 	@$(BIN)/python -m venv $(CLIENTS)
@@ -85,4 +87,8 @@ $(CLIENTS)/installed: tests/clients/requirements.txt | $(BIN)/python
 	@$(CLIENTS)/bin/python -m pip download --quiet --no-deps --no-binary openai -r $(CLIENTS)/openai.txt -d $(CLIENTS)/source
 	@mkdir $(CLIENTS)/openai-python
 	@tar -xzf $(CLIENTS)/source/openai-*.tar.gz -C $(CLIENTS)/openai-python --strip-components 1
+	@$(BIN)/python -m venv $(CLIENTS)/llm  # apart: its plug-in needs Anthropic's client of before
+	@$(CLIENTS)/llm/bin/python -m pip install --quiet --require-hashes -r tests/clients/requirements-llm.txt
+	@mkdir $(CLIENTS)/node && cp tests/clients/node/package*.json $(CLIENTS)/node/
+	@cd $(CLIENTS)/node && npm ci --silent --no-audit --no-fund 2>/dev/null || echo "There is no npm; the clients for Node are not run."
 	@touch $@

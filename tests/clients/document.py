@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,28 +14,41 @@ from capabilities.core.protocols.parameter_document import put_between
 BEGIN = "<!-- written by make test-clients -->\n"
 END = "<!-- end of what is written -->\n"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+LOCK = Path(__file__).parent / "node" / "package-lock.json"
+NODE = ("@anthropic-ai/sdk",)
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite by its short name, its title, and the package whose version says which it is; none for one of ours."""
+    """A suite by its short name, its title, and the package whose version says which it is; none for one of ours.
+
+    `place` is its environment's folder in that of the others, where it has one of its own.
+    """
 
     name: str
     title: str
     package: str
+    place: str = ""
 
     @property
     def version(self) -> str:
         """The version that `requirements.txt` pins; empty for a suite of ours."""
-        found = re.search(rf"^{re.escape(self.package)}==(\S+)", REQUIREMENTS.read_text("utf-8"), re.M)
+        if self.package in NODE:
+            return str(json.loads(LOCK.read_text("utf-8"))["packages"][f"node_modules/{self.package}"]["version"])
+        pinned = REQUIREMENTS.with_name(f"requirements-{self.place}.txt") if self.place else REQUIREMENTS
+        found = re.search(rf"^{re.escape(self.package)}==(\S+)", pinned.read_text("utf-8"), re.M)
         return found[1] if found else ""
 
 
 SUITES = (
-    Suite("langchain", "LangChain's standard tests", "langchain-tests"),
+    Suite("langchain", "LangChain's standard tests, at each door", "langchain-tests"),
     Suite("openai-python", "openai-python's tests of chat, models and files", "openai"),
     Suite("openai-helpers", "openai-python's helpers: parse, stream, pages", "openai"),
-    Suite("pydantic-ai", "agents of pydantic-ai", "pydantic-ai-slim"),
+    Suite("pydantic-ai", "agents of pydantic-ai, at each door", "pydantic-ai-slim"),
+    Suite("openai-agents", "OpenAI's Agents SDK", "openai-agents"),
+    Suite("llm", "`llm` with its plug-in for Anthropic, at each door", "llm", "llm"),
+    Suite("node", "the vendors' clients for Node", "@anthropic-ai/sdk"),
+    Suite("llm-comply", "llm-comply: chat, Responses, Messages", "llm-comply"),
     Suite("exchanges", "exchanges shaped as Codex and Claude Code have them, door × protocol × content", ""),
 )
 

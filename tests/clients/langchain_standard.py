@@ -1,4 +1,4 @@
-"""LangChain's standard tests of a chat model: `ChatOpenAI` against a served `/v1`, with a model in each protocol."""
+"""LangChain's standard tests of a chat model: against a served `/v1`, at each door, with a model in each protocol."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
@@ -46,25 +47,29 @@ def _files_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat_models.httpx, "get", get)
 
 
+URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
+CLASSES: dict[str, type[BaseChatModel]] = {"Chat": ChatOpenAI, "Responses": ChatOpenAI, "Messages": ChatAnthropic}
+"""LangChain's class for each of our doors."""
+PARAMS: dict[str, dict[str, Any]] = {
+    "Chat": {"base_url": URL, "api_key": KEY, "stream_usage": True},
+    "Responses": {"base_url": URL, "api_key": KEY, "use_responses_api": True},
+    "Messages": {"base_url": URL.removesuffix("/v1"), "api_key": KEY},
+}
+
+
 class Standard(ChatModelIntegrationTests):
-    """What is the same with each protocol; the suite's methods are not touched."""
+    """What is the same at each door and with each protocol; the suite's methods are not touched."""
 
     __test__ = False
-    protocol = ""
+    door = protocol = ""
 
     @property
     def chat_model_class(self) -> type[BaseChatModel]:
-        return ChatOpenAI
+        return CLASSES[self.door]
 
     @property
     def chat_model_params(self) -> dict[str, Any]:
-        return {
-            "model": MODELS[self.protocol],
-            "base_url": os.environ["CLIENTS_URL"],
-            "api_key": os.environ["CLIENTS_KEY"],
-            "stream_usage": True,
-            "max_retries": 0,
-        }
+        return {"model": MODELS[self.protocol], "max_retries": 0, **PARAMS[self.door]}
 
     @property
     def supports_json_mode(self) -> bool:
@@ -92,7 +97,7 @@ class Standard(ChatModelIntegrationTests):
 
     @property
     def supports_audio_inputs(self) -> bool:
-        return True
+        return self.door != "Messages"  # LangChain sends none there
 
     @property
     def supports_anthropic_inputs(self) -> bool:
@@ -112,7 +117,7 @@ class Standard(ChatModelIntegrationTests):
 
     def invoke_with_cache_read_input(self, *, stream: bool = False) -> AIMessage:
         """The lab's models say of every prompt that three tokens of it came from their cache."""
-        model = ChatOpenAI(**self.chat_model_params)
+        model = self.chat_model_class(**self.chat_model_params)
         if not stream:
             return model.invoke("Hello")
         pieces = iter(model.stream("Hello"))
@@ -122,22 +127,17 @@ class Standard(ChatModelIntegrationTests):
         return whole
 
 
-class TestOverOpenAI(Standard):
-    """A model whose provider speaks Chat Completions."""
+def cases() -> dict[str, type[Standard]]:
+    """The tests of each door with a model in each protocol."""
+    return {
+        f"Test{door}Over_{protocol.replace('-', '_')}": type(
+            f"Test{door}Over_{protocol.replace('-', '_')}",
+            (Standard,),
+            {"__test__": True, "door": door, "protocol": protocol},
+        )
+        for door in CLASSES
+        for protocol in MODELS
+    }
 
-    __test__ = True
-    protocol = "openai"
 
-
-class TestOverAnthropic(Standard):
-    """A model whose provider speaks Messages."""
-
-    __test__ = True
-    protocol = "anthropic"
-
-
-class TestOverGemini(Standard):
-    """A model whose provider speaks generateContent."""
-
-    __test__ = True
-    protocol = "gemini"
+globals().update(cases())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,7 +14,11 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, ImageUrl, ModelHTTPError, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.messages import ModelResponse, ThinkingPart, ToolCallPart
-from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
@@ -38,15 +44,28 @@ class Trip(BaseModel):
     remark: str | None = None
 
 
-def model_of(name: str, key: str = KEY) -> OpenAIChatModel:
-    """pydantic-ai's model, led to us."""
-    return OpenAIChatModel(name, provider=OpenAIProvider(base_url=URL, api_key=key))
+DOORS: dict[str, Callable[[str, str], Model]] = {
+    "chat": lambda name, key: OpenAIChatModel(name, provider=OpenAIProvider(base_url=URL, api_key=key)),
+    "responses": lambda name, key: OpenAIResponsesModel(name, provider=OpenAIProvider(base_url=URL, api_key=key)),
+    "messages": lambda name, key: AnthropicModel(
+        name,
+        provider=AnthropicProvider(base_url=URL.removesuffix("/v1"), api_key=key),
+        profile=ModelProfile(supports_json_schema_output=True),
+    ),
+}
+"""pydantic-ai's class for each of our doors, led to us."""
 
 
-@pytest.fixture(params=MODELS)
-def model(request: pytest.FixtureRequest) -> OpenAIChatModel:
-    """A model whose provider speaks that protocol."""
-    return model_of(MODELS[request.param])
+def model_of(name: str, key: str = KEY, door: str = "chat") -> Model:
+    """A model of pydantic-ai at a door of ours."""
+    return DOORS[door](name, key)
+
+
+@pytest.fixture(params=product(DOORS, MODELS), ids="-".join)
+def model(request: pytest.FixtureRequest) -> Model:
+    """A model whose provider speaks that protocol, at that door."""
+    door, protocol = request.param
+    return model_of(MODELS[protocol], door=door)
 
 
 def calls_in(messages: list[Any]) -> list[str]:
@@ -55,7 +74,7 @@ def calls_in(messages: list[Any]) -> list[str]:
     return [part.tool_name for part in parts if isinstance(part, ToolCallPart)]
 
 
-async def test_an_agent_answers_in_words(model: OpenAIChatModel) -> None:
+async def test_an_agent_answers_in_words(model: Model) -> None:
     """The words, who said them, why they end, and what they cost."""
     result = await Agent(model, instructions="Be brief.").run("hello")
     assert result.output == "You said: hello"
@@ -64,7 +83,7 @@ async def test_an_agent_answers_in_words(model: OpenAIChatModel) -> None:
     assert (result.usage.input_tokens, result.usage.output_tokens) == (11, 7)
 
 
-async def test_a_conversation_goes_on(model: OpenAIChatModel) -> None:
+async def test_a_conversation_goes_on(model: Model) -> None:
     """What was said before goes along, and the last question is answered."""
     agent = Agent(model)
     first = await agent.run("hello")
@@ -73,7 +92,7 @@ async def test_a_conversation_goes_on(model: OpenAIChatModel) -> None:
     assert len(second.all_messages()) == 4
 
 
-async def test_an_agent_calls_its_tools_one_after_another(model: OpenAIChatModel) -> None:
+async def test_an_agent_calls_its_tools_one_after_another(model: Model) -> None:
     """Arguments reach each function, its result the model, and words end the run."""
     agent, given = Agent(model), []
 
@@ -96,14 +115,14 @@ async def test_an_agent_calls_its_tools_one_after_another(model: OpenAIChatModel
 
 
 @pytest.mark.parametrize("way", [ToolOutput, NativeOutput, PromptedOutput])
-async def test_typed_output_in_each_way(model: OpenAIChatModel, way: Any) -> None:
+async def test_typed_output_in_each_way(model: Model, way: Any) -> None:
     """By a tool that has to be called, by the schema of the answer, by words and JSON mode."""
     result = await Agent(model, output_type=way(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
     assert result.output == Trip(stops=[City(name="Zürich", inhabitants=443037)], by_train=True)
 
 
 @pytest.mark.parametrize("way", [ToolOutput, NativeOutput, PromptedOutput])
-async def test_typed_output_after_a_tool(model: OpenAIChatModel, way: Any) -> None:
+async def test_typed_output_after_a_tool(model: Model, way: Any) -> None:
     """A function is called first, then the typed answer is given."""
     agent = Agent(model, output_type=way(City))
 
@@ -117,7 +136,7 @@ async def test_typed_output_after_a_tool(model: OpenAIChatModel, way: Any) -> No
     assert calls_in(result.all_messages())[0] == "count"
 
 
-async def test_words_are_streamed(model: OpenAIChatModel) -> None:
+async def test_words_are_streamed(model: Model) -> None:
     """In pieces, whose whole is the answer, with its count."""
     async with Agent(model).run_stream("hello, how are you?") as stream:
         pieces = [piece async for piece in stream.stream_text(delta=True, debounce_by=None)]
@@ -128,14 +147,14 @@ async def test_words_are_streamed(model: OpenAIChatModel) -> None:
 
 
 @pytest.mark.parametrize("way", [ToolOutput, NativeOutput])
-async def test_typed_output_is_streamed(model: OpenAIChatModel, way: Any) -> None:
+async def test_typed_output_is_streamed(model: Model, way: Any) -> None:
     """Each state that validates so far, the last of them whole."""
     async with Agent(model, output_type=way(City)).run_stream("'Zürich' has 443037 inhabitants") as stream:
         states = [state async for state in stream.stream_output(debounce_by=None)]
     assert states[-1] == City(name="Zürich", inhabitants=443037)
 
 
-async def test_a_tool_is_called_in_a_stream(model: OpenAIChatModel) -> None:
+async def test_a_tool_is_called_in_a_stream(model: Model) -> None:
     """The call's pieces are put together, its result goes back, and words are streamed."""
     agent, given = Agent(model), []
 
@@ -151,9 +170,9 @@ async def test_a_tool_is_called_in_a_stream(model: OpenAIChatModel) -> None:
     assert text == "You said: double the number 21"
 
 
-async def test_what_was_thought_is_kept_in_a_conversation(model: OpenAIChatModel) -> None:
+async def test_what_was_thought_is_kept_in_a_conversation(model: Model) -> None:
     """Thinking parts of a turn with a tool, whole and streamed, go back with it."""
-    settings: Any = {"openai_reasoning_effort": "low"}
+    settings: Any = {"openai_reasoning_effort": "low", "anthropic_effort": "low"}
     agent = Agent(model, model_settings=settings)
 
     @agent.tool_plain
@@ -169,13 +188,13 @@ async def test_what_was_thought_is_kept_in_a_conversation(model: OpenAIChatModel
         for message in stream.all_messages()
         if isinstance(message, ModelResponse)
         for part in message.parts
-        if isinstance(part, ThinkingPart)
+        if isinstance(part, ThinkingPart) and part.content  # beside the words stands what only their maker reads
     ]
     assert thoughts == ["First I think about it. 先想一想。"] * 4
 
 
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
-async def test_a_file_reaches_the_model(model: OpenAIChatModel, mime_type: str) -> None:
+async def test_a_file_reaches_the_model(model: Model, mime_type: str) -> None:
     """A picture and a document inside the request are seen as such, whole."""
     data = {"image/png": PNG, "application/pdf": b"%PDF-1.4\n%%EOF\n"}[mime_type]
     result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
@@ -189,7 +208,7 @@ async def test_a_picture_may_stand_elsewhere() -> None:
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 
 
-async def test_settings_are_taken(model: OpenAIChatModel) -> None:
+async def test_settings_are_taken(model: Model) -> None:
     """Those that a protocol lacks are left out, and the call is answered."""
     settings: Any = {
         "max_tokens": 64,
@@ -219,7 +238,7 @@ async def test_a_refusal_is_an_error_with_its_status(name: str, key: str, status
     assert refusal.value.body["code"] == {404: "model_not_found", 401: "invalid_api_key"}[status]
 
 
-async def test_an_answer_is_of_the_official_type(model: OpenAIChatModel) -> None:
+async def test_an_answer_is_of_the_official_type(model: Model) -> None:
     """The SDK beneath validates it strictly, whole and streamed: no field is missing, none of a wrong type."""
     messages: Any = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=URL, api_key=KEY, _strict_response_validation=True) as client:

@@ -1,9 +1,10 @@
 """Other people's clients against a served `/v1`: `make test-clients`, or a part of it: `ARGS="--only langchain"`.
 
 The suites run in an environment of their own, `.venv-clients`, which `make test-clients` installs: LangChain's standard
-tests, openai-python's own tests (its source distribution holds them), and agents of pydantic-ai. The server is ours, in
-a process of its own, with the lab's capable model behind it in each of the three protocols. What is known to differ
-stands with its reason in `differences.toml`; a difference that has gone away fails the run like a new one.
+tests, openai-python's own tests (its source distribution holds them), agents of pydantic-ai and of OpenAI, `llm`, the
+clients for Node, llm-comply. The server is ours, in a process of its own, with the lab's capable model behind it in
+each protocol. What is known to differ stands with its reason in `differences.toml`; a difference that has gone away
+fails the run like a new one.
 
 `ARGS="--write docs/data-plane.md"` writes the table of the run there.
 """
@@ -18,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +34,24 @@ SOURCE = ENVIRONMENT / "openai-python"
 """Where `make test-clients` unpacks the source distribution of openai."""
 
 PLAYED = "capable"
-MODELS = {"openai": "capable-openai", "anthropic": "capable-anthropic", "gemini": "capable-gemini"}
+MODELS = {
+    "openai": "capable-openai",
+    "openai-responses": "capable-openai-responses",
+    "anthropic": "capable-anthropic",
+    "gemini": "capable-gemini",
+}
 """The service that speaks each protocol to its model, by its id."""
-NAMES_UPSTREAM = {"openai": "capable", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-2.5-pro"}
+NAMES_UPSTREAM = {
+    "openai": "capable",
+    "openai-responses": "gpt-5.5-pro",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-pro",
+}
 """What its provider calls that model: one that can be asked to think."""
 NAMES_IN_TESTS = ("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123")
 """The model names that openai-python's tests are written with."""
+NAMES_THAT_THINK = ("gpt-5", "claude-sonnet-4")
+"""How a model has to be called for llm-comply to ask it to think."""
 
 COMMON = ("-q", "-p", "known_differences", "-p", "no:cacheprovider", "-p", "no:xdist")
 ARGUMENTS = {
@@ -49,6 +63,10 @@ ARGUMENTS = {
     ),
     "openai-helpers": ("-c", "clients.ini", "openai_helpers.py"),
     "pydantic-ai": ("-c", "clients.ini", "pydantic_ai_agents.py"),
+    "openai-agents": ("-c", "clients.ini", "openai_agents.py"),
+    "llm": ("-c", "clients.ini", "-o", "asyncio_mode=strict", "llm_models.py"),
+    "node": ("-c", "clients.ini", "node_clients.py"),
+    "llm-comply": ("-c", "clients.ini", "comply.py"),
     "exchanges": ("test_exchanges.py",),
 }
 """What pytest is told for each suite."""
@@ -73,6 +91,9 @@ def services(lab: Lab) -> dict[str, Any]:
     """One service per protocol that reads everything, and one for each name that foreign tests call a model by."""
     names = {name: (protocol, name) for protocol, name in MODELS.items()}
     names |= dict.fromkeys(NAMES_IN_TESTS, ("openai", MODELS["openai"]))
+    names |= {
+        f"{name}-over-{protocol}": (protocol, MODELS[protocol]) for name, protocol in product(NAMES_THAT_THINK, MODELS)
+    }
     return {
         "services": [
             {
@@ -117,7 +138,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -
         "TEST_API_BASE_URL": f"{server.url}/v1",  # where openai-python's tests call
     }
     print(f"\n{suite.title}", flush=True)
-    python = str(ENVIRONMENT / "bin" / "python") if suite.package else sys.executable
+    python = sys.executable if not suite.package else str(ENVIRONMENT / suite.place / "bin" / "python")
     command = [python, "-m", "pytest", *COMMON, *ARGUMENTS[suite.name], *words]
     place = SOURCE if suite.name == "openai-python" else HERE
     done = subprocess.run(command, cwd=place, env=os.environ | ours, check=False)

@@ -19,7 +19,7 @@ from tests.clients.run import MODELS, served
 from tests.gateway.serving import Server
 
 THOUGHT = "First I think about it. 先想一想。"
-PROOFS = {"anthropic": "c2lnbmVk", "gemini": "c2lnbmVk", "openai": ""}
+PROOFS = {"openai": "", "openai-responses": "c2VjcmV0", "anthropic": "c2lnbmVk", "gemini": "c2lnbmVk"}
 """What a model gets back of its thoughts, by its protocol: its own proof; chat completions have none."""
 CELLS = list(product(PROGRAMS, MODELS, CONTENTS))
 

@@ -62,12 +62,17 @@ def test_a_value_is_made_by_its_schema() -> None:
 
 ASKED = {
     "openai": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "double 4"}]}),
+    "openai-responses": (
+        "/v1/responses",
+        {"model": "m", "input": [{"type": "message", "role": "user", "content": "double 4"}]},
+    ),
     "anthropic": ("/v1/messages", {"messages": [{"role": "user", "content": "double 4"}]}),
     "gemini": ("/v1beta/models/m:generateContent", {"contents": [{"role": "user", "parts": [{"text": "double 4"}]}]}),
 }
 SCHEMA = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
 OFFERED = {
     "openai": [{"type": "function", "function": {"name": "double", "parameters": SCHEMA}}],
+    "openai-responses": [{"type": "function", "name": "double", "parameters": SCHEMA}],
     "anthropic": [{"name": "double", "input_schema": SCHEMA}],
     "gemini": [{"functionDeclarations": [{"name": "double", "parametersJsonSchema": SCHEMA}]}],
 }

@@ -19,7 +19,7 @@ TOOL = {
     "description": "Doubles a number",
     "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
 }
-UPSTREAMS = ("one", "by-anthropic", "by-gemini")
+UPSTREAMS = ("one", "by-openai-responses", "by-anthropic", "by-gemini")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ TOOL = {
     "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
     "strict": False,
 }
-UPSTREAMS = ("one", "by-anthropic", "by-gemini")
+UPSTREAMS = ("one", "by-openai-responses", "by-anthropic", "by-gemini")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ FORCED = frozenset({"required", "any", "ANY"})
 
 NO_TOOLS = frozenset({"none", "NONE"})
 
-THINKING = frozenset({"reasoning_effort", "thinking", "thinkingConfig"})
+THINKING = frozenset({"reasoning_effort", "reasoning", "thinking", "thinkingConfig"})
 """How each vendor is asked for thought."""
 
 AT_ONCE, IN_WORDS = "at once", "in words"

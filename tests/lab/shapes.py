@@ -192,10 +192,9 @@ class OpenAIResponses:
             content = [{"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}]
             head = {"type": "message", "id": "msg_lab1", "role": "assistant", "status": "completed"}
             items.append({**head, "content": content})
-        if said.tool:
-            name, arguments = said.tool
+        for number, name, arguments in said.calls:
             written = json.dumps(arguments, ensure_ascii=False)
-            head = {"type": "function_call", "id": f"fc_lab{said.call}", "call_id": f"call_lab{said.call}"}
+            head = {"type": "function_call", "id": f"fc_lab{number}", "call_id": f"call_lab{number}"}
             items.append({**head, "status": "completed", "name": name, "arguments": written})
         return items
 

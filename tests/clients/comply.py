@@ -1,0 +1,52 @@
+"""llm-comply: holds our doors against their vendors' published schemas, with a model in each protocol behind them.
+
+It lets an endpoint for compaction be missing, with a warning; here that fails, so that `differences.toml` names it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import llm_comply
+import pytest
+from llm_comply.config import ComplianceConfig
+from llm_comply.runner import TestRunner as Runner
+from llm_comply.schema import SpecLoader
+from llm_comply.tests import get_tests
+
+MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
+SPECS = Path(llm_comply.__file__).with_name("specs")
+FORMATS: dict[str, dict[str, Any]] = {
+    "openai-chat": {"spec": "openai_chat.json", "model": "gpt-5-over-{}"},
+    "open-responses": {"spec": "openresponses.json", "model": "gpt-5-over-{}"},
+    "anthropic": {
+        "spec": "anthropic.json",
+        "model": "claude-sonnet-4-over-{}",
+        "auth_header": "x-api-key",
+        "use_bearer_prefix": False,
+        "extra_headers": {"anthropic-version": "2023-06-01"},
+    },
+}
+"""How each of our doors is called by it; the models have names that it believes to think."""
+CASES = [
+    pytest.param(shape, protocol, case, id=f"{shape}-{protocol}-{case.id}")
+    for shape in FORMATS
+    for protocol in MODELS
+    for case in get_tests(shape)
+]
+
+
+@pytest.mark.parametrize(("shape", "protocol", "case"), CASES)
+def test_complies(shape: str, protocol: str, case: Any) -> None:
+    """Without an error; where it asks for compaction, without a warning either."""
+    options = dict(FORMATS[shape])
+    spec, model = options.pop("spec"), options.pop("model").format(protocol)
+    config = ComplianceConfig(
+        base_url=os.environ["CLIENTS_URL"], api_key=os.environ["CLIENTS_KEY"], model=model, **options
+    )
+    result = Runner(config, [case], SpecLoader(str(SPECS / spec))).run_one(case)
+    assert (result.status.value, result.errors) == ("passed", [])
+    assert "compact" not in case.id or not result.warnings

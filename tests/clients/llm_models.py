@@ -1,0 +1,85 @@
+"""`llm` and its plug-in for Anthropic against a served `/v1`, at each door, with a model in each protocol."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import llm
+import pytest
+from llm.default_plugins.openai_models import Chat, Responses
+from llm_anthropic import ClaudeMessages
+
+URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
+MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+ABLE: Any = {"vision": True, "supports_schema": True, "supports_tools": True}
+DOORS: dict[str, Callable[[str], Any]] = {
+    "chat": lambda name: Chat(name, model_name=name, api_base=URL, **ABLE),
+    "responses": lambda name: Responses(name, model_name=name, api_base=URL, **ABLE),
+    "messages": lambda name: ClaudeMessages(
+        name, base_url=URL.removesuffix("/v1"), supports_pdf=True, use_structured_outputs=True
+    ),
+}
+"""Its model for each of our doors."""
+
+
+@pytest.fixture(params=product(DOORS, MODELS), ids="-".join)
+def model(request: pytest.FixtureRequest) -> Any:
+    """A model whose provider speaks that protocol, at that door."""
+    door, protocol = request.param
+    return DOORS[door](MODELS[protocol])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_is_answered(model: Any, stream: bool) -> None:
+    """Whole and streamed, with the count."""
+    response = model.prompt("hello", system="Be brief.", key=KEY, stream=stream)
+    assert response.text() == "You said: hello"
+    assert response.usage().output == 7
+
+
+def test_a_conversation_goes_on(model: Any) -> None:
+    """With what was said before."""
+    conversation = model.conversation()
+    conversation.prompt("hello", key=KEY).text()
+    assert conversation.prompt("and now?", key=KEY).text() == "You said: and now?"
+
+
+def test_a_picture_is_seen(model: Any) -> None:
+    """Whole."""
+    response = model.prompt("Look", attachments=[llm.Attachment(type="image/png", content=PNG)], key=KEY)
+    assert response.text() == "You said: Look [image/png, 70 bytes]"
+
+
+def test_an_answer_has_a_shape(model: Any) -> None:
+    """By a schema."""
+    response = model.prompt("'Zürich' has 443037 inhabitants", schema=llm.schema_dsl("name, people int"), key=KEY)
+    assert json.loads(response.text()) == {"name": "Zürich", "people": 443037}
+
+
+def test_a_tool_is_called(model: Any) -> None:
+    """And its result answered."""
+    given = []
+
+    def double(number: int) -> int:
+        """Twice the number."""
+        given.append(number)
+        return 2 * number
+
+    chain = model.conversation().chain("double the number 21, then answer in words", tools=[double], key=KEY)
+    assert chain.text().strip().startswith("You said: ")
+    assert given == [21]
+
+
+def test_an_unknown_model_is_an_error() -> None:
+    """At each door."""
+    for make in DOORS.values():
+        with pytest.raises(Exception, match="nobody"):
+            make("nobody").prompt("hello", key=KEY).text()

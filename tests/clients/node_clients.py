@@ -1,0 +1,66 @@
+"""The vendors' clients for Node against a served `/v1`, with a model in each protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
+HERE = Path(__file__).resolve().parent
+INSTALLED = Path(sys.prefix) / "node"
+DOORS = ("responses", "messages")
+
+if shutil.which("node") is None:
+    pytest.skip("There is no Node on this machine.", allow_module_level=True)
+if not (INSTALLED / "node_modules").is_dir():
+    pytest.skip("The packages for Node are not installed: there was no npm.", allow_module_level=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _program() -> None:
+    """The program stands where its packages are."""
+    shutil.copy(HERE / "node" / "clients.js", INSTALLED)
+
+
+def run(case: str, model: str) -> Any:
+    """What a case of the program gives."""
+    command = ["node", "clients.js", case, model]
+    done = subprocess.run(command, cwd=INSTALLED, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("door", "protocol"), product(DOORS, MODELS))
+def test_whole_and_streamed(door: str, protocol: str) -> None:
+    """The same words, in pieces, too."""
+    assert run(f"{door} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
+    streamed = {"text": "You said: hello", "whole": "You said: hello", "tokens": 7}
+    assert run(f"{door} streamed", MODELS[protocol]) == streamed
+
+
+@pytest.mark.parametrize(("door", "protocol"), product(DOORS, MODELS))
+def test_a_tool_is_called_and_its_result_goes_back(door: str, protocol: str) -> None:
+    """With all that came beside the call."""
+    told = run(f"{door} tool", MODELS[protocol])
+    assert (told["name"], told["arguments"]) == ("double", {"number": 21})
+    assert told["text"].startswith("You said: ")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_refusal_is_the_clients_error(door: str) -> None:
+    """By its class, with our code and the id of the call."""
+    assert run(f"{door} error", "") == {"kind": "NotFoundError", "code": "model_not_found", "id": True}
+
+
+@pytest.mark.parametrize("protocol", MODELS)
+def test_tokens_are_counted(protocol: str) -> None:
+    """By Anthropic's client."""
+    assert run("messages count", MODELS[protocol])["input_tokens"] > 0

@@ -1,0 +1,123 @@
+"""OpenAI's Agents SDK against a served `/v1`, which speaks Responses, with a model in each protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from agents import (
+    Agent,
+    ModelSettings,
+    OpenAIResponsesModel,
+    Runner,
+    ToolOutputImage,
+    function_tool,
+    handoff,
+    set_tracing_disabled,
+)
+from openai import AsyncOpenAI, NotFoundError
+from openai.types.responses import ResponseTextDeltaEvent
+from openai.types.shared import Reasoning
+from pydantic import BaseModel
+
+URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
+MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
+PNG = (
+    "data:image/png;base64,"
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+SETTINGS = ModelSettings(store=False, response_include=["reasoning.encrypted_content"])
+THINKING = ModelSettings(
+    store=False, response_include=["reasoning.encrypted_content"], reasoning=Reasoning(effort="low", summary="auto")
+)
+set_tracing_disabled(True)
+
+
+class City(BaseModel):
+    """A place and how many live there."""
+
+    name: str
+    inhabitants: int
+
+
+@function_tool
+def double(number: int) -> int:
+    """Twice the number."""
+    return 2 * number
+
+
+@function_tool
+def screenshot(window: str) -> ToolOutputImage:
+    """What the window shows."""
+    return ToolOutputImage(image_url=PNG)
+
+
+@pytest.fixture(params=MODELS)
+async def model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAIResponsesModel]:
+    """A model whose provider speaks that protocol."""
+    async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
+        yield OpenAIResponsesModel(MODELS[request.param], client)
+
+
+def agent_of(model: Any, settings: ModelSettings = SETTINGS, **more: Any) -> Agent[Any]:
+    """An agent that keeps nothing elsewhere."""
+    return Agent(name="agent", instructions="Be brief.", model=model, model_settings=settings, **more)
+
+
+async def test_an_agent_answers_and_goes_on(model: Any) -> None:
+    """The second question comes with the first answer, and the count is a sum."""
+    agent = agent_of(model)
+    first = await Runner.run(agent, "hello")
+    second = await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": "and now?"}])
+    assert (first.final_output, second.final_output) == ("You said: hello", "You said: and now?")
+    assert first.context_wrapper.usage.input_tokens == 11
+
+
+async def test_an_agent_calls_its_tool(model: Any) -> None:
+    """Its result goes back, thoughts with it."""
+    agent = agent_of(model, THINKING, tools=[double])
+    result = await Runner.run(agent, "double the number 21, then answer in words")
+    assert [item.output for item in result.new_items if item.type == "tool_call_output_item"] == [42]
+    assert [item.type for item in result.new_items].count("reasoning_item") == 2
+    assert result.final_output.startswith("You said: ")
+
+
+async def test_a_tool_gives_back_a_picture(model: Any) -> None:
+    """The model sees it."""
+    agent = agent_of(model, tools=[screenshot])
+    result = await Runner.run(agent, "take a screenshot of 'paint', then answer in words")
+    assert result.final_output.endswith("[image/png, 70 bytes]")
+
+
+async def test_an_answer_has_a_type(model: Any) -> None:
+    """By the schema that the SDK makes of it."""
+    result = await Runner.run(agent_of(model, output_type=City), "'Zürich' has 443037 inhabitants")
+    assert result.final_output == City(name="Zürich", inhabitants=443037)
+
+
+async def test_words_are_streamed(model: Any) -> None:
+    """In pieces, behind a call of a tool."""
+    stream = Runner.run_streamed(agent_of(model, tools=[double]), "double the number 21, then answer in words")
+    raw = [event.data async for event in stream.stream_events() if event.type == "raw_response_event"]
+    pieces = [event.delta for event in raw if isinstance(event, ResponseTextDeltaEvent)]
+    assert len(pieces) > 1
+    assert "".join(pieces) == stream.final_output
+
+
+async def test_an_agent_hands_over_to_another(model: Any) -> None:
+    """Which answers in its place."""
+    other = Agent(name="other", instructions="Answer.", model=model, model_settings=SETTINGS)
+    result = await Runner.run(agent_of(model, handoffs=[handoff(other)]), "transfer_to_other, then answer in words")
+    assert result.last_agent is other
+    assert result.final_output.startswith("You said: ")
+
+
+async def test_an_unknown_model_is_the_clients_error() -> None:
+    """With our code."""
+    async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
+        with pytest.raises(NotFoundError) as refused:
+            await Runner.run(agent_of(OpenAIResponsesModel("nobody", client)), "hello")
+    assert refused.value.code == "model_not_found"
