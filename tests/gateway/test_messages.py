@@ -231,6 +231,15 @@ def test_every_field_of_a_message_is_there_for_strict_clients():
     assert (body["usage"]["service_tier"], body["usage"]["cache_creation"]) == ("priority", None)
 
 
+@pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (8192, "medium"), (31999, "high"), ("many", None)])
+def test_a_budget_of_thinking_is_an_effort_for_other_vendors(budget, effort):
+    """The least effort that has so many tokens; one that is said comes before it."""
+    thinking = {"type": "enabled", "budget_tokens": budget}
+    assert call_of(request("x", thinking=thinking)).chat.extra.get("reasoning_effort") == effort
+    said = request("x", thinking=thinking, output_config={"effort": "max"})
+    assert call_of(said).chat.extra["reasoning_effort"] == "max"
+
+
 def test_thinking_that_nobody_signed_is_shown_and_not_sent_back():
     """Reasoning of other vendors is words for the reader."""
     body = message_json(Answer("Hi", reasoning="let me see"), call_of(request("x")), "m", ORIGIN)

@@ -222,6 +222,33 @@ def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_ro
     assert PROTOCOLS["anthropic"].encode(asked, target, stream=False).dropped_params == ("reasoning_effort",)
 
 
+@pytest.mark.parametrize(
+    ("model", "own", "effort", "sent"),
+    [
+        ("claude-sonnet-4-5", {"type": "adaptive"}, None, {"thinking": {"type": "enabled", "budget_tokens": 16384}}),
+        ("claude-haiku-4-5", {"type": "adaptive"}, "low", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+        (
+            "claude-opus-4-8",
+            {"type": "enabled", "budget_tokens": 6000, "display": "omitted"},
+            None,
+            {"thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "medium"}},
+        ),
+        ("claude-opus-4-6", {"type": "enabled", "budget_tokens": 6000}, None, None),
+        ("claude-opus-5", {"type": "adaptive"}, None, None),
+        ("claude-opus-4-8", {"type": "disabled"}, None, None),
+    ],
+)
+def test_a_callers_own_thinking_is_said_as_the_model_takes_it(model, own, effort, sent) -> None:
+    """A program writes it for the model it believes to ask; nothing of it counts as lost, nor the effort beside it."""
+    extra = {"thinking": own, **({"reasoning_effort": effort} if effort else {})}
+    target = Target("p", "https://api.anthropic.com/v1", model, "k")
+    asked = ChatRequest((say(Role.USER, "hi"),), extra=extra)
+    request = PROTOCOLS["anthropic"].encode(asked, target, stream=False)
+    said = {name: request.payload[name] for name in ("thinking", "output_config") if name in request.payload}
+    assert said == (sent or {"thinking": own})
+    assert request.dropped_params == ()
+
+
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
     """Temperature is refused beside thoughts; the limit makes room for them."""
     own = {"type": "enabled", "budget_tokens": 6000}

@@ -285,3 +285,19 @@ def test_a_host_without_marks_gets_none_and_the_caller_is_told() -> None:
     place = "messages[0].content[0].cache_control"
     request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=place)),)), inner=(place,))
     assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (place,))
+
+
+@pytest.mark.parametrize(
+    ("extra", "dropped"),
+    [
+        ({"thinking": {"type": "adaptive"}, "metadata": {"user_id": "u"}}, {"thinking", "metadata"}),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, {"thinking"}),
+        ({"thinking": {"type": "enabled"}, "metadata": {"user_id": "u"}, "store": True}, set()),
+        ({"thinking": {"type": "disabled"}, "metadata": {"team": "a"}}, set()),
+    ],
+)
+def test_what_only_anthropic_takes_is_left_out_by_name(extra, dropped) -> None:
+    """Claude Code says both with every request, and OpenAI would refuse it for either."""
+    request = encode(extra=extra)
+    assert set(request.dropped_params) == dropped
+    assert set(extra) - dropped <= set(request.payload)

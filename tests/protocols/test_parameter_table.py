@@ -108,7 +108,7 @@ TOP: Mapping[str, Any] = {
     "prediction": {"type": "content", "content": "x"},
     "reasoning": {"effort": "high"},
     "n": 2,
-    "thinking": {"type": "adaptive"},
+    "thinking": {"type": "enabled"},
     "reasoning_effort": "high",
     "reasoning_summary": "detailed",
     "response_format": {"type": "json_object"},
@@ -120,6 +120,7 @@ OTHER_TOOL = {"type": "function", "function": {"name": "smell"}}
 Sample = tuple[dict[str, Any], dict[str, Any], str]
 SAMPLES: Mapping[str, Sample] = {
     **{name: (BASE, {**BASE, name: value}, name) for name, value in TOP.items()},
+    "metadata": ({**BASE, "store": True}, {**BASE, "store": True, "metadata": {"user_id": "u"}}, "metadata"),
     "tools": (BASE, WITH_TOOL, "tools"),
     "tool_choice": (WITH_TOOL, {**WITH_TOOL, "tool_choice": "required"}, "tool_choice"),
     "parallel_tool_calls": (WITH_TOOL, {**WITH_TOOL, "parallel_tool_calls": False}, "parallel_tool_calls"),

@@ -57,6 +57,8 @@ class Parameter:
 
 SAMPLING = "where the provider takes sampling; Anthropic: at most 1, one of temperature and top_p"
 MARK = "where the host speaks it (`cache_marks`), each in its own words; Anthropic: the last four"
+OWN_THINKING = "Anthropic's object; DeepSeek, GLM, Kimi and Doubao have the like, without `adaptive` and a budget"
+OWN_METADATA = "Anthropic: `user_id` alone, else dropped; OpenAI: that alone only with `store`, else dropped"
 VENDOR = "no field of OpenAI's; some hosts know it"
 THOUGHT = "to the model it came from, see above"
 
@@ -79,7 +81,15 @@ _ROWS = (
     Parameter("function_call", M, M, M, M, D, "becomes tool_choice"),
     Parameter("n", R, R, R, R, R, "more than 1; 1 is what everybody gives"),
     Parameter("reasoning_effort", P, M, M, M, D, "Anthropic and Gemini: by the model, see below"),
-    Parameter("thinking", P, D, P, D, D, "Anthropic's object; DeepSeek, GLM, Kimi and Doubao have the like"),
+    Parameter(
+        "thinking",
+        P,
+        D,
+        P,
+        D,
+        D,
+        OWN_THINKING,
+    ),
     Parameter("reasoning", P, P, D, D, D, VENDOR),
     Parameter("reasoning_summary", D, M, D, D, D, "what /v1/responses calls `reasoning.summary`"),
     Parameter("seed", P, D, D, P, D),
@@ -92,7 +102,15 @@ _ROWS = (
     Parameter("audio", P, D, D, D, D),
     Parameter("prediction", P, D, D, D, D),
     Parameter("service_tier", P, P, M, D, D, "Anthropic: auto, default and standard_only; others are dropped"),
-    Parameter("metadata", P, P, M, D, D, "Anthropic: `user_id` alone; with anything else it is dropped"),
+    Parameter(
+        "metadata",
+        P,
+        P,
+        M,
+        D,
+        D,
+        OWN_METADATA,
+    ),
     Parameter("cache_control", P, D, P, D, D, "OpenAI's like: " + MARK),
     Parameter("prompt_cache_key", P, P, D, D, D),
     Parameter("prompt_cache_options", P, P, D, D, D),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, Part, Role, Tool
+from capabilities.core.protocols.anthropic.thinking import effort_of
 from capabilities.core.worded import worded
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
@@ -149,6 +150,9 @@ def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
 
 
 def _read_extra(body: Object, output: Object) -> dict[str, Any]:
+    """What goes along as it came, and the effort, which models of other vendors understand, too."""
     extra = {key: value for key, value in body.items() if key not in OURS | VENDORS_OWN and value is not None}
-    effort = read_text(output, "effort", "output_config")
+    thinking = body.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    effort = read_text(output, "effort", "output_config") or effort_of(budget)
     return extra | ({"reasoning_effort": effort} if effort else {})

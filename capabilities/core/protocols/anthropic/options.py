@@ -90,7 +90,7 @@ def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, 
         "reasoning_effort": not thinking.dropped,
         "top_k": sampling and chat.temperature is None,
         **{name: name in refused or write(chat.extra.get(name)) is not None for name, write in EXTRAS.items()},
-        "thinking": thinking.fields.get("thinking") is chat.extra.get("thinking"),
+        "thinking": thinking.says_own,
     }
     return (*lost, *unsaid(chat, {name for name, is_said in said.items() if is_said}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,12 @@ BUDGETS: Mapping[str, int] = MappingProxyType(
 )
 """Tokens of thinking for an effort, where a model takes nothing but a number."""
 _EFFORTS = MappingProxyType({"minimal": "low", **{word: word for word in ("low", "medium", "high", "xhigh", "max")}})
+
+
+ADAPTIVE_EFFORT = "high"
+"""What adaptive thinking means where nobody says how much."""
+TAKES_NUMBERS = re.compile(r"claude-(opus|sonnet)-4[-.]6")
+"""Models that think adaptively and take a number of tokens, too."""
 
 
 class Way(StrEnum):
@@ -51,12 +57,16 @@ numbers refused from 4.7 on; what is no Claude of Anthropic's gets an effort alo
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What is said of thinking: fields of the payload, the effort, and the tokens it takes of the answer's limit."""
+    """What is said of thinking: fields of the payload, the effort, and the tokens it takes of the answer's limit.
+
+    `says_own` tells that the caller's own object is said, in these words or in those that the model takes.
+    """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     effort: str | None = None
     budget: int = 0
     dropped: bool = False
+    says_own: bool = False
 
     @property
     def is_on(self) -> bool:
@@ -76,9 +86,7 @@ def thinking_of(chat: ChatRequest, target: Target, refused: set[str]) -> Thinkin
     way, words = next((way, words) for pattern, way, words in WAYS if pattern.search(target.model.lower()))
     own = chat.extra.get("thinking")
     if isinstance(own, Mapping) and "thinking" not in refused:
-        budget = own.get("budget_tokens")
-        effort = words.get(str(asked)) if way in (Way.ADAPTIVE, Way.EFFORT) else None
-        return Thinking({"thinking": own}, effort, budget if isinstance(budget, int) else 0, bool(asked and not effort))
+        return _say_own(own, asked, chat, target, way, words)
     if asked is None:
         return NOT_A_WORD
     if refused & {"reasoning_effort", "effort"} or not isinstance(asked, str) or asked not in ("none", *words):
@@ -89,6 +97,32 @@ def thinking_of(chat: ChatRequest, target: Target, refused: set[str]) -> Thinkin
     if thinking.fields and "thinking" in refused:
         return Thinking(effort=thinking.effort, dropped=thinking.effort is None)
     return thinking
+
+
+def _say_own(
+    own: Mapping[str, Any], wish: Any, chat: ChatRequest, target: Target, way: Way, words: Mapping[str, str]
+) -> Thinking:
+    """The caller's own object, which a program writes for the model that it believes to ask; said as this one takes it.
+
+    An effort beside it says no more than it does, so it is not lost where the model has no word for one.
+    """
+    kind, budget = own.get("type"), own.get("budget_tokens")
+    effort = words.get(str(wish)) if way in (Way.ADAPTIVE, Way.EFFORT) else None
+    if kind == "adaptive" and way is Way.BUDGET:
+        effort = str(wish) if wish in BUDGETS else ADAPTIVE_EFFORT
+        said = _think(chat, way, words[effort], BUDGETS[effort], target.origin("anthropic"))
+        return replace(said, dropped=False, says_own=not said.dropped)
+    if kind == "enabled" and way is Way.ADAPTIVE and not TAKES_NUMBERS.search(target.model.lower()):
+        others = {key: value for key, value in own.items() if key != "budget_tokens"}
+        return Thinking({"thinking": {**others, "type": "adaptive"}}, effort or effort_of(budget), says_own=True)
+    return Thinking({"thinking": own}, effort, budget if isinstance(budget, int) else 0, says_own=True)
+
+
+def effort_of(budget: Any) -> str | None:
+    """The least effort that has so many tokens of thinking; None for no number."""
+    if not isinstance(budget, int):
+        return None
+    return next((word for word in ("low", "medium", "high") if budget <= BUDGETS[word]), "high")
 
 
 def _quiet(way: Way) -> Thinking:

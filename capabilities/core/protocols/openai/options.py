@@ -16,6 +16,8 @@ OURS = frozenset({"model", "messages", "stream", "stream_options"})
 ELSEWHERE = frozenset({"reasoning_summary"})
 """What only OpenAI's other call has a place for."""
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
+OTHERS_THINKING = frozenset({"type", "clear_thinking"})
+"""What hosts other than Anthropic know in a `thinking` object: on or off, and GLM's keeping of it."""
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
 
@@ -31,6 +33,8 @@ def parameters_of(
     refused = unwanted_params(ways)
     if "cache_control" in given and quirk(ways, "cache_marks") != "cache_control":
         refused |= {"cache_control"}
+    if chat.extra:
+        refused |= set(_list_anthropics(chat.extra))
     if not quirk(ways, "sampling"):
         refused |= {"temperature", "top_p"}
     kept, dropped = split_params(given, refused)
@@ -44,6 +48,15 @@ def parameters_of(
     if chat.inner:
         dropped += (*dropped_fields(chat, "openai", _unspoken(ways)), *_empty_marks(chat))
     return kept, dropped
+
+
+def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
+    """What is said in the form that only Anthropic takes, as Claude Code says it: others refuse the whole request."""
+    thinking, metadata = extra.get("thinking"), extra.get("metadata")
+    if isinstance(thinking, Mapping) and (thinking.get("type") == "adaptive" or not set(thinking) <= OTHERS_THINKING):
+        yield "thinking"
+    if isinstance(metadata, Mapping) and set(metadata) == {"user_id"} and not extra.get("store"):
+        yield "metadata"
 
 
 def _unspoken(ways: Mapping[str, Any]) -> frozenset[str]:
