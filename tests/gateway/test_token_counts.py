@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from typing import get_type_hints
 
 import anthropic
 import pytest
+from anthropic.types.message_count_tokens_params import MessageCountTokensParams
+from openai.types.responses.input_token_count_params import InputTokenCountParams
 
 from routing_admin.dispatch.token_count import LEFT_ALONE_SECONDS, SilentCounters
 from tests.gateway.plane import PNG
@@ -15,6 +18,14 @@ from tests.gateway.serving import Server, served
 PICTURE = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
 HELLO = [{"role": "user", "content": "hello"}]
 TOOL = {"name": "double", "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+
+
+TAKEN = {
+    "openai-responses": set(get_type_hints(InputTokenCountParams)),
+    "anthropic": set(get_type_hints(MessageCountTokensParams)),
+    "gemini": {"generateContentRequest"},
+}
+"""What each counter takes, as the vendors' clients say."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +40,10 @@ def client(server: Server) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
 
 
-@pytest.mark.parametrize(("protocol", "end"), [("anthropic", "/count_tokens"), ("gemini", ":countTokens")])
+@pytest.mark.parametrize(
+    ("protocol", "end"),
+    [("openai-responses", "/input_tokens"), ("anthropic", "/count_tokens"), ("gemini", ":countTokens")],
+)
 def test_a_provider_counts_what_it_would_be_sent(client, server, protocol, end):
     """The very words, tools and turns of the call, at its address; no estimate is told."""
     asked = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
@@ -41,7 +55,7 @@ def test_a_provider_counts_what_it_would_be_sent(client, server, protocol, end):
     assert raw.headers["x-routing-provider"] == f"by-{protocol}"
     assert counted.path.endswith(end)
     assert (counted.heard.turns, counted.heard.tools) == (called.heard.turns, called.heard.tools)
-    assert set(counted.json) <= {"model", "messages", "system", "tools", "generateContentRequest"}
+    assert set(counted.json) <= TAKEN[protocol]
 
 
 def test_who_has_no_counter_is_estimated(client, server):

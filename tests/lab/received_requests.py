@@ -53,7 +53,7 @@ class ReceivedRequest:
         return next((text for role, text in reversed(self.turns) if role == "user" and text), "")
 
 
-COUNTS = {"/count_tokens": "", ":countTokens": ":generateContent"}
+COUNTS = {"/count_tokens": "", "/input_tokens": "", ":countTokens": ":generateContent"}
 """How the address of a count ends, and that of the call that it counts."""
 
 

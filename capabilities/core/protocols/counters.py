@@ -14,8 +14,12 @@ from capabilities.core.protocols.errors import bad_shape, failure_of
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 from capabilities.core.worded import worded
 
-COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
-"""What Anthropic's counter takes of a request; it refuses every other field."""
+MESSAGES = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
+RESPONSES = (
+    *("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"),
+    "truncation",
+)
+"""What Anthropic's and OpenAI's counters take of a request; they refuse every other field."""
 GENERATE, COUNT = ":generateContent", ":countTokens"
 
 
@@ -34,8 +38,8 @@ class Counter:
         return replace(call, url=url, payload=self.body(call.payload, parts.path))
 
 
-def _anthropic_body(payload: Mapping[str, Any], _: str) -> dict[str, Any]:
-    return {key: payload[key] for key in COUNTED if key in payload}
+def _some(fields: tuple[str, ...]) -> Callable[[Mapping[str, Any], str], dict[str, Any]]:
+    return lambda payload, _: {key: payload[key] for key in fields if key in payload}
 
 
 def _gemini_body(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -45,7 +49,8 @@ def _gemini_body(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 COUNTERS: Mapping[str, Counter] = MappingProxyType(
     {
-        "anthropic": Counter(lambda path: f"{path}/count_tokens", _anthropic_body, "input_tokens"),
+        "openai-responses": Counter(lambda path: f"{path}/input_tokens", _some(RESPONSES), "input_tokens"),
+        "anthropic": Counter(lambda path: f"{path}/count_tokens", _some(MESSAGES), "input_tokens"),
         "gemini": Counter(lambda path: path.removesuffix(GENERATE) + COUNT, _gemini_body, "totalTokens"),
     }
 )
