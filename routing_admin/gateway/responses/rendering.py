@@ -133,8 +133,8 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 def reasoning_item(identity: str, words: str, thoughts: Sequence[Thought], origin: str) -> dict[str, Any]:
     """What was thought: a summary to read, and what its model wants back, which nobody else reads."""
     summary = [{"type": "summary_text", "text": words}] if words else []
-    packed = pack_thoughts(thoughts, origin) if thoughts else None
-    return {"id": identity, "type": "reasoning", "summary": summary, "encrypted_content": packed}
+    packed = {"encrypted_content": pack_thoughts(thoughts, origin)} if thoughts else {}
+    return {"id": identity, "type": "reasoning", "summary": summary, **packed}
 
 
 def message_item(
