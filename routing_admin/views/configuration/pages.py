@@ -15,7 +15,6 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from capabilities.access import actor_of
 from capabilities.core.problems import Problem
-from capabilities.core.side_by_side import SideBySideRow
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.sentences import join_words, translate_sentence, translate_without_path
 from capabilities.views.answers import add_toast
@@ -26,7 +25,6 @@ from routing_admin.core.documents.json_lines import Place, find_place, places_of
 from routing_admin.core.documents.json_path import read_document
 from routing_admin.core.files.exporting import GATEWAY, Mode
 from routing_admin.core.files.importing import FileFormat, format_of
-from routing_admin.core.files.side_by_side import side_by_side
 from routing_admin.forms.configuration import LARGEST_FILE, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
 from routing_admin.queries.consequences import foresee
 from routing_admin.views.history import phrases as words
@@ -179,7 +177,7 @@ def show(
         "kept_fields": list_kept_fields(preview, files),
         "changes": words.change_lines(preview.changes),
         "effects": foresee(preview.imported.configuration) if good else (),
-        "rows": mask_rows(preview) if good else (),
+        **(words.compare_texts(preview.before, preview.imported.configuration) if good else {}),
         "revision": preview.revision or 0,
         "next": (preview.revision or 0) + 1,
     }
@@ -223,8 +221,3 @@ def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> t
         return one.name, find_place(places, path)
     unread = next((one for one in files if read_document(one.content).value is None), None)
     return (unread.name if unread and not path else "", None)
-
-
-def mask_rows(preview: ImportPreview) -> list[SideBySideRow]:
-    """Both texts side by side; what looks like a key is masked, wherever it stands."""
-    return [words.mask_row(row) for row in side_by_side(preview.before, preview.imported.configuration)]

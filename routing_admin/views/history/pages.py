@@ -18,15 +18,12 @@ from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
 from capabilities.core.providers.redaction import redact
-from capabilities.core.side_by_side import SideBySideRow
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.sentences import translate_refusal
 from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.core.configuration.diff import diff
-from routing_admin.core.configuration.specs import Configuration
-from routing_admin.core.files.side_by_side import side_by_side
 from routing_admin.queries.history import (
     AuditFilter,
     find_revision,
@@ -130,17 +127,12 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         "icon": ICONS.get(row.actor_kind, "user"),
         "message": words.act_text(row.message),
         "changes": words.change_lines(words.stored_changes(row.changes)),
-        "rows": rows_between(configuration_at(found.before), configuration_at(number)),
+        **words.compare_texts(configuration_at(found.before), configuration_at(number)),
         "before": found.before,
         "after": found.after,
         "newest": found.newest,
     }
     return render(request, "history/revision.html", context)
-
-
-def rows_between(old: Configuration, new: Configuration) -> list[SideBySideRow]:
-    """Both files of two configurations side by side, what looks like a key masked."""
-    return [words.mask_row(row) for row in side_by_side(old, new)]
 
 
 @require_GET
@@ -162,7 +154,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "left": left,
         "right": right,
         "changes": words.change_lines(diff(old, new)),
-        "rows": rows_between(old, new),
+        **words.compare_texts(old, new),
         "newest": newest[0] if newest else 0,
     }
     return render(request, "history/compare.html", context)

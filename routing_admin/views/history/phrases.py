@@ -16,6 +16,8 @@ from capabilities.core.providers.redaction import redact
 from capabilities.core.side_by_side import SideBySideRow
 from capabilities.sentences import join_words
 from routing_admin.core.configuration.diff import Change, ChangeKind
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.files.side_by_side import side_by_side
 
 Text = str | Promise
 
@@ -95,6 +97,16 @@ ACTS: Mapping[str, Text] = {
 }
 """What an act is called; one that is not listed is called by its code."""
 LONGEST = 200
+
+
+MOST_ROWS = 500
+"""Lines of two files side by side that a page shows; what changed stands in words above them, however much it is."""
+
+
+def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:
+    """Both files of two configurations side by side, keys masked, and how many lines are left out."""
+    rows = side_by_side(old, new)
+    return {"rows": [mask_row(row) for row in rows[:MOST_ROWS]], "more_rows": max(0, len(rows) - MOST_ROWS)}
 
 
 def mask_row(row: SideBySideRow) -> SideBySideRow:

@@ -39,7 +39,7 @@ from routing_admin.views.routes import phrases as words
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
 
-PER_PAGE = 25
+PER_PAGE = 20
 
 
 @dataclass(frozen=True, slots=True)

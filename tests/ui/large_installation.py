@@ -1,0 +1,155 @@
+"""`python -m tests.ui.large_installation`: adds to an installation what a page may have too much of.
+
+Names of 120 characters without a space, 30 providers, 100 model services, 40 task routes, 200 artifacts and 200
+requests, beside the demo that is there already. The data directory is the environment's, as for `manage.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+
+WIDE = "wide" * 30
+"""A name of 120 characters that nothing may break but the width of the page."""
+OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
+"""Models that a host lists."""
+PROVIDERS, SERVICES, ROUTES, ARTIFACTS, REQUESTS, PEOPLE = 30, 100, 40, 200, 200, 20
+
+
+def add_configuration() -> None:
+    """Providers, services, routes, aliases and agents as one revision; of each the first has the wide name."""
+    from capabilities.acts import SYSTEM, Act
+    from capabilities.core.vocabulary import Capabilities
+    from capabilities.ports import ports
+    from routing_admin.configuration import rows
+    from routing_admin.core.configuration import specs
+
+    able = [
+        Capabilities(("text",)),
+        Capabilities(("text", "vision")),
+        Capabilities(("text", "vision", "audio", "file")),
+    ]
+    providers = [
+        specs.ProviderSpec(name_of("provider", n), f"https://{n}.example/v1", WIDE, display_name=WIDE * (n == 0))
+        for n in range(PROVIDERS)
+    ]
+    services = [
+        specs.ServiceSpec(
+            id=name_of("service", n),
+            name=WIDE,
+            provider=providers[n % PROVIDERS].name,
+            model=name_of("model", n),
+            base_url=f"https://{n % PROVIDERS}.example/v1",
+            capabilities=able[n % len(able)],
+        )
+        for n in range(SERVICES)
+    ]
+    chains = [[services[(n + step) % SERVICES] for step in range(5)] for n in range(ROUTES)]
+    routes = [
+        specs.RouteSpec(name_of("task", n), tuple(specs.CandidateSpec(each.provider, each.model) for each in chain))
+        for n, chain in enumerate(chains)
+    ]
+    aliases = [specs.AliasSpec(name_of("alias", n), services[n % SERVICES].id) for n in range(60)]
+    agents = [specs.AgentSpec(name_of("agent", n), WIDE, service_id=services[n].id) for n in range(40)]
+    with ports.ledger.change(SYSTEM, Act("configuration.import", message=WIDE)):
+        now = rows.read()
+        rows.write(
+            specs.Configuration(
+                providers=(*now.providers, *providers),
+                services=(*services, *now.services),
+                routes=(*now.routes, *routes),
+                aliases=(*now.aliases, *aliases),
+                agents=(*agents, *now.agents),
+            )
+        )
+
+
+def name_of(what: str, number: int) -> str:
+    """The wide name for the first of its kind, a short one for every other."""
+    return f"{what}{WIDE}"[:120] if number == 0 else f"{what}-{number}"
+
+
+def add_artifacts() -> None:
+    """Files that share one file's bytes, and a table that is long and wide."""
+    from artifacts.actions import store_bytes
+    from artifacts.models import Artifact
+    from capabilities.acts import SYSTEM
+
+    one = Artifact.objects.first()
+    assert one is not None
+    values = {field.attname: getattr(one, field.attname) for field in Artifact._meta.concrete_fields}
+    Artifact.objects.bulk_create(
+        Artifact(**{**values, "id": f"{n:032x}", "filename": f"{name_of('file', n)}.txt"}) for n in range(ARTIFACTS)
+    )
+    line = ("1," + "名称," + WIDE + ",3.1415\n").encode()
+    store_bytes(SYSTEM, line * 20_000, filename=f"{WIDE}.csv", declared="text/csv")
+
+
+def add_requests() -> None:
+    """Requests of the last day: answered, answered by a fallback, failed; each with its attempts."""
+    from django.utils import timezone
+
+    from routing_admin.models import AttemptLog, RequestLog
+
+    now = timezone.now()
+    for number in range(REQUESTS):
+        failed, name = number % 5 == 0, f"{name_of('provider', number % 3)}/{name_of('model', number % 3)}"
+        chip = {"name": name, "code": "503" if failed else "200", "tone": "bad" if failed else "ok"}
+        row = RequestLog.objects.create(
+            id="req_" + WIDE[:60] if number == 0 else f"req_f{number:023x}",
+            started_at=now - timedelta(minutes=number),
+            agent=name_of("agent", number % 3),
+            surface="v1",
+            asked_model=f"task:{name_of('task', number % 3)}",
+            task_type=name_of("task", number % 3),
+            outcome="all_providers_failed" if failed else "ok",
+            status=502 if failed else 200,
+            provider="" if failed else name_of("provider", number % 3),
+            model="" if failed else name_of("model", number % 3),
+            chain=[chip] * 3,
+            fell_back=number % 3 == 0 and not failed,
+            duration_ms=1234,
+        )
+        for at in range(3):
+            AttemptLog.objects.create(
+                request=row,
+                position=at,
+                provider=name_of("provider", number % 3),
+                model=name_of("model", number % 3),
+                outcome="http_503" if failed else "ok",
+                status=503 if failed else 200,
+                error=WIDE * failed,
+                started_ms=at * 400,
+                duration_ms=380,
+                at=row.started_at,
+            )
+
+
+def add_people() -> None:
+    """Who may sign in, and what the audit log says of them."""
+    from django.contrib.auth.models import User
+
+    from routing_admin.models import AuditEvent
+
+    for number in range(PEOPLE):
+        User.objects.create(username=name_of("user", number), password="!", is_staff=bool(number % 2))
+        AuditEvent.objects.create(
+            actor_kind="person",
+            actor=name_of("user", number),
+            action="user.invite",
+            object_name=name_of("user", number),
+        )
+
+
+def main() -> None:
+    """Adds all of it."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
+    import django
+
+    django.setup()
+    for add in (add_configuration, add_artifacts, add_requests, add_people):
+        add()
+
+
+if __name__ == "__main__":
+    main()
