@@ -65,6 +65,18 @@ class Provider(models.Model):
         return self.display_name or self.name
 
 
+class ProviderTest(models.Model):
+    """What came of the last test of a provider, by its name: no part of the configuration, and no word of an answer."""
+
+    name = models.CharField(primary_key=True, max_length=120)
+    at = models.DateTimeField()
+    ms = models.FloatField()
+    fault = models.CharField(max_length=40, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.fault or 'ok'}"
+
+
 class Service(models.Model):
     """One (provider, model) and what it can read and write: an entry of `llmservices.json`."""
 

@@ -30,6 +30,7 @@ from capabilities.actions.services import (
     set_capabilities,
     set_cell,
 )
+from capabilities.actions.testing import record_tests
 
 __all__ = [
     "KeyChange",
@@ -47,6 +48,7 @@ __all__ = [
     "issue_key",
     "probe_service",
     "put_agent",
+    "record_tests",
     "revoke_key",
     "roll_key",
     "save_agent",

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet, prefetch_related_objects
 from django.utils.translation import gettext as _
 
 from capabilities.core.providers.presets import HostPreset, preset_for_endpoint
-from capabilities.models import Provider
+from capabilities.models import Provider, ProviderTest
 from capabilities.ports import KeyNote, ports
 from capabilities.sentences import translate_sentence
 
@@ -25,6 +25,7 @@ class ProviderLine:
     key: KeyNote
     services: tuple[str, ...]
     routes: tuple[str, ...]
+    test: ProviderTest | None = None
 
     @property
     def state(self) -> str:
@@ -32,6 +33,13 @@ class ProviderLine:
         if not self.row.enabled:
             return "disabled"
         return "stopped" if self.key.reason else "usable"
+
+    @property
+    def rank(self) -> int:
+        """Its place in a list that begins with the worst: what cannot be called, what failed, what is off last."""
+        if self.state == "usable":
+            return 1 if self.test and self.test.fault else 2
+        return 0 if self.state == "stopped" else 3
 
     @property
     def reason(self) -> str:
@@ -82,7 +90,10 @@ def provider_exists(name: str) -> bool:
 
 
 def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[ProviderLine]:
-    """The providers that match, in their order; four queries."""
+    """The providers that match, the worst first, else in their order; five queries.
+
+    `state` is one of a line's, or `failed` for those whose last test failed.
+    """
     rows: QuerySet[Provider] = Provider.objects.select_related("stored_key").prefetch_related(
         "services", "candidates__route"
     )
@@ -90,8 +101,10 @@ def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[Pro
         rows = rows.filter(Q(name__icontains=q) | Q(display_name__icontains=q) | Q(endpoint__icontains=q))
     if protocol:
         rows = rows.filter(protocol=protocol)
-    keys = ports.installed.key_notes()
-    lines = [build_line(row, keys) for row in rows]
+    keys, tests = ports.installed.key_notes(), ProviderTest.objects.in_bulk()
+    lines = sorted((build_line(row, keys, tests) for row in rows), key=lambda line: line.rank)
+    if state == "failed":
+        return [line for line in lines if line.test and line.test.fault]
     return [line for line in lines if not state or line.state == state]
 
 
@@ -107,15 +120,15 @@ def list_by_preset() -> dict[str, list[ProviderLine]]:
 
 
 def describe_provider(row: Provider) -> ProviderLine:
-    """One provider with its key and its users; three queries."""
+    """One provider with its key, its users and its last test; four queries."""
     prefetch_related_objects([row], "services", "candidates__route")
-    return build_line(row, ports.installed.key_notes())
+    return build_line(row, ports.installed.key_notes(), ProviderTest.objects.in_bulk([row.name]))
 
 
-def build_line(row: Provider, keys: Mapping[str, KeyNote]) -> ProviderLine:
-    """One provider with its key, of those given, and its users."""
+def build_line(row: Provider, keys: Mapping[str, KeyNote], tests: Mapping[str, ProviderTest]) -> ProviderLine:
+    """One provider with its key and its last test, of those given, and its users."""
     services = tuple(service.service_id for service in row.services.all())
-    return ProviderLine(row, keys.get(row.name, UNKNOWN_KEY), services, list_routes(row))
+    return ProviderLine(row, keys.get(row.name, UNKNOWN_KEY), services, list_routes(row), tests.get(row.name))
 
 
 def list_routes(row: Provider) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from capabilities.actions import record_tests
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
@@ -63,15 +64,22 @@ class DialResult:
 
 
 def test(row: Provider) -> DialResult:
-    """One tiny chat request to the default model."""
-    return call_provider(row, lambda: ports.dial.test(row.name, row.default_model))
+    """One tiny chat request to the default model; what came of it is kept."""
+    return call_provider(row, lambda: _test(row))
+
+
+def _test(row: Provider) -> DialAnswer:
+    answer = ports.dial.test(row.name, row.default_model)
+    record_tests({row.name: answer})
+    return answer
 
 
 def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
-    """One tiny chat request to the default model of each, all at once; by name, in their order."""
+    """The same for each, all at once; by name, in their order."""
     if not hasattr(ports, "dial"):
         return [(row.name, test(row)) for row in rows]
     answers = ports.dial.test_each({row.name: row.default_model for row in rows})
+    record_tests(answers)
     return [(row.name, explain_answer(row.name, answers[row.name])) for row in rows]
 
 

@@ -16,8 +16,8 @@ from tests.views.visits import queries_of
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES = {
-    "/providers/": 6,
-    "/providers/echo/": 7,
+    "/providers/": 7,
+    "/providers/echo/": 8,
     "/new/provider/": 3,
     "/new/provider/?preset=deepseek": 3,
     "/providers/echo/models/": 4,
