@@ -5,7 +5,7 @@ Numbers are taken from the log by few queries over its indexes and judged here b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain, pairwise
@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import connections
 
+from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.databases.router import LOGS
@@ -47,7 +48,6 @@ class Sample:
     at: datetime
     outcome: str
     ms: float
-    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,18 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[int(rank) - 1]
 
 
-def provider_health(now: datetime) -> dict[str, Health]:
-    """Every provider that was called in the last hour, by name; one query."""
-    columns = ("provider", "at", "outcome", "first_content_ms", "duration_ms", "error")
+def provider_health(now: datetime, models: Collection[tuple[str, str]] = ()) -> dict[str, Health]:
+    """Every provider that was called in the last hour, by name; one query.
+
+    `models` are those that the configuration names, each with its provider: that there is no other says nothing of it.
+    """
+    columns = ("provider", "model", "at", "outcome", "first_content_ms", "duration_ms")
     rows = AttemptLog.objects.filter(at__gt=now - HOUR).order_by("-at").values_list(*columns)[:MOST]
     by_name: dict[str, list[Sample]] = {}
-    for name, at, outcome, first, duration, error in rows:
-        if outcome not in UNASKED:
-            by_name.setdefault(name, []).append(Sample(at, outcome, duration if first is None else first, error))
+    for name, model, at, outcome, first, duration in rows:
+        is_stray = outcome == Fault.HTTP_404 and (name, model) not in models
+        if outcome not in UNASKED and not is_stray:
+            by_name.setdefault(name, []).append(Sample(at, outcome, duration if first is None else first))
     return {name: judge(samples, now) for name, samples in by_name.items()}
 
 

@@ -24,7 +24,7 @@ from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Sample, judge, quantile
 from routing_admin.views.dashboard.figures import figures_of, percent_text
-from routing_admin.views.dashboard.tiles import tiles_of
+from routing_admin.views.dashboard.tiles import configured_models, tiles_of
 from tests.views.page import Page
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
@@ -151,6 +151,15 @@ def test_what_is_not_the_providers_doing_says_nothing_about_it(db: None, outcome
     """A candidate passed by, a caller that left, and a request that is wrong or too large count as no call."""
     logged("r1", 0.1, outcome)
     assert health.provider_health(timezone.now()) == {}
+
+
+def test_a_model_that_nobody_configured_marks_no_provider(db: None, demo: None) -> None:
+    """404 for a name that a caller made up says nothing about the provider; for one of the configuration it does."""
+    logged("r1", 0.1, "http_404")
+    models = configured_models(snapshot.current().configuration)
+    assert health.provider_health(timezone.now(), models) == {}
+    AttemptLog.objects.update(model=Provider.objects.get(name="echo").default_model)
+    assert health.provider_health(timezone.now(), models)["echo"].status == "down"
 
 
 def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:

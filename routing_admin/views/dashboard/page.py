@@ -26,7 +26,7 @@ from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
 from routing_admin.server.disk_space import low_disk_space
 from routing_admin.views.dashboard.figures import figures_of
-from routing_admin.views.dashboard.tiles import SHOWN, Tile, tiles_of
+from routing_admin.views.dashboard.tiles import SHOWN, Tile, configured_models, tiles_of
 from routing_admin.views.requests.pages import build_row
 from routing_admin.views.settings.removal import describe_removal
 
@@ -102,7 +102,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     """The page; its living part asks for itself again every 30 seconds."""
     state, now = snapshot.current(), timezone.now()
     standings = standings_of(state)
-    tiles = tiles_of(state, health.provider_health(now))
+    tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.configuration.specs import Configuration
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.request_log.health import Health
 
@@ -56,3 +57,12 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
         label, own = spec.display_name or spec.name, health.get(spec.name, Health())
         tiles.append(Tile(spec.name, label, own, reason, seconds, spec.enabled, spec.name in used))
     return tuple(sorted(tiles, key=lambda tile: tile.rank))
+
+
+def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]]:
+    """Every model that the configuration names, with its provider: defaults, services and candidates."""
+    defaults = {spec.name: spec.default_model for spec in configuration.providers}
+    services = {(spec.provider, spec.model) for spec in configuration.services}
+    chains = (each for route in configuration.routes for each in route.candidates)
+    candidates = {(each.provider, each.model or defaults.get(each.provider, "")) for each in chains}
+    return frozenset({*defaults.items(), *services, *candidates})
