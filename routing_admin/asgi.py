@@ -12,6 +12,8 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
+from routing_admin.agents_api.mcp.door import PATH as MCP_PATH  # noqa: E402
+from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
 from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
@@ -31,6 +33,8 @@ def agent_of(headers: Mapping[str, str]) -> str:
 
 
 pages = limit_requests(limit_bodies(cast(App, site)), agent_of)
+mcp_door = McpDoor()
+tools = limit_requests(limit_bodies(mcp_door), agent_of)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -46,6 +50,8 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
         scope["path"] = meant_path(scope["path"])
     if scope["path"] in DOORS and scope["type"] == "http":
         await answer_call(scope, receive, send)
+    elif scope["path"] == MCP_PATH and scope["type"] == "http":
+        await tools(scope, receive, limit_slow_readers(send))
     else:
         await pages(scope, receive, limit_slow_readers(send))
 
@@ -70,6 +76,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     draining.listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
+    await mcp_door.close()
     await process_upstream().close()
     await asyncio.to_thread(threads_end)
     await send({"type": "lifespan.shutdown.complete"})

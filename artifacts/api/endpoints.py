@@ -24,8 +24,8 @@ from artifacts.api.schemas import (
     ToolsOut,
     UploadIn,
 )
-from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
-from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
+from artifacts.api.tool_calls import ToolCaller, choose_language, read_artifact, service_of
+from artifacts.core.delivery.get_artifact import ArtifactNotFound
 from artifacts.core.delivery.tools import tool_definitions
 from artifacts.preview import preview
 from artifacts.queries import library
@@ -36,15 +36,12 @@ from artifacts.storage.uploads import received_files
 from capabilities.access import principal_of
 from capabilities.api.calls import CallError, agent_actor, answer, gives, parse_as, read_as, takes
 from capabilities.api.schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
-from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.reasons import ReasonCode
 from capabilities.core.problems import Problem
 from capabilities.core.services.adapter import AttachmentInfo
 from capabilities.core.services.capability_router import AgentMessage
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import open_media
 from capabilities.errors import InvalidError
-from capabilities.ports import ports
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -75,7 +72,7 @@ Language = Annotated[str | None, Query(max_length=35)]
 @router.get("/tools", tags=["messages"], openapi_extra=gives(ToolsOut))
 def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     """The agents' tools as function definitions, ready for the `tools` of a chat request."""
-    return answer({"tools": tool_definitions(language or ports.routes.default_language())})
+    return answer({"tools": tool_definitions(choose_language(language))})
 
 
 @router.post(
@@ -204,27 +201,11 @@ def route_artifact(
 
     422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
     """
-    agent = principal_of(request).agent
-    found = get_artifact(
-        RowStore(agent),
-        ArtifactContentRouter(ports.installed.registry(), write=open_media),
-        ref,
-        serviceId or service_of(agent),
-        language=language or ports.routes.default_language(),
-        offset=offset,
-        limit=limit,
-    )
+    caller = ToolCaller(principal_of(request).agent, agent_actor(request), choose_language(language))
+    found = read_artifact(caller, ref, service_id=serviceId, offset=offset, limit=limit, write=open_media)
     if isinstance(found, ArtifactNotFound):
         raise not_found(ref, found.message)
-    return answer_in_pieces(request, {**found.as_json(), **_suggest_agents(found, ref, agent)})
-
-
-def _suggest_agents(result: ContentRouteResult, ref: str, agent: str) -> dict[str, Any]:
-    """Who else can read what is only described, whoever made them: this is asked anew each time."""
-    if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
-        return {}
-    part = RowStore(agent).part(ref)
-    return {"suggestedAgents": ports.installed.agents_for(part, agent)} if part else {}
+    return answer_in_pieces(request, found.as_json())
 
 
 @router.patch("/artifacts/{path:ref}", response=ArtifactOut, tags=["artifacts"], openapi_extra=takes(CorrectionIn))
@@ -271,12 +252,6 @@ def find_own(request: HttpRequest, ref: str) -> Artifact:
 def not_found(ref: str, message: str) -> CallError:
     """The same answer for an artifact that is not there, is another's private one, or cannot be one."""
     return CallError(404, "artifact_not_found", message, ref=ref)
-
-
-def service_of(agent_id: str) -> str:
-    """The service of an agent's model; empty, which no service is, when it has none yet."""
-    agent = ports.installed.agents().get(agent_id)
-    return (agent.service_id if agent else None) or ""
 
 
 def message_of(body: MessageIn) -> AgentMessage:

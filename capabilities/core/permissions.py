@@ -204,6 +204,15 @@ CALLS: Mapping[str, str] = {
 }
 """Every call of a machine and the scope its key has to have; HEAD is as GET."""
 
+TOOL_SCOPES: Mapping[str, str] = {
+    "get_artifact": "artifacts:read",
+    "find_capable_agents": "registry:read",
+    "store_artifact": "artifacts:write",
+    "get_my_capabilities": "registry:read",
+    "list_artifacts": "artifacts:read",
+}
+"""Every tool that agents call at `/mcp`, and the scope its key has to have; any good key lists its own."""
+
 MACHINES = frozenset({"agents-api", "gateway", "probes"})
 """URL namespaces that machines call with their own keys; a browser's session means nothing there."""
 

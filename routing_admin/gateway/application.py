@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest
 
 from capabilities.access import Principal
 from capabilities.body_limits import MIB, received_limit
@@ -33,6 +30,7 @@ from routing_admin.server.body_limit import (
     refuse,
     refuse_unknown,
 )
+from routing_admin.server.hosts import is_known_host
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.server.places import CallPlace, OverloadedError, bodies, calls, lookups
 from routing_admin.server.refusals import send_refusal
@@ -127,18 +125,6 @@ async def _reply_to(scope: Mapping[str, Any], body: WaitingBody, place: CallPlac
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
         return reply_of(GatewayError(400, "host_not_allowed", message), request_id, door.error)
     return await complete(door, call_of_scope(scope, request_id, headers, body, place))
-
-
-@lru_cache(maxsize=100)
-def is_known_host(host: str, allowed: tuple[str, ...]) -> bool:
-    """Whether a `Host` header names this installation, as Django looks at it; `allowed` are the settings' hosts."""
-    request = HttpRequest()
-    request.META["HTTP_HOST"] = host
-    try:
-        request.get_host()
-    except DisallowedHost:
-        return False
-    return True
 
 
 async def _send_reply(reply: HttpReply, send: Send) -> None:

@@ -37,6 +37,8 @@ PLANTED: tuple[tuple[str, str, str], ...] = (
     ),
     ("no cycles between rooms or modules", "routing_admin/core/fallback/waits.py", "routing_admin.core.fallback.run"),
     ("only upstream calls out", "routing_admin/dispatch/send.py", "httpx"),
+    ("only its server knows the package of MCP", "routing_admin/agents_api/mcp/door.py", "mcp"),
+    ("clients that come along with a package call nobody", "routing_admin/upstream/calls.py", "httpx2"),
     ("only the sniffer knows libmagic", "artifacts/storage/uploads.py", "magic"),
     ("only the extraction process decodes uploads", "artifacts/storage/thumbnails.py", "PIL"),
     (

@@ -7,7 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.texts.description import nearest
-from capabilities.core.vocabulary import STANDARD_CAPABILITIES
+from capabilities.core.vocabulary import STANDARD_CAPABILITIES, Kind
+
+MOST_IN_A_LIST = 200
+"""Artifacts in one page of a list."""
 
 TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -23,6 +26,11 @@ TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "store_artifact": "Store a text as an artifact and get its reference, to hand it to other agents.",
             "text": "The text to store.",
             "filename": "A name for it, e.g. notes.md.",
+            "list_artifacts": "List the artifacts that you stored yourself, newest first, to find a reference again.",
+            "q": "Words in the name, type or id; all if left out.",
+            "kind": "One kind only: text, image, audio, video, document or other.",
+            "list_artifacts.limit": "How many at the most; 50 if left out.",
+            "cursor": "nextCursor of the page before, for the next one.",
             "get_my_capabilities": "Tell what your own model can read and write, and which agents can take the rest.",
         },
         "zh": {
@@ -37,6 +45,11 @@ TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "store_artifact": "把一段文本保存为工件并返回其引用，以便交给其他智能体。",
             "text": "要保存的文本。",
             "filename": "文件名，例如 notes.md。",
+            "list_artifacts": "列出自己保存的工件，最新的在前，用于找回引用。",
+            "q": "名称、类型或 ID 中包含的文字；省略时列出全部。",
+            "kind": "只列出一种：text、image、audio、video、document 或 other。",
+            "list_artifacts.limit": "最多列出多少个；省略时为 50。",
+            "cursor": "上一页返回的 nextCursor，用于取下一页。",
             "get_my_capabilities": "说明当前模型能读取和输出哪些内容，以及哪些智能体可以处理其余内容。",
         },
     }
@@ -55,6 +68,12 @@ PARAMETERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         },
         "store_artifact": {"text": _TEXT, "filename": _TEXT},
         "get_my_capabilities": {},
+        "list_artifacts": {
+            "q": _TEXT,
+            "kind": {"type": "string", "enum": list(Kind)},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_IN_A_LIST},
+            "cursor": _TEXT,
+        },
     }
 )
 """Each tool's parameters, as JSON Schema."""
@@ -71,7 +90,9 @@ def tool_definitions(language: str | None = None) -> list[dict[str, Any]]:
 
 
 def _function(name: str, say: Mapping[str, str]) -> dict[str, Any]:
-    properties = {key: {**schema, "description": say[key]} for key, schema in PARAMETERS[name].items()}
+    properties = {
+        key: {**schema, "description": say.get(f"{name}.{key}") or say[key]} for key, schema in PARAMETERS[name].items()
+    }
     required = list(REQUIRED.get(name, ()))
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return {"name": name, "description": say[name], "parameters": schema}

@@ -1,0 +1,138 @@
+"""What each of the agents' tools does, whichever way it is called: over HTTP, or over MCP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from artifacts import actions
+from artifacts.api.as_json import artifact_json
+from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
+from artifacts.queries import library
+from artifacts.storage.content import RowStore
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.wire import WriteData, base64_text
+from capabilities.ports import ports
+from capabilities.queries import registry
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
+    from capabilities.acts import Actor
+
+PAGE = 50
+"""Artifacts in a list for a model, where it names no number."""
+BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
+"""What a model is told of an artifact that it has not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCaller:
+    """Who calls a tool, and the language of the words about files."""
+
+    agent: str
+    actor: Actor
+    language: str
+
+
+def choose_language(named: str | None) -> str:
+    """The language of words about files: the one that was named, else the installation's."""
+    return named or ports.routes.default_language()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadArtifact:
+    """An artifact as a model can read it, and who else can, where it is only described."""
+
+    result: ContentRouteResult
+    readers: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as CONTRACT §5 writes it, with the agents to hand it on to."""
+        described = self.result.delivery.outcome is Outcome.DESCRIBED
+        readable = self.result.delivery.reason.code is not ReasonCode.UNREADABLE
+        return {**self.result.as_json(), **({"suggestedAgents": list(self.readers)} if described and readable else {})}
+
+
+def read_artifact(
+    caller: ToolCaller,
+    ref: str,
+    *,
+    service_id: str | None = None,
+    offset: int | None = None,
+    limit: int | None = None,
+    write: WriteData = base64_text,
+) -> ReadArtifact | ArtifactNotFound:
+    """The artifact as that service, or the calling agent's, can read it; `write` gives what stands for its data."""
+    store, services = RowStore(caller.agent), ports.installed.registry()
+    service = service_id or service_of(caller.agent)
+    router = ArtifactContentRouter(services, write=write)
+    found = get_artifact(store, router, ref, service, language=caller.language, offset=offset, limit=limit)
+    if isinstance(found, ArtifactNotFound):
+        return found
+    return ReadArtifact(found, _suggest_readers(found, ref, caller.agent))
+
+
+def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...]:
+    """Who else can read what is only described, whoever made them: this is asked anew each time."""
+    if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
+        return ()
+    part = RowStore(agent).part(ref)
+    return tuple(ports.installed.agents_for(part, agent)) if part else ()
+
+
+def service_of(agent_id: str) -> str:
+    """The service of an agent's model; empty, which no service is, when it has none yet."""
+    agent = ports.installed.agents().get(agent_id)
+    return (agent.service_id if agent else None) or ""
+
+
+def _read(caller: ToolCaller, arguments: Mapping[str, Any]) -> ReadArtifact | ArtifactNotFound:
+    return read_artifact(caller, arguments["ref"], offset=arguments.get("offset"), limit=arguments.get("limit"))
+
+
+def _find_agents(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    agents = ports.installed.agents().find_capable(arguments["capability"], arguments.get("direction") or "input")
+    return {"agents": agents}
+
+
+def _describe_caller(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return registry.describe_agent(caller.agent)
+
+
+def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    row = actions.store_text(caller.actor, arguments["text"], owner=caller.agent, filename=arguments["filename"])
+    return _brief(row)
+
+
+def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    page = library.list_artifacts(
+        owner=caller.agent,
+        cursor=arguments.get("cursor") or "",
+        limit=arguments.get("limit") or PAGE,
+        q=arguments.get("q") or "",
+        kind=arguments.get("kind") or "",
+    )
+    return {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
+
+
+def _brief(row: Artifact) -> dict[str, Any]:
+    whole = artifact_json(row)
+    return {name: whole[name] for name in BRIEF if whole[name] is not None}
+
+
+ToolAnswer = ReadArtifact | ArtifactNotFound | dict[str, Any]
+
+TOOLS: Mapping[str, Callable[[ToolCaller, Mapping[str, Any]], ToolAnswer]] = MappingProxyType(
+    {
+        "get_artifact": _read,
+        "find_capable_agents": _find_agents,
+        "store_artifact": _store,
+        "get_my_capabilities": _describe_caller,
+        "list_artifacts": _list,
+    }
+)
+"""Each tool by its name; its arguments have the shape that its definition says."""

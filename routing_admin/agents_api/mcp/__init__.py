@@ -1,0 +1,1 @@
+"""How do agents call the tools over MCP?"""

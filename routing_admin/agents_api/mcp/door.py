@@ -1,0 +1,88 @@
+"""`/mcp`: a caller's key and host are looked at first, and the MCP package is imported by the first who may call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from capabilities.access import Refusal
+from routing_admin.agents_api.mcp.callers import KEY, identify
+from routing_admin.databases import away
+from routing_admin.server.body_limit import Receive, Send, headers_of_scope
+from routing_admin.server.hosts import is_known_host
+from routing_admin.server.refusals import send_refusal
+from routing_admin.server.request_id import make_request_id
+
+if TYPE_CHECKING:
+    from routing_admin.agents_api.mcp.server import ToolServer
+
+PATH = "/mcp"
+log = logging.getLogger(__name__)
+
+
+class McpDoor:
+    """Answers at `/mcp`; its server runs in a task of its own, from the first call until the process ends."""
+
+    def __init__(self) -> None:
+        self._server: asyncio.Future[ToolServer] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._over: asyncio.Event | None = None
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """One request, as an ASGI application."""
+        headers = headers_of_scope(scope)
+        if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
+            message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
+            await send_refusal(PATH, 400, "host_not_allowed", message, send)
+            return
+        try:
+            caller = await identify(scope, headers, make_request_id(headers.get("x-request-id", "")))
+        except Exception as error:
+            if not away.is_away(error):
+                raise
+            log.error("a call over MCP needs the database, which does not answer: %s", error)
+            await send_refusal(PATH, 503, away.UNAVAILABLE, away.explain(error), send)
+            return
+        if isinstance(caller, Refusal):
+            await send_refusal(PATH, caller.status, caller.code, caller.message, send)
+            return
+        server = await self._run_server()
+        await server.answer({**scope, KEY: caller}, receive, send)
+
+    async def close(self) -> None:
+        """Ends the server where there is one; a later call would start another."""
+        task, self._server, self._task = self._task, None, None
+        if task is not None and self._over is not None:
+            self._over.set()
+            await task
+
+    async def _run_server(self) -> ToolServer:
+        if self._server is None:
+            loop = asyncio.get_running_loop()
+            self._server, self._over = loop.create_future(), asyncio.Event()
+            self._task = loop.create_task(_serve(self._server, self._over))
+        return await asyncio.shield(self._server)
+
+
+async def _serve(ready: asyncio.Future[ToolServer], over: asyncio.Event) -> None:
+    """Starts the server and stops it again, both in this task, as its package wants it."""
+    try:
+        server = await asyncio.to_thread(_import_server)
+        await server.start()
+    except Exception as error:
+        ready.set_exception(error)
+        return
+    ready.set_result(server)
+    try:
+        await over.wait()
+    finally:
+        await server.close()
+
+
+def _import_server() -> ToolServer:
+    from routing_admin.agents_api.mcp.server import ToolServer
+
+    return ToolServer()

@@ -1,0 +1,264 @@
+"""The agents' tools over MCP: the official client against a server that listens, in both revisions of the protocol."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult
+
+from artifacts.api.tool_calls import TOOLS
+from artifacts.core.delivery.tools import tool_definitions
+from capabilities.core.permissions import TOOL_SCOPES
+from tests.artifacts.samples import SAMPLES
+from tests.gateway.serving import ROOT, Server, environment_of, manage, served
+
+FILES = {each.name: each for each in SAMPLES}
+READERS = ("text-agent", "vision-agent", "multimodal-agent")
+KEYS = """
+import json
+from capabilities.actions import issue_key
+from capabilities.acts import SYSTEM
+from capabilities.models import Agent
+agents = {each.agent_id: each for each in Agent.objects.all()}
+scopes = ("artifacts:write", "artifacts:read", "registry:read")
+keys = {name: issue_key(SYSTEM, agent, scopes=scopes)[0] for name, agent in agents.items()}
+keys["narrow"] = issue_key(SYSTEM, agents["text-agent"], scopes=("registry:read",))[0]
+print(json.dumps(keys))
+"""
+"""Keys for every agent, and one that may do less, made by one process."""
+ERAS = pytest.mark.parametrize("era", ["2026-07-28", "legacy"])
+
+
+@dataclass
+class Installation:
+    """A served installation, a key for each of its agents, and references of files that all of them may read."""
+
+    server: Server
+    keys: dict[str, str] = field(default_factory=dict)
+    refs: dict[str, str] = field(default_factory=dict)
+
+    def get(self, path: str, agent: str) -> Any:
+        """What the agents' API answers."""
+        headers = {"authorization": f"Bearer {self.keys[agent]}"}
+        with urllib.request.urlopen(urllib.request.Request(self.server.url + path, headers=headers)) as response:
+            return json.loads(response.read())
+
+    @asynccontextmanager
+    async def client(self, agent: str, era: str = "auto", query: str = "") -> Any:
+        """The official client with that agent's key."""
+        headers = {"authorization": f"Bearer {self.keys[agent]}"} if agent else {}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            transport = streamable_http_client(f"{self.server.url}/mcp{query}", http_client=http)
+            async with Client(transport, mode=era) as client:
+                yield client
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    directory = tmp_path_factory.mktemp("mcp")
+    with served(directory) as server:
+        listed = manage(environment_of(directory, server.lab), "shell", "--no-imports", "-c", KEYS)
+        made = Installation(server, json.loads(listed))
+        for name in ("photo.png", "song.mp3", "report.pdf", "readme.md"):
+            made.refs[name] = _upload(server, made.keys["text-agent"], name)
+        yield made
+
+
+def _upload(server: Server, key: str, name: str) -> str:
+    boundary, file = "lab", FILES[name]
+    head = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+    body = f"{head}Content-Type: {file.mime}\r\n\r\n".encode() + file.data + f"\r\n--{boundary}--\r\n".encode()
+    headers = {"authorization": f"Bearer {key}", "content-type": f"multipart/form-data; boundary={boundary}"}
+    request = urllib.request.Request(f"{server.url}/api/v1/artifacts", body, headers)
+    with urllib.request.urlopen(request) as response:
+        return str(json.loads(response.read())["ref"])
+
+
+def words(result: CallToolResult) -> str:
+    """The first words of an answer."""
+    (first, *_) = result.content
+    assert first.type == "text"
+    return first.text
+
+
+def test_the_tools_have_one_list() -> None:
+    """What is defined, what is done, and what a key has to be allowed."""
+    assert [each["function"]["name"] for each in tool_definitions()] == list(TOOLS)
+    assert list(TOOLS) == list(TOOL_SCOPES)
+
+
+@ERAS
+async def test_the_tools_are_those_of_the_api(installation: Installation, era: str) -> None:
+    """Name, words and schema of each, in the language that was asked for."""
+    for language in ("en", "zh"):
+        async with installation.client("text-agent", era, f"?language={language}") as client:
+            listed = (await client.list_tools()).tools
+        defined = installation.get(f"/api/v1/tools?language={language}", "text-agent")["tools"]
+        functions = [each["function"] for each in defined]
+        assert [(each.name, each.description, each.input_schema) for each in listed] == [
+            (each["name"], each["description"], each["parameters"]) for each in functions
+        ]
+
+
+@ERAS
+@pytest.mark.parametrize("agent", READERS)
+async def test_an_artifact_is_the_one_of_the_api(installation: Installation, agent: str, era: str) -> None:
+    """Byte for byte: images and sounds as content of their kind, documents as a resource, words and descriptions."""
+    async with installation.client(agent, era) as client:
+        for name, ref in installation.refs.items():
+            by_api = installation.get(f"/api/v1/artifacts/{ref}", agent)
+            result = await client.call_tool("get_artifact", {"ref": ref})
+            assert not result.is_error
+            assert body_of(result) == data_of(by_api)
+            assert name not in ("photo.png", "song.mp3", "report.pdf") or body_of(result)[1] in ("", FILES[name].data)
+            facts = {key: value for key, value in by_api.items() if key not in ("content", "imageUrl", "file")}
+            assert result.structured_content == facts
+
+
+def body_of(result: CallToolResult) -> tuple[str, Any, str]:
+    """Type, bytes and words of the first content."""
+    first = result.content[0]
+    if first.type == "text":
+        return ("", "", first.text)
+    inner, data = (first.resource, first.resource.blob) if first.type == "resource" else (first, first.data)
+    assert first.type == {"image": "image", "audio": "audio"}.get(inner.mime_type.split("/")[0], "resource")
+    return (inner.mime_type, base64.b64decode(data), "")
+
+
+def data_of(routed: dict[str, Any]) -> tuple[str, Any, str]:
+    """The same of what the API answers."""
+    if routed["routing"] == "image_url":
+        head, _, data = routed["imageUrl"]["image_url"]["url"].partition(";base64,")
+        return (head.removeprefix("data:"), base64.b64decode(data), "")
+    if routed["routing"] == "file":
+        file = routed["file"]["file"]
+        return (file["mimeType"], base64.b64decode(file["data"]), "")
+    return ("", "", routed["content"])
+
+
+async def test_what_each_agent_reads_natively(installation: Installation) -> None:
+    """The vision agent's model gets the image, the multimodal one's the sound; the text agent's learns who can."""
+    kinds = {}
+    for agent in READERS:
+        async with installation.client(agent) as client:
+            for name in ("photo.png", "song.mp3"):
+                result = await client.call_tool("get_artifact", {"ref": installation.refs[name]})
+                kinds[agent, name] = [each.type for each in result.content]
+                if agent == "text-agent":
+                    assert "multimodal-agent" in result.content[-1].text
+    assert kinds["vision-agent", "photo.png"] == ["image"]
+    assert kinds["multimodal-agent", "song.mp3"] == ["audio"]
+    assert kinds["text-agent", "photo.png"] == ["text", "text"]
+
+
+async def test_words_are_stored_listed_and_read_again(installation: Installation) -> None:
+    """In pages of characters, too; a list is of one's own alone."""
+    async with installation.client("vision-agent") as client:
+        stored = await client.call_tool("store_artifact", {"text": "你好 agents", "filename": "greeting.md"})
+        ref = stored.structured_content["ref"]
+        read = await client.call_tool("get_artifact", {"ref": ref, "offset": 3, "limit": 3})
+        assert words(read).startswith("age\n[")
+        assert "offset=6" in words(read)
+        listed = await client.call_tool("list_artifacts", {"q": "greeting", "kind": "text", "limit": 1})
+        assert [each["ref"] for each in listed.structured_content["artifacts"]] == [ref]
+    async with installation.client("multimodal-agent") as client:
+        listed = await client.call_tool("list_artifacts", {})
+        assert ref not in json.dumps(listed.structured_content)
+
+
+async def test_who_can_take_what_is_told(installation: Installation) -> None:
+    """The same as the registry says."""
+    async with installation.client("text-agent") as client:
+        found = await client.call_tool("find_capable_agents", {"capability": "vision"})
+        own = await client.call_tool("get_my_capabilities", {})
+    assert found.structured_content == {"agents": ["multimodal-agent", "vision-agent"]}
+    assert own.structured_content == installation.get("/api/v1/agents/me", "text-agent")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("get_artifact", {}, "'ref' is a required property"),
+        ("get_artifact", {"ref": "artifact:nobody"}, "does not exist"),
+        ("get_artifact", {"ref": "artifact:x", "limit": 0}, "limit: 0 is less than the minimum of 1"),
+        ("list_artifacts", {"kind": "smell"}, "kind: 'smell' is not one of"),
+        ("list_artifacts", {"cursor": "nonsense"}, "cursor"),
+        ("store_artifact", {"text": "x", "filename": "n", "more": 1}, "'more' was unexpected"),
+    ],
+)
+async def test_a_wrong_call_is_answered_with_a_sentence(
+    installation: Installation, name: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    """So that the model can do better; nothing is stored."""
+    async with installation.client("text-agent", query="?language=en") as client:
+        result = await client.call_tool(name, arguments)
+    assert result.is_error
+    assert sentence in words(result)
+
+
+async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> None:
+    """The scopes are those of the API's own calls."""
+    async with installation.client("narrow") as client:
+        listed = [each.name for each in (await client.list_tools()).tools]
+        assert listed == ["find_capable_agents", "get_my_capabilities"]
+        result = await client.call_tool("store_artifact", {"text": "x", "filename": "n"})
+        assert result.is_error
+        assert "artifacts:write" in words(result)
+        with pytest.raises(MCPError, match="There is no tool 'remove'"):
+            await client.call_tool("remove", {})
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({}, 401, "key_missing"),
+        ({"authorization": "Bearer ra_wrong"}, 401, "key_invalid"),
+        ({"host": "elsewhere.example"}, 400, "host_not_allowed"),
+    ],
+)
+def test_strangers_are_turned_away_before_the_package_is_imported(
+    installation: Installation, headers: dict[str, str], status: int, code: str
+) -> None:
+    """In the shape of our own errors, with the same sentences as everywhere."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    answer = httpx2.post(f"{installation.server.url}/mcp", json=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (status, code)
+
+
+def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> None:
+    """By our limit, not by the package's four MiB: a long text is stored, one beyond the limit is 413."""
+    headers = {
+        "authorization": f"Bearer {installation.keys['text-agent']}",
+        "accept": "application/json, text/event-stream",
+    }
+    arguments = {"text": "x" * (6 * 1024 * 1024), "filename": "long.txt"}
+    params = {"name": "store_artifact", "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    stored = httpx2.post(f"{installation.server.url}/mcp", json=body, headers=headers, timeout=30)
+    assert stored.json()["result"]["structuredContent"]["size"] == 6 * 1024 * 1024
+    line = http.client.HTTPConnection("127.0.0.1", installation.server.port, timeout=30)
+    line.putrequest("POST", "/mcp")
+    for name, value in (headers | {"content-type": "application/json", "content-length": str(10**9)}).items():
+        line.putheader(name, value)
+    line.endheaders()
+    assert line.getresponse().status == 413
+
+
+def test_the_package_is_imported_by_the_first_who_calls() -> None:
+    """It takes 19 MB and half a second, which an installation without agents over MCP never pays."""
+    script = "import sys, routing_admin.asgi; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0
