@@ -98,7 +98,7 @@ def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any],
     page.get_by_text("Change limits").click()
     page.get_by_label("Limits of its own, as JSON").fill("{")
     page.get_by_role("button", name="Save").click()
-    page.get_by_text("This is not JSON").wait_for()
+    page.locator(".error", has_text="This is not JSON").wait_for()
     assert page.get_by_role("switch", name="Audio").is_checked()
     assert page.get_by_label("Another capability").input_value() == "smell"
 
@@ -121,7 +121,7 @@ def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> Non
     admin_page.get_by_label("Base URL").fill("echo://local")
     admin_page.get_by_label("Protocol").select_option("echo")
     admin_page.get_by_label("Default model").fill("echo-text")
-    admin_page.get_by_label("Provider key").fill("NOT_NEEDED")
+    admin_page.get_by_label("New key", exact=True).fill("NOT_NEEDED")
     admin_page.get_by_role("button", name="Add and go on").click()
     admin_page.get_by_role("button", name="Test connection").click()
     admin_page.get_by_text("second-echo answered in").wait_for()
@@ -156,7 +156,7 @@ def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_
     page.goto("/providers/openai/")
     page.get_by_label("Base URL").fill("api.openai.com")
     page.get_by_role("button", name="Save").click()
-    assert page.get_by_text("Begins with https:// or http://").is_visible()
+    assert page.locator(".error", has_text="Begins with https:// or http://").is_visible()
     page.get_by_label("Base URL").fill("https://api.openai.com/v1")
     page.get_by_role("button", name="Save").click()
     assert page.get_by_text("openai saved").is_visible()
