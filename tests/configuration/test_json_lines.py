@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.documents.json_lines import Place, find_place, places_of
+from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
 from routing_admin.core.documents.json_path import child
 
 TEXT = """{
@@ -31,19 +31,19 @@ TEXT = """{
 def test_every_place_has_its_line_and_column() -> None:
     """A field stands where its name begins, an item where it begins itself; text inside strings is no structure."""
     found = places_of(TEXT)
-    assert found["providers[0].providerName"] == Place(3, 6)
-    assert found["providers[1]"] == Place(4, 5)
-    assert found["providers[1].endpoint"] == Place(6, 7)
-    assert found['routing["a.b"].fallback[0]'] == Place(10, 18)
-    assert found['routing["a.b"].fallback[1]'] == Place(11, 7)
+    assert found["providers[0].providerName"] == TextPlace(3, 6)
+    assert found["providers[1]"] == TextPlace(4, 5)
+    assert found["providers[1].endpoint"] == TextPlace(6, 7)
+    assert found['routing["a.b"].fallback[0]'] == TextPlace(10, 18)
+    assert found['routing["a.b"].fallback[1]'] == TextPlace(11, 7)
 
 
 def test_what_is_missing_is_told_at_the_place_around_it() -> None:
     """A missing field stands where its object begins; a missing root field at the file's beginning."""
     found = places_of(TEXT)
-    assert find_place(found, "providers[0].apiKey") == Place(3, 5)
-    assert find_place(found, "routing.default.provider") == Place(9, 3)
-    assert find_place(found, "defaultLanguage") == Place(1, 1)
+    assert find_place(found, "providers[0].apiKey") == TextPlace(3, 5)
+    assert find_place(found, "routing.default.provider") == TextPlace(9, 3)
+    assert find_place(found, "defaultLanguage") == TextPlace(1, 1)
     assert find_place({}, "services[0]") is None
 
 

@@ -13,22 +13,22 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|\n')
 PARENT = re.compile(r'(?:\[\d+\]|\["(?:[^"\\]|\\.)*"\]|\.?[A-Za-z_][A-Za-z0-9_-]*)$')
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """A place in a text: its line and column, both counted from 1, the column in characters."""
 
     line: int
     column: int
 
 
-def places_of(text: str) -> dict[str, Place]:
+def places_of(text: str) -> dict[str, TextPlace]:
     """The place of everything in a valid JSON text, by path as problems write it."""
-    found: dict[str, Place] = {}
+    found: dict[str, TextPlace] = {}
     for path, place in _places(text.removeprefix("\ufeff")):
         found.setdefault(path, place)
     return found
 
 
-def find_place(places: Mapping[str, Place], path: str) -> Place | None:
+def find_place(places: Mapping[str, TextPlace], path: str) -> TextPlace | None:
     """The place of a path; of the nearest one around it when it is not there, as with a missing field."""
     while path:
         if path in places:
@@ -40,14 +40,14 @@ def find_place(places: Mapping[str, Place], path: str) -> Place | None:
     return places.get("")
 
 
-def _places(text: str) -> Iterator[tuple[str, Place]]:
+def _places(text: str) -> Iterator[tuple[str, TextPlace]]:
     """(path, place) of the document, of every field's name and of every item, in reading order."""
-    line, line_start, where, name = 1, 0, _Where(), Place(1, 1)
+    line, line_start, where, name = 1, 0, _Where(), TextPlace(1, 1)
     for match in TOKEN.finditer(text):
         if match[0] == "\n":
             line, line_start = line + 1, match.end()
             continue
-        place, path = Place(line, match.start() - line_start + 1), where.begins(match[0])
+        place, path = TextPlace(line, match.start() - line_start + 1), where.begins(match[0])
         if path is not None:
             yield path, name if match[0] == ":" else place
         name = place

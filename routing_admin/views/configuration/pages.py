@@ -21,7 +21,7 @@ from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.actions.importing import ImportPreview
 from routing_admin.configuration import exports, snapshot
-from routing_admin.core.documents.json_lines import Place, find_place, places_of
+from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
 from routing_admin.core.documents.json_path import read_document
 from routing_admin.core.files.exporting import GATEWAY, Mode
 from routing_admin.core.files.importing import FileFormat, format_of
@@ -151,7 +151,7 @@ class ProblemLine:
 
     problem: Problem
     file: str
-    place: Place | None
+    place: TextPlace | None
 
     @property
     def message(self) -> str:
@@ -193,7 +193,7 @@ def name_format(one: ConfigFile) -> str:
     return _("recognised as task routing") if found is FileFormat.ROUTING else _("recognised as model services")
 
 
-FilePlaces = list[tuple[ConfigFile, dict[str, Place]]]
+FilePlaces = list[tuple[ConfigFile, dict[str, TextPlace]]]
 
 
 def _read_places(files: list[ConfigFile]) -> FilePlaces:
@@ -207,13 +207,13 @@ def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str
     return [ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in found]
 
 
-def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, Place | None]]:
+def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, TextPlace | None]]:
     """The unknown fields that are kept, with their places."""
     places_by_file = _read_places(files)
     return [(path, _locate(path, places_by_file, files)[1]) for path in preview.imported.kept_unknown]
 
 
-def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> tuple[str, Place | None]:
+def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> tuple[str, TextPlace | None]:
     """File and place of a path: the first file that has it, else the first that has its beginning."""
     top = path.split(".")[0].split("[")[0]
     having = [(one, places) for one, places in places_by_file if path and top in places]
