@@ -13,6 +13,7 @@ import shlex
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
+from typing import Any
 
 from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
@@ -28,7 +29,7 @@ PAGE = 50
 MOST_NEW = 100
 """So many new rows are counted; of more only that is said."""
 RARE = 2000
-"""Attempts of one provider or model up to which their requests are collected first instead of looked for."""
+"""Rows of one provider, model, surface or beginning of an id up to which they are collected first, not looked for."""
 
 LAST_CHARACTER = "\U0010ffff"
 """Stands behind every id with the same beginning, so that a range of the primary key finds them."""
@@ -159,12 +160,12 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Reques
 def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
     """The rows a search asks for, in no order, without their bodies."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
-    equal = {"task": "task_type", "agent": "agent", "surface": "surface"}
+    equal = {"task": "task_type", "agent": "agent"}
     rows = rows.filter(**{column: search.get(key) for key, column in equal.items() if search.get(key)})
     for key, lookup in (("since", "started_at__gte"), ("until", "started_at__lte")):
         limit = moment(search.get(key), now) if search.get(key) else None
         rows = rows.filter(**{lookup: limit}) if limit else rows
-    rows = _filter_id(rows, search.text)
+    rows = _filter_surface(_filter_id(rows, search.text), search.get("surface"))
     rows = _filter_status(rows, search.get("status"))
     return _filter_chain(rows, search.get("provider"), search.get("model"))
 
@@ -183,11 +184,24 @@ def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLo
     """Requests whose id begins so: few are collected first, of many the newest are soon met on the way."""
     if not beginning:
         return rows
-    found = RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER).order_by()
-    few = list(found.values_list("pk", flat=True)[: RARE + 1])
-    if len(few) <= RARE:
+    few = _list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
+    if few is not None:
         return rows.filter(pk__in=few)
     return rows.annotate(beginning=Left("pk", len(beginning))).filter(beginning=beginning)
+
+
+def _filter_surface(rows: QuerySet[RequestLog], surface: str) -> QuerySet[RequestLog]:
+    """Requests of that door: nearly all come through one, and hardly any through another."""
+    if not surface:
+        return rows
+    few = _list_few(RequestLog.objects.filter(surface=surface), "pk")
+    return rows.filter(surface=surface) if few is None else rows.filter(pk__in=few)
+
+
+def _list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
+    """That column of the rows, found along their own index; None where there are more than `RARE`."""
+    few = list(rows.order_by().values_list(column, flat=True)[: RARE + 1])
+    return set(few) if len(few) <= RARE else None
 
 
 def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestLog]:
@@ -213,9 +227,9 @@ def _filter_chain(rows: QuerySet[RequestLog], provider: str, model: str) -> Quer
     if not named:
         return rows
     attempts = AttemptLog.objects.filter(**named).order_by()
-    few = list(attempts.values_list("request_id", flat=True)[: RARE + 1])
-    if len(few) <= RARE:
-        return rows.filter(pk__in=set(few))
+    few = _list_few(attempts, "request_id")
+    if few is not None:
+        return rows.filter(pk__in=few)
     has_others = Q(fell_back_condition()) | Q(failed_condition()) | Q(provider="")
     return rows.filter(Q(**named) | has_others & Exists(attempts.filter(request=OuterRef("pk"))))
 
