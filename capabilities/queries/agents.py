@@ -26,6 +26,10 @@ class Reading:
     others: tuple[str, ...]
 
 
+NAMES = 5
+"""Agents that a list names of those one hands over to."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentLine:
     """One agent of the list."""
@@ -35,6 +39,11 @@ class AgentLine:
     hands_to: tuple[str, ...]
     unread: tuple[str, ...]
     keys: int
+
+    @property
+    def others(self) -> int:
+        """How many it hands over to beside the first few that a list names."""
+        return max(0, len(self.hands_to) - NAMES)
 
     @property
     def is_locked_out(self) -> bool:

@@ -13,7 +13,8 @@ from capabilities import actions
 from capabilities.access import Principal, authenticate
 from capabilities.acts import SYSTEM
 from capabilities.core.permissions import DEFAULT_SCOPES
-from capabilities.models import Agent, AgentKey
+from capabilities.models import Agent, AgentKey, Service
+from routing_admin.configuration import snapshot
 from routing_admin.models import AuditEvent, Revision
 from tests.views.visits import queries_of, text_of
 
@@ -183,3 +184,13 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
     addresses = ("/keys/issue/", f"/keys/{public}/roll/", f"/keys/{public}/revoke/", "/delete/agent/", "/agents/")
     for address in addresses:
         assert viewer.post(f"{address}text-agent/").status_code == 403
+
+
+def test_of_many_that_take_over_the_list_names_a_few(admin: Client) -> None:
+    """The first five by name, and how many there are beside them."""
+    vision = Service.objects.get(service_id="vision-model")
+    for number in range(9):
+        Agent.objects.create(agent_id=f"reader-{number}", service=vision)
+    snapshot.forget()
+    page = " ".join(text_of(admin.get("/agents/?q=text-agent")).split())
+    assert re.search(r"and \d+ more", page)
