@@ -164,9 +164,12 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
     return shown
 
 
-def payloads_on_page(page: str) -> dict[str, bytes]:
-    """What the page of an artifact shows of each service, as it would stand on the wire."""
-    return {name: compact(json.loads(html.unescape(TAG.sub("", text)))) for name, text in SHOWN.findall(page)}
+def payloads_on_page(admin: Client, artifact: str, places: Sequence[Place]) -> dict[str, bytes]:
+    """What the page of an artifact shows of each service when its card is opened, as it would stand on the wire."""
+    opened = {"fragment": "card"}
+    cards = [admin.get(f"/artifacts/{artifact}/", {"service": each.service, **opened}) for each in places]
+    text = "".join(card.content.decode() for card in cards)
+    return {name: compact(json.loads(html.unescape(TAG.sub("", shown)))) for name, shown in SHOWN.findall(text)}
 
 
 async def send(key: str, parts: Sequence[Mapping[str, Any]], lab: Lab) -> list[bytes]:
@@ -227,7 +230,7 @@ def test_page_preview_simulation_and_wire_say_the_same_of_every_file(
     """Whole payloads for five readers, as a reference and inside the request."""
     assert len(artifacts) >= 150
     for each in artifacts:
-        on_page = payloads_on_page(admin.get(f"/artifacts/{each.row.pk}/").content.decode())
+        on_page = payloads_on_page(admin, each.row.pk, places)
         assert on_page == {place.service: compact(each.payloads[place.service]) for place in places}, each.name
     for place in places:
         place.lead_here()
