@@ -56,6 +56,7 @@ INSTALLED_APPS = [
     "routing_admin.apps.RoutingAdminConfig",
     "artifacts.apps.ArtifactsConfig",
     "capabilities.apps.CapabilitiesConfig",
+    "django.forms",
     "django_htmx",
     "template_partials",
     "ninja",
@@ -89,6 +90,7 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "routing_admin.urls"
 ASGI_APPLICATION = "routing_admin.asgi.application"
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"  # our own select, without a template per option
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
