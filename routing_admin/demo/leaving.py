@@ -9,7 +9,8 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration
 
 def subtract_demo(now: Configuration, demo: Configuration) -> Configuration:
     """The configuration without what it has in common with the demo; what remaining things use stays with them."""
-    agents = tuple(agent for agent in now.agents if agent.id not in {each.id for each in demo.agents})
+    theirs = {agent.id for agent in demo.agents}
+    agents = tuple(agent for agent in now.agents if agent.id not in theirs)
     own = tuple(route for route in now.routes if route not in demo.routes)
     asked = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own else set())
     routes = tuple(route for route in now.routes if route in own or route.task_type in asked)

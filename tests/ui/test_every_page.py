@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import socket
@@ -249,39 +250,32 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
 def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
     """Law: 200, a title, one heading, its language; no axe violation, no complaint of the console, no sideways
     scroll, no page too tall or too heavy, nothing that has the focus under a bar, and nothing that moves while the
-    page loads. Each language has a width for axe, both are looked at for the rest."""
+    page loads."""
     page, faults = visitor.page, []
     address = visitor.address(name)
     kept = page.context.cookies()
     if name in OUTSIDE:
         page.context.clear_cookies()
-    for language, width in zip(LANGUAGES, WIDTHS, strict=True):
+    for language, width in itertools.product(LANGUAGES, WIDTHS):
         page.context.add_cookies([{"name": "django_language", "value": language, "url": installation}])
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme="light")
         visitor.complaints.clear()
         answer = page.goto(address)
         expected = 404 if name == "not found" else 200
-        faults += [f"{language}: {fault}" for fault in _document(page, answer, LANGUAGES[language], expected)]
+        found = _document(page, answer, LANGUAGES[language], expected)
         if name == "models, 340":
             _offer_models(page)
         page.evaluate(visitor.axe)
-        for each_width in (other_than(width), width):
-            page.set_viewport_size({"width": each_width, "height": 900})
-            found = [*page.evaluate(COVERED), *_sizes(page)]
-            faults += [f"{language} {each_width}: {fault}" for fault in found]
+        found += [*page.evaluate(COVERED), *_sizes(page)]
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
-            faults += [f"{language} {scheme}: {fault}" for fault in page.evaluate(AXE)]
+            found += [f"{scheme}: {fault}" for fault in page.evaluate(AXE)]
+        faults += [f"{language} {width}: {fault}" for fault in found]
         faults += [text for text in visitor.complaints if "404" not in text or name != "not found"]
     page.context.clear_cookies()
     page.context.add_cookies(kept)
     assert faults == []
-
-
-def other_than(width: int) -> int:
-    """The other of the two widths."""
-    return next(each for each in WIDTHS if each != width)
 
 
 def _offer_models(page: Any) -> None:
