@@ -18,6 +18,7 @@ from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.agents import AgentForm, KeyForm
 from capabilities.ports import ports
 from capabilities.queries.agents import (
+    NAMES,
     AgentLine,
     find_agent,
     find_guarantee,
@@ -115,7 +116,11 @@ def agent_page(
         "key_form": KeyForm(),
         "profile": profile,
         "readings": found,
-        "handed": [(each.name, each.others) for each in found if not each.itself and each.others],
+        "handed": [
+            (each.name, each.others[:NAMES], max(0, len(each.others) - NAMES))
+            for each in found
+            if not each.itself and each.others
+        ],
         "nobody": [each.name for each in found if not each.itself and not each.others],
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
         "keys": list_keys(row),

@@ -194,3 +194,13 @@ def test_of_many_that_take_over_the_list_names_a_few(admin: Client) -> None:
     snapshot.forget()
     page = " ".join(text_of(admin.get("/agents/?q=text-agent")).split())
     assert re.search(r"and \d+ more", page)
+
+
+def test_of_many_who_can_take_something_a_few_are_named(admin, demo):
+    """The others are counted: the sentence stays one."""
+    service = Service.objects.get(service_id="vision-model")
+    for number in range(10):
+        Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)
+    snapshot.refresh()
+    page = text_of(admin.get("/agents/text-agent/"))
+    assert re.search(r"It hands vision to eye-0(, [\w-]+){4} and 7 more\.", " ".join(page.split()))
