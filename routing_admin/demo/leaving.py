@@ -11,11 +11,13 @@ def subtract_demo(now: Configuration, demo: Configuration) -> Configuration:
     """The configuration without what it has in common with the demo; what remaining things use stays with them."""
     theirs = {agent.id for agent in demo.agents}
     agents = tuple(agent for agent in now.agents if agent.id not in theirs)
-    own = tuple(route for route in now.routes if route not in demo.routes)
+    known_routes = {route.task_type: route for route in demo.routes}
+    own = {route.task_type for route in now.routes if known_routes.get(route.task_type) != route}
     asked = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own else set())
-    routes = tuple(route for route in now.routes if route in own or route.task_type in asked)
+    routes = tuple(route for route in now.routes if route.task_type in own | asked)
     used = {agent.service_id for agent in agents}
-    services = tuple(service for service in now.services if service not in demo.services or service.id in used)
+    known_services = {service.id: service for service in demo.services}
+    services = tuple(each for each in now.services if known_services.get(each.id) != each or each.id in used)
     needed = {candidate.provider for route in routes for candidate in route.candidates}
     needed |= {service.provider for service in services}
     known = {provider.name for provider in demo.providers}

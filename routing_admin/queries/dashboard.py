@@ -62,6 +62,6 @@ def find_beginnings(user: str) -> Beginnings:
         had_demo=has_demo or AuditEvent.objects.filter(action="demo.load").exists(),
         chose_password=chosen.exists(),
         used_key=AgentKey.objects.filter(used).exists(),
-        uploaded_file=Artifact.objects.exclude(uploaded_by="").exists(),
+        uploaded_file=Artifact.objects.filter(owner="").exclude(uploaded_by="").exists(),  # no agent's: by the index
         answered_request=RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO).exists(),
     )
