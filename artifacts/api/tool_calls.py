@@ -45,16 +45,14 @@ def choose_language(named: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadArtifact:
-    """An artifact as a model can read it, and who else can, where it is only described."""
+    """An artifact as a model can read it, and who else can; None where it is not only described."""
 
     result: ContentRouteResult
-    readers: tuple[str, ...] = ()
+    readers: tuple[str, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The result as CONTRACT §5 writes it, with the agents to hand it on to."""
-        described = self.result.delivery.outcome is Outcome.DESCRIBED
-        readable = self.result.delivery.reason.code is not ReasonCode.UNREADABLE
-        return {**self.result.as_json(), **({"suggestedAgents": list(self.readers)} if described and readable else {})}
+        return {**self.result.as_json(), **({} if self.readers is None else {"suggestedAgents": list(self.readers)})}
 
 
 def read_artifact(
@@ -76,12 +74,12 @@ def read_artifact(
     return ReadArtifact(found, _suggest_readers(found, ref, caller.agent))
 
 
-def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...]:
+def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
     """Who else can read what is only described, whoever made them: this is asked anew each time."""
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
-        return ()
+        return None
     part = RowStore(agent).part(ref)
-    return tuple(ports.installed.agents_for(part, agent)) if part else ()
+    return tuple(ports.installed.agents_for(part, agent)) if part else None
 
 
 def service_of(agent_id: str) -> str:

@@ -15,6 +15,7 @@ from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.router import renew_connections
 from routing_admin.databases.sqlite import waiting_at_most
 
+PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
 """Where the caller stands in the scope of a request."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from capabilities.access import Refusal
-from routing_admin.agents_api.mcp.callers import KEY, identify
+from routing_admin.agents_api.mcp.callers import KEY, PATH, identify
 from routing_admin.databases import away
 from routing_admin.server.body_limit import Receive, Send, headers_of_scope
 from routing_admin.server.hosts import is_known_host
@@ -19,7 +19,6 @@ from routing_admin.server.request_id import make_request_id
 if TYPE_CHECKING:
     from routing_admin.agents_api.mcp.server import ToolServer
 
-PATH = "/mcp"
 log = logging.getLogger(__name__)
 
 

@@ -27,12 +27,11 @@ from artifacts.core.errors import ArtifactError
 from capabilities.body_limits import received_limit
 from capabilities.core.permissions import TOOL_SCOPES
 from capabilities.errors import ActionError
-from routing_admin.agents_api.mcp.callers import KEY, McpCaller
+from routing_admin.agents_api.mcp.callers import KEY, PATH, McpCaller
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.router import renew_connections
 from routing_admin.databases.sqlite import waiting_at_most
 
-PATH = "/mcp"
 INSTRUCTIONS = (
     "Files that agents hand to one another are artifacts, named artifact:<id>. get_artifact gives one in the form that "
     "your model can read; what it cannot read is described, with the agents that can."
@@ -141,7 +140,7 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
         return types.CallToolResult(content=[words], structured_content=answer)
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [content_of(answer.result)]
-    if answer.readers:
+    if answer.readers:  # nobody, or not asked since the model reads it itself
         content.append(types.TextContent(text=f"suggestedAgents: {', '.join(answer.readers)}"))
     return types.CallToolResult(content=content, structured_content=facts)
 
