@@ -15,6 +15,8 @@ OURS = frozenset({"model", "messages", "stream", "stream_options"})
 """Fields of the payload that a caller's extra parameters never replace."""
 ELSEWHERE = frozenset({"reasoning_summary"})
 """What only OpenAI's other call has a place for."""
+UNPASSED = OURS | ELSEWHERE
+"""Extra parameters that do not go along as they came."""
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
 OTHERS_THINKING = frozenset({"type", "clear_thinking"})
 """What hosts other than Anthropic know in a `thinking` object: on or off, and GLM's keeping of it."""
@@ -25,7 +27,7 @@ def parameters_of(
     chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but model and messages, and the names of what was left out."""
-    given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in (*OURS, *ELSEWHERE)}
+    given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in UNPASSED}
     given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
     given |= _tools(chat, ways) | {"response_format": _response_format(chat, ways)}
     given[limit_name(ways)] = chat.max_tokens
