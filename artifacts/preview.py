@@ -23,7 +23,8 @@ from capabilities.core.delivery.prefix import predict_break, tell_prediction
 from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.receiver import Prepared, Receiver, encode_adapted
-from capabilities.core.delivery.tokens import Estimate, file_tokens, text_tokens
+from capabilities.core.delivery.token_estimates import estimate_delivery
+from capabilities.core.delivery.tokens import Estimate, text_tokens
 from capabilities.core.message import (
     Blob,
     ChatRequest,
@@ -31,7 +32,6 @@ from capabilities.core.message import (
     Converted,
     ConvertTo,
     Drawable,
-    FilePart,
     Message,
     Rendered,
     Role,
@@ -221,26 +221,13 @@ def _delivery(
         text=delivery.text,
         payload=None if isinstance(prepared, CannotRead) else prepared.request.elide(),
         bytes=0 if isinstance(prepared, CannotRead) else prepared.request.content_length,
-        estimate=None if refused else _estimate(receiver, delivery, estimate_text),
+        estimate=None if refused else estimate_delivery(delivery, receiver.target.model, estimate_text),
         result=result,
         warnings=(*result.warnings, *warnings),
         loss=delivery.delivery.loss,
         images=len(delivery.natives) if delivery.delivery.outcome is Outcome.CONVERTED else 0,
         policies=receiver.reader.policies,
     )
-
-
-def _estimate(receiver: Receiver, delivery: PartDelivery, estimate_text: Callable[[str], Estimate]) -> Estimate | None:
-    if delivery.text is not None:
-        return estimate_text(delivery.text)
-    if delivery.delivery.outcome is not Outcome.CONVERTED:
-        return file_tokens(receiver.target.model, delivery.file)
-    images = (FilePart(each.kind, width=each.width, height=each.height) for each in delivery.natives)
-    estimates = [file_tokens(receiver.target.model, image) for image in images]
-    if not estimates or None in estimates:
-        return None
-    known = [each for each in estimates if each]
-    return Estimate(sum(each.tokens for each in known), known[0].rule)
 
 
 class ContentReadOnce:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from capabilities.actions.results import BulkChange
 from capabilities.actions.services import save_service, set_capabilities
 from capabilities.acts import Act, Actor
-from capabilities.core.providers.catalogue import INPUTS, OUTPUTS, CatalogueEntry, lookup
-from capabilities.core.providers.presets import preset_for_endpoint
+from capabilities.core.providers.catalogue import INPUTS, OUTPUTS, CatalogueEntry, entry_at
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Provider, Service
 from capabilities.ports import ports
@@ -20,8 +19,7 @@ FIRMER = (Source.DECLARED.value, Source.PROBED.value)
 
 def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
     """What the catalogue knows of a model at a provider; its host says more than the name people gave it."""
-    preset = preset_for_endpoint(provider.endpoint)
-    return lookup(preset.name if preset else f"{provider.name} {provider.endpoint}", model)
+    return entry_at(provider.name, provider.endpoint, model)
 
 
 def cells_of(entry: CatalogueEntry) -> dict[Cell, bool]:

@@ -60,7 +60,9 @@ class ServiceForm(ServiceModelForm):
         label=gettext_lazy("Limits of its own, as JSON"),
         required=False,
         widget=forms.Textarea(attrs={"spellcheck": "false"}),
-        help_text=gettext_lazy('What differs from the table, for example {"image": {"maxBytes": 5000000}}'),
+        help_text=gettext_lazy(
+            'What differs from the table, for example {"image": {"maxBytes": 5000000}, "contextTokens": 32000}'
+        ),
     )
     switch = CellsField(required=False)
     cell = CellsField(required=False)

@@ -17,6 +17,7 @@ from capabilities.actions.catalogue import cells_of, entry_for
 from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot
+from capabilities.core.delivery.token_limits import TokenLimit, token_limits
 from capabilities.core.providers.catalogue import CatalogueEntry
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.errors import ActionError, ConflictError
@@ -132,6 +133,25 @@ def list_slots(row: Service) -> list[SlotLine]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class TokenLimitLine:
+    """How many tokens the service reads or writes at most, and who says so; the limit is None where nobody does."""
+
+    label: str
+    limit: TokenLimit | None
+
+    @property
+    def count(self) -> str:
+        """The number in groups of three; empty where it is not known."""
+        return f"{self.limit.tokens:,}" if self.limit else ""
+
+
+def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenLimitLine]:
+    """What fits into one request to this service and into one answer of it."""
+    limits = token_limits(row.limits, entry)
+    return [TokenLimitLine(_("Context"), limits.context), TokenLimitLine(_("Longest answer"), limits.output)]
+
+
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
     """The page of a model service around a form."""
     stored = list_squares(row)
@@ -145,6 +165,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "entry": entry,
         "disagrees": find_disagreements(stored, entry) if entry else [],
         "slots": list_slots(row),
+        "token_limits": list_token_limits(row, entry),
         "agents": list_agents_using(row),
         "refusals": ports.refusals.of(row.provider.name, row.model),
         "cannot_delete": find_refusal(actions.check_can_delete_service, row),

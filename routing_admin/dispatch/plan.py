@@ -13,12 +13,13 @@ from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.protocols.parameters import brief_names
 from capabilities.core.worded import worded
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.specs import REFUSE, RouteSpec, ServiceSpec
+from routing_admin.core.configuration.specs import REFUSE, SKIP, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, SkipReason, Timeouts
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, apply_params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.overflow import pass_overflowed_by
 from routing_admin.dispatch.receivers import readers_of
 
 WOULD_DROP = worded("It would leave out %(names)s.")
@@ -81,6 +82,8 @@ def plan_request(
     if chat.has_files and decisions.can_refuse_files(route):
         known = decisions.unusable if unusable is None else unusable
         planned = replace(planned, plan=plan_with(unusable=known, cannot_read=partial(_cannot_read, planned)))
+    if route.on_overflow == SKIP:
+        planned = replace(planned, plan=pass_overflowed_by(planned.plan, planned.chat, words, planned.receiver))
     return _pass_droppers_by(planned) if refuses_drops or route.on_drop == REFUSE else planned
 
 

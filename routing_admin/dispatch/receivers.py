@@ -10,7 +10,9 @@ from artifacts.core.delivery.tools import tool_definitions
 from capabilities.core.delivery import decision
 from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.core.delivery.receiver import Receiver, receiver
+from capabilities.core.delivery.token_limits import token_limits
 from capabilities.core.message import FilePart
+from capabilities.core.providers.catalogue import entry_at
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.services.registry import LlmServiceConfig, LlmServiceRegistry
 from capabilities.core.vocabulary import TEXT_ONLY
@@ -38,6 +40,7 @@ def receiver_at(
     candidate's, merged last.
     """
     service = service or state.configuration.service_at(provider.name, model)
+    tokens = token_limits(service.limits if service else {}, entry_at(provider.name, provider.endpoint, model))
     target = Target(
         provider=provider.name,
         endpoint=provider.endpoint,
@@ -45,6 +48,7 @@ def receiver_at(
         api_key=state.keys[provider.name].value,
         quirks=provider.quirks,
         extra_body={**(service.extra_body if service else {}), **(extra_body or {})},
+        max_output_tokens=tokens.output.tokens if tokens.output else None,
     )
     return receiver(
         provider.protocol,
@@ -53,6 +57,7 @@ def receiver_at(
         service_id=service.id if service else None,
         limits=service.limits if service else None,
         content={"policy": _find_policy(state, content, service.content if service else None)},
+        tokens=tokens,
     )
 
 

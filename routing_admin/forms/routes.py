@@ -11,7 +11,7 @@ from django.utils.translation import pgettext_lazy
 
 from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from capabilities.forms.content_policies import policy_choices
-from routing_admin.core.configuration.specs import REFUSE
+from routing_admin.core.configuration.specs import REFUSE, SKIP
 from routing_admin.core.documents.json_path import storable
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.planning.model_names import LONGEST_NAME
@@ -24,6 +24,10 @@ PRESETS = (
 DROPS = (
     ("", _("leave it out and tell the caller")),
     (REFUSE, _("pass the model by")),
+)
+OVERFLOWS = (
+    ("", _("ask it all the same")),
+    (SKIP, _("pass it by, where another can take it")),
 )
 
 SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)
@@ -67,6 +71,7 @@ class RouteForm(forms.Form):
     deadline = Number(label=_("Total deadline, seconds"), between=SECONDS, inherited="600")
     preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
     on_drop = forms.ChoiceField(label=_("What a model does not take"), choices=DROPS, required=False)
+    on_overflow = forms.ChoiceField(label=_("A request too long for a model"), choices=OVERFLOWS, required=False)
     policy = forms.ChoiceField(
         label=_("Files that a model cannot read"),
         choices=policy_choices(_("as each model service says")),

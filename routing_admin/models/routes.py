@@ -22,6 +22,7 @@ class TaskRoute(models.Model):
     first_content = models.FloatField(null=True, blank=True)
     content = models.JSONField(default=dict, blank=True)
     on_drop = models.CharField(max_length=20, blank=True, default="")
+    on_overflow = models.CharField(max_length=20, blank=True, default="")
     extra = models.JSONField(default=dict, blank=True)
     position = models.PositiveIntegerField(default=0)
     version = models.PositiveIntegerField(default=1)

@@ -147,6 +147,10 @@ ADVICE: Mapping[str, Line] = {
         gettext_lazy("The caller wants nothing left out, which %(model)s would do; it has to ask for less."),
         Remedy.NONE,
     ),
+    SkipReason.TOO_LONG: (
+        gettext_lazy("The request is longer than %(model)s reads; another candidate of the chain takes it."),
+        Remedy.NONE,
+    ),
     SkipReason.COOLING: (
         gettext_lazy("%(provider)s was left alone after earlier failures: see how it does, and test it."),
         Remedy.PROVIDER,

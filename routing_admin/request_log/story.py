@@ -27,6 +27,7 @@ SKIPS: Mapping[str, Text] = {
     SkipReason.DUPLICATE: gettext_lazy("The same provider and model were asked before in this chain"),
     SkipReason.CANNOT_READ: gettext_lazy("The model cannot read what the request holds"),
     SkipReason.WOULD_DROP: gettext_lazy("It would leave out something that the request says"),
+    SkipReason.TOO_LONG: gettext_lazy("The request is too long for the model"),
     SkipReason.COOLING: gettext_lazy("It was left alone after a failure"),
     SkipReason.NO_KEY: gettext_lazy("The provider has no usable key"),
     SkipReason.ORIGIN_REFUSED: gettext_lazy("The provider's address may not be called"),

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from capabilities.core.worded import worded
+
 Limits = Mapping[str, Any]
 
 MIB = 1024 * 1024
@@ -52,8 +54,10 @@ OPENAI_IMAGES: Limits = MappingProxyType(
 PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
     {
         "openai": _add_source(
-            "OpenAI: images and vision (over 30,000 patches of 32 pixels are refused: 5,500 a side), file inputs; the "
-            "Chat Completions file part takes PDF only",
+            worded(
+                "OpenAI: images and vision (over 30,000 patches of 32 pixels are refused: 5,500 a side), file inputs; "
+                "the Chat Completions file part takes PDF only"
+            ),
             toolMedia="hoist",
             maxRequestBytes=512 * MIB,
             image={"name": "image_url", **OPENAI_IMAGES},
@@ -61,7 +65,9 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             file={"name": "file", "capabilities": ["file"], "mimeTypes": PDF, "maxTotalBytes": 50 * MIB},
         ),
         "openai-responses": _add_source(
-            "OpenAI: images and vision, file inputs (of a sheet it reads 1,000 rows, so tables are extracted here)",
+            worded(
+                "OpenAI: images and vision, file inputs (of a sheet it reads 1,000 rows, so tables are extracted here)"
+            ),
             toolMedia="native",
             maxRequestBytes=512 * MIB,
             image={"name": "input_image", **OPENAI_IMAGES, "inToolResult": True},
@@ -75,7 +81,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
         ),
         "anthropic": _add_source(
-            "Anthropic: vision, PDF support (10 MB of base64 an image; 8000 px, 2000 px above 20 images)",
+            worded("Anthropic: vision, PDF support (10 MB of base64 an image; 8000 px, 2000 px above 20 images)"),
             toolMedia="native",
             maxRequestBytes=32 * MIB,
             image={
@@ -100,8 +106,10 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
         ),
         "gemini": _add_source(
-            "Google: Gemini API, inline data (100 MB a request, 50 MB a PDF, 1000 pages, 3600 images; it scales images "
-            "to 3,072 pixels, so four times that is enough)",
+            worded(
+                "Google: Gemini API, inline data (100 MB a request, 50 MB a PDF, 1000 pages, 3600 images; it scales "
+                "images to 3,072 pixels, so four times that is enough)"
+            ),
             toolMedia="native",
             maxRequestBytes=100 * MIB,
             image={
@@ -132,7 +140,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
         ),
         "echo": _add_source(
-            "embedded: answers with what it received",
+            worded("embedded: answers with what it received"),
             toolMedia="native",
             image={"name": "image", "capabilities": ["vision"], "takesUrl": True, "inToolResult": True},
             audio={"name": "audio", "capabilities": ["audio"], "takesUrl": True, "inToolResult": True},
@@ -144,41 +152,41 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
 """The slots of each protocol; a provider's own ways stand in `TEMPLATES`."""
 
 VIDEO_URL: Limits = _add_source(
-    "the video_url part that several compatible servers take",
+    worded("the video_url part that several compatible servers take"),
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
 """The slot of a provider whose compatibility options say that it takes videos."""
 
-_MEASURED = "measured request ceilings of hosted models, 2026-09-19"
+_MEASURED = worded("measured request ceilings of hosted models, 2026-09-19")
 
 TEMPLATES: Mapping[str, Limits] = MappingProxyType(
     {
-        "openai": _add_source("OpenAI: images and vision"),
+        "openai": _add_source(worded("OpenAI: images and vision")),
         "mistral": _add_source(
-            "Mistral: vision, audio and document chunks, in tool results, too",
+            worded("Mistral: vision, audio and document chunks, in tool results, too"),
             toolMedia="native",
             image={"inToolResult": True},
             audio={"mimeTypes": ["audio/wav", "audio/mpeg", "audio/flac", "audio/ogg"], "inToolResult": True},
             file={"name": "document_url", "takesUrl": True, "inToolResult": True},
         ),
         "openrouter": _add_source(
-            "OpenRouter: multimodal inputs",
+            worded("OpenRouter: multimodal inputs"),
             audio={"mimeTypes": MORE_AUDIO},
             video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
             file={"takesUrl": True},
         ),
         "vllm": _add_source(
-            "vLLM: multimodal inputs of the chat endpoint",
+            worded("vLLM: multimodal inputs of the chat endpoint"),
             video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
             file=None,
         ),
         "ollama": _add_source(
-            "Ollama: OpenAI compatibility (data URLs only, no GIF)",
+            worded("Ollama: OpenAI compatibility (data URLs only, no GIF)"),
             image={"mimeTypes": ["image/jpeg", "image/png", "image/webp"], "takesUrl": False},
             file=None,
         ),
         "llamacpp": _add_source(
-            "llama.cpp server: multimodal",
+            worded("llama.cpp server: multimodal"),
             image={"mimeTypes": ["image/jpeg", "image/png", "image/gif"]},
             file=None,
         ),
@@ -197,9 +205,9 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
         "deepseek": _add_source(
             _MEASURED, maxRequestBytes=48 * MIB, image={"maxBytes": 24 * MIB, "maxCount": 600}, audio=None, file=None
         ),
-        "groq": _add_source("Groq: vision", audio=None, file=None),
+        "groq": _add_source(worded("Groq: vision"), audio=None, file=None),
         "mimo": _add_source(
-            "Xiaomi MiMo: multimodal inputs",
+            worded("Xiaomi MiMo: multimodal inputs"),
             audio={"mimeTypes": ["audio/mpeg", "audio/flac", "audio/mp4", "audio/wav", "audio/ogg"]},
             video={
                 "name": "video_url",
@@ -209,25 +217,27 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
             },
             file=None,
         ),
-        "zhipu": _add_source("Zhipu: chat completions", **dict(VIDEO_URL), file=None),
-        "ark": _add_source("Volcengine Ark: chat completions", **dict(VIDEO_URL), file=None),
-        "moonshot": _add_source("Moonshot: chat completions", file=None),
-        "qianfan": _add_source("Baidu Qianfan: chat completions", file=None),
-        "hunyuan": _add_source("Tencent Hunyuan: chat completions", file=None),
-        "siliconflow": _add_source("SiliconFlow: chat completions", file=None),
-        "lmstudio": _add_source("LM Studio: OpenAI compatibility", image={"takesUrl": False}, file=None),
+        "zhipu": _add_source(worded("Zhipu: chat completions"), **dict(VIDEO_URL), file=None),
+        "ark": _add_source(worded("Volcengine Ark: chat completions"), **dict(VIDEO_URL), file=None),
+        "moonshot": _add_source(worded("Moonshot: chat completions"), file=None),
+        "qianfan": _add_source(worded("Baidu Qianfan: chat completions"), file=None),
+        "hunyuan": _add_source(worded("Tencent Hunyuan: chat completions"), file=None),
+        "siliconflow": _add_source(worded("SiliconFlow: chat completions"), file=None),
+        "lmstudio": _add_source(worded("LM Studio: OpenAI compatibility"), image={"takesUrl": False}, file=None),
         "minimax": _add_source(_MEASURED, maxRequestBytes=128 * MIB, image={"maxBytes": 10 * MIB * 3 // 4}, file=None),
         "fireworks": _add_source(_MEASURED, image={"maxCount": 60}),
         "deepinfra": _add_source(_MEASURED, image={"maxCount": 8}),
         "nvidia": _add_source(_MEASURED, maxRequestBytes=25 * MIB),
         "ollama-cloud": _add_source(_MEASURED, maxRequestBytes=16 * MIB, image={"takesUrl": False}, file=None),
         "nebius": _add_source(_MEASURED, image={"maxBytes": 10 * MIB * 3 // 4}),
-        "bedrock": _add_source("Anthropic: vision, on Bedrock and Vertex", image={"maxBytes": 5 * MIB * 3 // 4}),
+        "bedrock": _add_source(
+            worded("Anthropic: vision, on Bedrock and Vertex"), image={"maxBytes": 5 * MIB * 3 // 4}
+        ),
     }
 )
 """What single providers do otherwise, by the name of their preset or host."""
 
-_SEEDS = "the seeds' table (REQUIREMENTS, decision 1)"
+_SEEDS = worded("the seeds' table (REQUIREMENTS, decision 1)")
 
 MESSAGES: Limits = _add_source(
     _SEEDS,

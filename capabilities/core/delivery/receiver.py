@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt
 from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
 from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import preset_for_host, quirks_for
@@ -35,6 +36,7 @@ class Receiver:
     target: Target
     reader: Reader
     service_id: str | None = None
+    tokens: TokenLimits = UNKNOWN
 
     @property
     def origin(self) -> str:
@@ -64,6 +66,7 @@ def receiver(
     service_id: str | None = None,
     limits: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
+    tokens: TokenLimits = UNKNOWN,
 ) -> Receiver:
     """The receiver for a target: slots of its protocol and host, with the administrator's limits on top.
 
@@ -73,7 +76,7 @@ def receiver(
     quirks = quirks_for(target.endpoint, target.quirks)
     slots = slots_for(protocol, preset.slots if preset else None, limits or None, quirks)
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
-    return Receiver(PROTOCOLS[protocol], target, reader, service_id)
+    return Receiver(PROTOCOLS[protocol], target, reader, service_id, tokens)
 
 
 def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:

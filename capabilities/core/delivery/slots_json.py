@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot, Slots, ToolMedia
+from capabilities.core.delivery.token_limits import CONTEXT, OUTPUT
 from capabilities.core.problems import Problem
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.worded import worded
@@ -58,6 +59,8 @@ _FIELDS: Mapping[str, tuple[str, _Check]] = MappingProxyType(
 _WHOLE: Mapping[str, _Check] = MappingProxyType(
     {
         "maxRequestBytes": _COUNT,
+        CONTEXT: _COUNT,
+        OUTPUT: _COUNT,
         "toolMedia": (
             lambda value: isinstance(value, str) and value in set(ToolMedia),
             worded("native, hoist or text"),

@@ -18,6 +18,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from capabilities.core.providers.presets import preset_for_endpoint
 from capabilities.core.vocabulary import Capabilities
 
 INPUTS = {"v": "vision", "a": "audio", "d": "video", "f": "file"}
@@ -215,3 +216,9 @@ def default_catalogue() -> Catalogue:
 def lookup(provider_hint: str | None, model: str) -> CatalogueEntry | None:
     """What the project's own catalogue knows of a model at a provider; None when nothing is known."""
     return default_catalogue().lookup(provider_hint, model)
+
+
+def entry_at(provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
+    """What is known of a model at a provider of that name; its host says more than the name people gave it."""
+    preset = preset_for_endpoint(endpoint)
+    return lookup(preset.name if preset else f"{provider} {endpoint}", model)

@@ -119,6 +119,7 @@ def route_spec(row: TaskRoute) -> RouteSpec:
         enabled=row.enabled,
         extra=row.extra,
         on_drop=row.on_drop,
+        on_overflow=row.on_overflow,
     )
 
 

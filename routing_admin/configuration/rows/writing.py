@@ -150,6 +150,7 @@ def route_fields(spec: RouteSpec, position: int) -> dict[str, Any]:
         "first_content": spec.first_content,
         "content": dict(spec.content),
         "on_drop": spec.on_drop,
+        "on_overflow": spec.on_overflow,
         "enabled": spec.enabled,
         "extra": dict(spec.extra),
         "position": position,

@@ -13,7 +13,8 @@ from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.documents.kept_fields import same_json
 
 ROUTE_FIELDS = (
-    *("enabled", "temperature", "max_tokens", "retries", "deadline", "first_content", "on_error", "content", "on_drop"),
+    *("enabled", "temperature", "max_tokens", "retries", "deadline", "first_content", "on_error", "content"),
+    *("on_drop", "on_overflow"),
 )
 CANDIDATE_FIELDS = ("temperature", "max_tokens")
 

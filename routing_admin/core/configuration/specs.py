@@ -124,6 +124,9 @@ class CandidateSpec:
 REFUSE = "refuse"
 """A route's word that nothing of a request may be left out."""
 
+SKIP = "skip"
+"""A route's word that a model is passed by that a request is too long for."""
+
 
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
@@ -131,7 +134,7 @@ class RouteSpec:
 
     `on_error` is a preset's name or a table of error → action, empty for the default; `deadline` (whole answer) and
     `first_content` in seconds, None for the default. `on_drop` is `refuse` where a candidate that takes less than the
-    whole request is passed by, else empty.
+    whole request is passed by, `on_overflow` is `skip` where one is that it is too long for; else they are empty.
     """
 
     task_type: str
@@ -146,6 +149,7 @@ class RouteSpec:
     enabled: bool = True
     extra: JsonObject = field(default_factory=dict)
     on_drop: str = ""
+    on_overflow: str = ""
 
     @property
     def primary(self) -> CandidateSpec:

@@ -27,6 +27,7 @@ class SkipReason(StrEnum):
     DUPLICATE = "skipped_duplicate"
     CANNOT_READ = "skipped_cannot_read"
     WOULD_DROP = "skipped_would_drop"
+    TOO_LONG = "skipped_too_long"
     COOLING = "skipped_cooling"
     NO_KEY = "key_missing"
     ORIGIN_REFUSED = "origin_refused"
@@ -38,6 +39,7 @@ SKIP_SENTENCES: Mapping[SkipReason, str] = {
     SkipReason.DUPLICATE: worded("The same provider and model were already asked in this chain."),
     SkipReason.CANNOT_READ: worded("The model cannot read what this request holds."),
     SkipReason.WOULD_DROP: worded("It would leave out something that the request says."),
+    SkipReason.TOO_LONG: worded("The request is too long for the model."),
     SkipReason.COOLING: worded("The candidate is left alone after a failure."),
     SkipReason.NO_KEY: worded("The provider has no usable API key."),
     SkipReason.ORIGIN_REFUSED: worded("The provider's address may not be called."),

@@ -24,7 +24,10 @@ NOBODY_TAKES = worded("No candidate takes the whole request (%(said)s).")
 SENTENCES = (EXHAUSTED, OUT_OF_TIME, REFUSED, NOBODY_TAKES)
 """What a caller is told; `said` is what the attempts ended with."""
 UNCALLED = frozenset(
-    {SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE, SkipReason.CANNOT_READ, SkipReason.WOULD_DROP}
+    {
+        *(SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE),
+        *(SkipReason.CANNOT_READ, SkipReason.WOULD_DROP, SkipReason.TOO_LONG),
+    }
 )
 """Skips that say nothing of a provider's state and so do not colour the status of an exhausted chain."""
 

@@ -12,7 +12,15 @@ from typing import Any
 
 from capabilities.core.providers.environment import key_variable, reference
 from capabilities.core.providers.presets import protocol_of
-from routing_admin.core.configuration.specs import REFUSE, CandidateSpec, KeyKind, KeySpec, ProviderSpec, RouteSpec
+from routing_admin.core.configuration.specs import (
+    REFUSE,
+    SKIP,
+    CandidateSpec,
+    KeyKind,
+    KeySpec,
+    ProviderSpec,
+    RouteSpec,
+)
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, plain_number, write_fields
 
 ROOT_KEYS = ("providers", "routing", "defaultLanguage", "contentPolicy")
@@ -20,7 +28,7 @@ PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
 PROVIDER_OWN_KEYS = ("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy")
 PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS
 ROUTE_SEED_KEYS = ("provider", "model", "temperature", "maxTokens", "fallback")
-ROUTE_OWN_KEYS = ("onError", "retries", "deadline", "content", "onDrop", "enabled")
+ROUTE_OWN_KEYS = ("onError", "retries", "deadline", "content", "onDrop", "onOverflow", "enabled")
 ROUTE_KEYS = ROUTE_SEED_KEYS + ROUTE_OWN_KEYS
 CANDIDATE_KEYS = ("provider", "model", "temperature", "maxTokens", "extraBody")
 
@@ -120,6 +128,7 @@ def _route_fields(task_type: str, raw: Mapping[str, Any], providers: Collection[
         content=raw.get("content") or {},
         enabled=True if enabled is None else enabled,
         on_drop=REFUSE if raw.get("onDrop") == REFUSE else "",
+        on_overflow=SKIP if raw.get("onOverflow") == SKIP else "",
     )
 
 
@@ -136,6 +145,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
             "deadline": times.get("total") if times.keys() <= {"total"} else times,
             "content": route.content or None,
             "onDrop": route.on_drop or None,
+            "onOverflow": route.on_overflow or None,
             "enabled": None if route.enabled else False,
         }
     )

@@ -12,7 +12,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.environment import overrides
 from capabilities.core.providers.origins import DEFAULT_PROXY
 from capabilities.core.worded import worded
-from routing_admin.core.configuration.specs import REFUSE
+from routing_admin.core.configuration.specs import REFUSE, SKIP
 from routing_admin.core.documents.json_path import child, storable
 from routing_admin.core.documents.problem_sentences import (
     duplicate_name,
@@ -60,6 +60,7 @@ ROUTE_RULES = (
     Rule("deadline", rule.deadline),
     Rule("content", rule.mapping),
     Rule("onDrop", rule.one_of(("drop", REFUSE))),
+    Rule("onOverflow", rule.one_of(("send", SKIP))),
     Rule("enabled", rule.flag),
 )
 

@@ -42,6 +42,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
         "first_content": worded("first content"),
         "content": worded("content rules"),
         "on_drop": worded("rule on what may be left out"),
+        "on_overflow": worded("rule on requests that are too long"),
     }
 )
 """What the seeds' programs have no word for, with ours."""

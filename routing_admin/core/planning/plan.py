@@ -12,6 +12,7 @@ from capabilities.core.providers.origins import OriginPolicy, refusal
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
+    SKIP,
     CandidateSpec,
     Configuration,
     KeyKind,
@@ -194,15 +195,16 @@ def _no_key(provider: ProviderSpec) -> str:
 
 
 def policy_of(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Policy:
-    """The route's way with errors: its `onError` (a preset's name, or a table that may name one), its retries."""
+    """The route's way with errors: its `onError` (a preset's name, or a table that may name one), its retries.
+
+    Where it passes models by that a request is too long for, one that says so itself is passed by, too.
+    """
     retries = DEFAULT_RETRIES if route.retries is None else route.retries
-    if isinstance(route.on_error, str):
-        return Policy(ErrorPreset(route.on_error) if route.on_error in set(ErrorPreset) else preset, retries=retries)
-    table = dict(route.on_error)
+    table = {"preset": route.on_error} if isinstance(route.on_error, str) else dict(route.on_error)
     named = table.pop("preset", preset)
-    further = table.pop("fallbackOn", ())
+    further = (*table.pop("fallbackOn", ()), *(("context_length",) if route.on_overflow == SKIP else ()))
     actions = {word: Action(action) for word, action in table.items() if action in set(Action)}
-    return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, tuple(further), retries)
+    return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, further, retries)
 
 
 def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) -> Timeouts:

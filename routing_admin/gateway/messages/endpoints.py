@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from functools import partial
 
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
 from artifacts.storage.content import RowStore
-from capabilities.core.delivery.tokens import file_tokens, text_tokens
-from capabilities.core.message import ChatRequest, FilePart, TextPart
+from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.permissions import methods_of_call
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.plan import plan_request
@@ -87,17 +84,7 @@ def _count(call: HttpCall) -> HttpReply:
     told = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
     if counted is None:
         told[ESTIMATE] = "true"
-        counted = estimate_tokens(parsed.chat, first.model if first else parsed.model)
+        counted = estimate_chat(parsed.chat, first.model if first else parsed.model)
     reply = json_reply({"input_tokens": counted})
     reply.headers.update({name: header_value(value) for name, value in told.items()})
     return reply
-
-
-def estimate_tokens(chat: ChatRequest, model: str) -> int:
-    """About how many tokens the words, tools and files of a request take with that model."""
-    parts = [part for message in chat.messages for part in message.parts]
-    words = [part.text for part in parts if isinstance(part, TextPart)]
-    words += [json.dumps(asdict(tool), default=str, ensure_ascii=False) for tool in chat.tools]
-    words += [call.arguments for message in chat.messages for call in message.tool_calls]
-    files = [file_tokens(model, part) for part in parts if isinstance(part, FilePart)]
-    return sum(text_tokens(each).tokens for each in words) + sum(each.tokens for each in files if each)

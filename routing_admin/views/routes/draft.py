@@ -65,6 +65,7 @@ class Draft:
             on_error=self._policy(base, found.get("preset", ErrorPreset.SEED.value)),
             content=_content(base, found.get("policy", "")),
             on_drop=found.get("on_drop", base.on_drop),
+            on_overflow=found.get("on_overflow", base.on_overflow),
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
@@ -134,6 +135,7 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
     data.update({"task_type": route.task_type, "preset": preset_of(route)})
     data["policy"] = policy_word(route.content)
     data["on_drop"] = route.on_drop
+    data["on_overflow"] = route.on_overflow
     if route.enabled:
         data["enabled"] = "on"
     for number, spec in enumerate(route.candidates, start=1):

@@ -52,6 +52,7 @@ FIELDS: Mapping[str, Text] = {
     "on_error": gettext_lazy("error policy"),
     "content": gettext_lazy("content policy"),
     "on_drop": gettext_lazy("what may be left out"),
+    "on_overflow": gettext_lazy("what happens to a request too long for a model"),
 }
 
 

@@ -54,6 +54,7 @@ SKIPPED: Mapping[str, Text] = {
     SkipReason.DUPLICATE.value: gettext_lazy("skipped: stands before it already"),
     SkipReason.CANNOT_READ.value: gettext_lazy("skipped: cannot read this"),
     SkipReason.WOULD_DROP.value: gettext_lazy("skipped: would leave something out"),
+    SkipReason.TOO_LONG.value: gettext_lazy("skipped: too long for it"),
     SkipReason.COOLING.value: gettext_lazy("skipped: cooling down"),
     SkipReason.NO_KEY.value: gettext_lazy("skipped: no key"),
     SkipReason.ORIGIN_REFUSED.value: gettext_lazy("skipped: address refused"),

@@ -1,0 +1,68 @@
+"""How many tokens a model reads and writes at most: the administrator's word, else the catalogue's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from capabilities.core.delivery.adaptation import Adapted
+from capabilities.core.delivery.token_estimates import estimate_request
+from capabilities.core.providers.catalogue import CatalogueEntry
+from capabilities.core.worded import Worded, worded
+
+CONTEXT, OUTPUT = "contextTokens", "outputTokens"
+"""What the two are called in a service's `limits`."""
+MARGIN = 1.5
+"""A request counts as too long when its estimate is this many times what fits: a token is 2 to 5 characters of English,
+and a Chinese character half a token to a whole one, so an estimate may be wrong by half."""
+
+READS = worded("It reads about %(most)s tokens; this request has about %(count)s.")
+WRITES = worded("It writes at most %(most)s tokens; this request wants up to %(count)s.")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimit:
+    """A number of tokens and who says it: `source` and `checked_on` are empty for the administrator's own word."""
+
+    tokens: int
+    source: str = ""
+    checked_on: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """What a model reads in one request, and what it writes in one answer, at most; None where nobody knows."""
+
+    context: TokenLimit | None = None
+    output: TokenLimit | None = None
+
+    def obstacle(self, adapted: Adapted, model: str) -> Worded | None:
+        """Why a request in that model's own form does not fit; None where it does, or where nobody can tell."""
+        wanted = adapted.chat.max_tokens
+        if self.output and wanted is not None and wanted > self.output.tokens:
+            return worded(WRITES, most=f"{self.output.tokens:,}", count=f"{wanted:,}")
+        if self.context is None:
+            return None
+        count = estimate_request(adapted, model)
+        if count <= self.context.tokens * MARGIN:
+            return None
+        return worded(READS, most=f"{self.context.tokens:,}", count=f"{round(count, 2 - len(str(count))):,}")
+
+
+UNKNOWN = TokenLimits()
+
+
+def token_limits(own: Mapping[str, Any], entry: CatalogueEntry | None) -> TokenLimits:
+    """The limits of a service by its own `limits`, else by what the catalogue says of its model."""
+    return TokenLimits(
+        _limit(own.get(CONTEXT), entry, entry.max_input_tokens if entry else None),
+        _limit(own.get(OUTPUT), entry, entry.max_output_tokens if entry else None),
+    )
+
+
+def _limit(own: object, entry: CatalogueEntry | None, default: int | None) -> TokenLimit | None:
+    if isinstance(own, int) and not isinstance(own, bool) and own > 0:
+        return TokenLimit(own)
+    return TokenLimit(default, entry.source, entry.checked_on) if entry and default else None

@@ -1,0 +1,58 @@
+"""How many tokens a model reads and writes: who says so, and from when a request counts as too long."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from capabilities.core.delivery.adaptation import Adapted
+from capabilities.core.delivery.slots_json import check_limits
+from capabilities.core.delivery.token_estimates import estimate_chat
+from capabilities.core.delivery.token_limits import TokenLimit, TokenLimits, token_limits
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, Tool
+from capabilities.core.providers.catalogue import CatalogueEntry
+from capabilities.core.vocabulary import TEXT_ONLY, Kind
+
+DAY = date(2026, 11, 20)
+ENTRY = CatalogueEntry(TEXT_ONLY, 128_000, 16_384, "a map", DAY, "vendor", "gpt-4o")
+
+
+def words(count: int) -> Adapted:
+    return Adapted(ChatRequest((Message(Role.USER, (TextPart("four" * count),)),)))
+
+
+@pytest.mark.parametrize(
+    ("own", "entry", "context", "output"),
+    [
+        ({}, None, None, None),
+        ({}, ENTRY, TokenLimit(128_000, "a map", DAY), TokenLimit(16_384, "a map", DAY)),
+        ({"contextTokens": 32_000}, ENTRY, TokenLimit(32_000), TokenLimit(16_384, "a map", DAY)),
+        ({"outputTokens": 100}, None, None, TokenLimit(100)),
+        ({"contextTokens": 0, "outputTokens": True}, None, None, None),
+    ],
+)
+def test_the_administrators_word_comes_before_the_catalogues(own, entry, context, output):
+    """Each of the two for itself; the catalogue's keeps its source and day."""
+    assert token_limits(own, entry) == TokenLimits(context, output)
+
+
+@pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
+def test_too_long_is_half_as_much_again(tokens: int, fits: bool):
+    """At 1.5 times the context an estimate still may be wrong."""
+    assert (TokenLimits(TokenLimit(1000)).obstacle(words(tokens), "m") is None) is fits
+
+
+def test_the_two_are_limits_that_may_be_written():
+    """A number each; anything else is named with its path."""
+    assert check_limits({"contextTokens": 32_000, "outputTokens": 8_000}) == ()
+    (problem,) = check_limits({"contextTokens": "many"})
+    assert problem.field == "limits.contextTokens"
+
+
+def test_tools_calls_and_files_count_too():
+    """A picture by its model's own rule, a tool by the JSON that describes it."""
+    picture = FilePart(Kind.IMAGE, width=512, height=512)
+    chat = ChatRequest((Message(Role.USER, (TextPart("four"), picture)),), tools=(Tool("look", "four" * 100),))
+    assert estimate_chat(chat, "gpt-4o") > 1 + 255 + 100
+    assert estimate_chat(chat, "nobody-knows") < 1 + 255
