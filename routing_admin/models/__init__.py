@@ -2,7 +2,6 @@
 
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, Language
-from routing_admin.models.outcomes import IdempotencyRecord
 from routing_admin.models.people import Person, SignInAttempt
 from routing_admin.models.requests import AttemptLog, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
@@ -12,7 +11,6 @@ __all__ = [
     "AttemptLog",
     "AuditEvent",
     "Candidate",
-    "IdempotencyRecord",
     "Installation",
     "Language",
     "Person",

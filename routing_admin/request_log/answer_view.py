@@ -56,10 +56,7 @@ class AnswerFile:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """What stands beside an answer; empty texts where nothing was said.
-
-    `replay_of` is the request whose outcome it was, where it was another one's.
-    """
+    """What stands beside an answer; empty texts where nothing was said."""
 
     finish_reason: str
     stop_reason: str
@@ -69,7 +66,6 @@ class AnswerView:
     tokens: tuple[tuple[int, str | Promise], ...]
     citations: int
     files: tuple[AnswerFile, ...]
-    replay_of: str
 
 
 def artifact_ids(row: RequestLog) -> tuple[str, ...]:
@@ -94,7 +90,6 @@ def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerVi
         tokens,
         said.get("citations", 0),
         tuple(_answer_file(each, artifacts) for each in said.get("media", ())),
-        said.get("replayOf", ""),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from datetime import date
 from importlib.resources import files
@@ -11,27 +10,56 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.catalogue import build
-from capabilities.core.providers.catalogue import Catalogue, default_catalogue, lookup, names_of, provider_of
+from capabilities.core.providers.catalogue import (
+    Catalogue,
+    Fact,
+    FactVerdict,
+    Retirement,
+    StatedLimit,
+    default_catalogue,
+    lookup,
+    names_of,
+    provider_of,
+    retirement,
+)
+from capabilities.core.providers.catalogue.document import CatalogueDocument, SourceNote
+from capabilities.core.providers.catalogue.judgement import Statement, Witness, judge_fact, judge_limit
+from capabilities.core.providers.catalogue.names import FORMS, NameForm, version_name
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES
 
+FIRST, SECOND = SourceNote("List", "1", "2026-01-02", "MIT"), SourceNote("Index", "2", "2026-02-03", "MIT")
 SMALL = Catalogue(
-    {
-        "source": "litellm 0",
-        "checkedOn": "2026-01-02",
-        "models": {
-            "bird": ["openai", "vft", 100, 10],
-            "hosta/birds/Bird": ["hosta", "vat", 80, None],
-            "hostb/bird": ["hostb", "v", 90, 20],
-            "hosta/x/fish": ["hosta", "vs", 8, None],
-            "hostb/fish": ["hostb", "vt", None, None],
-            "hosta_eu/worm": ["hosta_eu", "A", None, None],
+    CatalogueDocument(
+        (FIRST, SECOND),
+        {
+            "openai": {"gpt-bird": "vf-a,100,10;vf-a,100,12", "gpt-fish": "v,90,;", "gpt-owl": "v-f,1000,;f-v,500,"},
+            "groq": {"gpt-bird": "v-fa,80,;"},
+            "*": {"fish": "v-a~f,8,;v,,20"},
         },
-    },
+        {
+            "openai": {"gpt-bird": [[2, "2026-11-30"], [0, "2026-12-01"]], "gpt-fish": [[0, "2027-01-01"]]},
+            "azure": {"gpt-bird": [[0, "2027-06-01"]]},
+        },
+        (SourceNote("Maker", "3", "2026-01-01"),),
+    ),
     {
         "source": "patterns",
         "checkedOn": "2026-03-04",
         "patterns": [{"pattern": "*-eye*", "input": ["text", "vision"], "output": ["text"], "maxInputTokens": 5}],
+    },
+    {
+        "source": "by hand",
+        "checkedOn": "2026-03-04",
+        "retirements": [
+            {"host": "openai", "model": "gpt-bird", "successor": "gpt-hawk", "source": "https://example.org/ends"},
+            {
+                "host": "openai",
+                "model": "gpt-owl",
+                "ends": "2026-12-24",
+                "successor": "gpt-hawk",
+                "source": "https://example.org/ends",
+            },
+        ],
     },
 )
 
@@ -75,7 +103,7 @@ def test_what_gpt_4o_reads_is_answered_with_source_and_date() -> None:
     assert entry.capabilities.input == ("text", "vision", "file")
     assert entry.capabilities.output == ("text", "structured_output", "tool_calling")
     assert (entry.max_input_tokens, entry.max_output_tokens) == (128_000, 16_384)
-    assert (entry.source, entry.checked_on) == ("litellm 1.109.1", date(2026, 11, 20))
+    assert (entry.source, entry.checked_on) == ("LiteLLM 1.109.1, models.dev 2026-08-18", date(2026, 11, 20))
     assert (entry.matched_by, entry.matched) == ("provider", "gpt-4o")
 
 
@@ -97,36 +125,143 @@ def test_a_model_nobody_lists_stays_unknown(model: str) -> None:
 @pytest.mark.parametrize(
     ("hint", "model", "matched_by", "reads", "limit"),
     [
-        ("https://api.openai.com/v1", "bird", "provider", ("text", "vision", "file"), 100),
-        (None, "bird", "vendor", ("text", "vision", "file"), 100),
-        ("somewhere", "BIRD-latest", "vendor", ("text", "vision", "file"), 100),
+        ("https://api.openai.com/v1", "gpt-bird", "provider", ("text", "vision", "file"), 100),
+        ("groq", "gpt-bird", "provider", ("text", "vision"), 80),
+        (None, "GPT-Bird", "maker", ("text", "vision", "file"), 100),
+        ("somewhere", "gpt-bird-latest", "maker", ("text", "vision", "file"), 100),
+        ("groq", "gpt-fish", "maker", ("text", "vision"), 90),
         (None, "ocean/fish", "hosts", ("text", "vision"), 8),
         (None, "fish-20260101", "hosts", ("text", "vision"), 8),
         (None, "hawk-eye-2", "pattern", ("text", "vision"), 5),
     ],
 )
-def test_the_asked_provider_comes_first_then_the_vendor_then_what_hosts_agree_on(
+def test_the_asked_provider_comes_first_then_the_maker_then_what_all_hosts_say(
     hint: str | None, model: str, matched_by: str, reads: tuple[str, ...], limit: int
 ) -> None:
-    """A capability is a property of (provider, model); the answer says how it was found."""
+    """A capability is a property of (provider, model); a maker's row says more than a reseller's."""
     entry = SMALL.lookup(hint, model)
     assert entry is not None
     assert (entry.matched_by, entry.capabilities.input, entry.max_input_tokens) == (matched_by, reads, limit)
 
 
-def test_hosts_that_disagree_are_taken_at_their_least() -> None:
-    """Only what every host lists is promised, with the smallest limit."""
-    entry = SMALL.lookup(None, "fish")
-    assert entry is not None
-    assert entry.capabilities.output == ("text",)
-    assert entry.max_output_tokens is None
-
-
 def test_a_pattern_tells_its_own_source_and_date() -> None:
-    """Provenance of the hand-kept table is its own."""
+    """Provenance of the hand-kept table is its own, and so is its verdict."""
     entry = SMALL.lookup(None, "hawk-eye")
     assert entry is not None
     assert (entry.source, entry.checked_on, entry.matched) == ("patterns", date(2026, 3, 4), "*-eye*")
+    assert {fact.verdict for fact in entry.facts.values()} == {FactVerdict.PATTERN}
+
+
+def test_each_fact_has_the_verdict_of_its_sources() -> None:
+    """Agreed, contested or from one source; what no source has a word on has no fact, and contested counts as no."""
+    bird, fish, owl = (SMALL.lookup("openai", name) for name in ("gpt-bird", "gpt-fish", "gpt-owl"))
+    assert bird
+    assert fish
+    assert owl
+    assert bird.facts["input", "vision"] == Fact(True, FactVerdict.AGREED, ("List 1", "Index 2"))
+    assert bird.facts["input", "audio"] == Fact(False, FactVerdict.AGREED, (), ("List 1", "Index 2"))
+    assert ("input", "video") not in bird.facts
+    assert fish.facts["input", "vision"] == Fact(True, FactVerdict.ONE_SOURCE, ("List 1",))
+    assert owl.facts["input", "vision"] == Fact(False, FactVerdict.CONTESTED, ("List 1",), ("Index 2",))
+    assert owl.capabilities.input == ("text",)
+    assert set(owl.contested) == {("input", "vision"), ("input", "file")}
+
+
+def test_hosts_of_one_source_that_differ_make_a_fact_contested() -> None:
+    """What a source lists both ways nobody can rely on."""
+    entry = SMALL.lookup(None, "fish")
+    assert entry is not None
+    assert entry.facts["input", "file"] == Fact(False, FactVerdict.CONTESTED, ("List 1",), ("List 1",))
+
+
+def test_a_limit_is_the_least_that_was_said_and_contested_beyond_rounding() -> None:
+    """10 and 12 tokens are two limits; 1,000,000 and 1,048,576 are one, written differently."""
+    bird, owl = SMALL.lookup(None, "gpt-bird"), SMALL.lookup(None, "gpt-owl")
+    assert bird
+    assert bird.max_output
+    assert owl
+    assert owl.max_input == StatedLimit(500, FactVerdict.CONTESTED, (("List 1", 1000), ("Index 2", 500)))
+    assert (bird.max_output.tokens, bird.max_output.verdict) == (10, FactVerdict.CONTESTED)
+    assert judge_limit([("a", 1_000_000), ("b", 1_048_576)]) == StatedLimit(
+        1_000_000, FactVerdict.AGREED, (("a", 1_000_000), ("b", 1_048_576))
+    )
+
+
+def test_a_provider_that_lists_its_own_models_decides_with_one_other_but_not_alone() -> None:
+    """Two against one settle a fact when one of them serves the model; one against two leaves it contested."""
+    yes, no = Statement(yes="v"), Statement(no="v")
+    with_it = judge_fact("v", [Witness("a", yes), Witness("b", no), Witness("own", no, own=True)])
+    alone = judge_fact("v", [Witness("a", yes), Witness("b", yes), Witness("own", no, own=True)])
+    assert with_it == Fact(False, FactVerdict.AGREED, ("a",), ("b", "own"))
+    assert alone == Fact(False, FactVerdict.CONTESTED, ("a", "b"), ("own",))
+
+
+def test_the_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
+    """LiteLLM says that it reads images, models.dev and four bug reports that it answers 400."""
+    entry = lookup("deepseek", "deepseek-v4-flash")
+    assert entry is not None
+    assert entry.capabilities.input == ("text",)
+    assert entry.contested == {
+        ("input", "vision"): Fact(False, FactVerdict.CONTESTED, ("LiteLLM 1.109.1",), ("models.dev 2026-08-18",))
+    }
+
+
+@pytest.mark.parametrize(
+    ("hint", "model", "day", "source"),
+    [
+        ("openai", "gpt-bird", date(2026, 11, 30), "Maker 3"),
+        (None, "gpt-bird", date(2026, 11, 30), "Maker 3"),
+        ("my gateway", "openai/gpt-bird", date(2026, 11, 30), "Maker 3"),
+        ("azure", "gpt-bird", date(2027, 6, 1), "List 1"),
+        ("openai", "gpt-fish", date(2027, 1, 1), "List 1"),
+        ("openai", "gpt-owl", date(2026, 12, 24), "by hand"),
+    ],
+)
+def test_a_models_last_day_is_the_asked_hosts_then_its_makers(
+    hint: str | None, model: str, day: date, source: str
+) -> None:
+    """The vendor's own SDK before a list kept by others."""
+    found = SMALL.retirement(hint, model)
+    assert found is not None
+    assert (found.day, found.source) == (day, source)
+
+
+def test_a_host_that_lists_a_model_without_a_last_day_is_believed() -> None:
+    """A reseller may serve what its maker has ended; so is a version without a day not its model's."""
+    assert SMALL.retirement("groq", "gpt-bird") is None
+    assert SMALL.retirement(None, "gpt-bird-2026-01-01") is None
+    assert SMALL.retirement(None, "unheard-of") is None
+
+
+def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source() -> None:
+    """A successor is what the vendor names, never a guess."""
+    found = SMALL.retirement("openai", "gpt-bird")
+    assert found == Retirement(
+        "gpt-bird",
+        date(2026, 11, 30),
+        "Maker 3",
+        (("List 1", date(2026, 12, 1)),),
+        "gpt-hawk",
+        "https://example.org/ends",
+    )
+    assert (SMALL.retirement("openai", "gpt-fish") or found).successor == ""
+
+
+@pytest.mark.parametrize(
+    ("hint", "model", "day"),
+    [
+        ("openai", "gpt-4", date(2026, 10, 23)),
+        ("anthropic", "claude-sonnet-4-5", date(2026, 11, 30)),
+        ("deepseek", "deepseek-chat", date(2026, 7, 24)),
+        ("moonshot", "moonshot-v1-8k", date(2026, 8, 31)),
+        ("gemini", "gemini-2.5-pro", date(2026, 12, 1)),
+    ],
+)
+def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day: date) -> None:
+    """From LiteLLM's map and the SDKs of OpenAI and Anthropic."""
+    found = retirement(hint, model)
+    assert found is not None
+    assert found.day == day
 
 
 @pytest.mark.parametrize(
@@ -137,7 +272,9 @@ def test_a_pattern_tells_its_own_source_and_date() -> None:
         ("https://ark.cn-beijing.volces.com/api/v3", "volcengine"),
         ("https://dashscope.aliyuncs.com/compatible-mode/v1", "dashscope"),
         ("Azure OpenAI", "azure"),
-        ("siliconflow", None),
+        ("siliconflow", "siliconflow"),
+        ("https://api.xiaomimimo.com/v1", "xiaomi"),
+        ("my gateway", None),
         ("", None),
         (None, None),
     ],
@@ -147,11 +284,21 @@ def test_a_providers_name_preset_or_address_tells_who_it_is(hint: str | None, pr
     assert provider_of(hint) == provider
 
 
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.example.split(" ")[0])
+def test_each_form_of_the_matching_table_does_what_its_example_says(form: NameForm) -> None:
+    """Written name and the name here; one that means that version, where the form says so."""
+    written, _, name = form.example.partition(" is ")
+    assert name.removeprefix("a ") in list(names_of(written))
+    assert form.version == (version_name(written) == name) == (not name.startswith("a "))
+
+
 def test_a_name_is_tried_as_it_is_then_without_tag_and_date() -> None:
     """The exact version wins over the family."""
     assert list(names_of("openai/GPT-4o-2024-08-06")) == ["gpt-4o-2024-08-06", "gpt-4o"]
     assert list(names_of("qwen-max-latest")) == ["qwen-max-latest", "qwen-max"]
     assert list(names_of("llama3.2-vision:11b")) == ["llama3.2-vision:11b", "llama3.2-vision"]
+    assert list(names_of("us.anthropic.claude-opus-4-5-20251101-v1:0"))[1] == "claude-opus-4-5-20251101"
+    assert list(names_of("deepseek-v3")) == ["deepseek-v3"]
 
 
 @given(st.none() | st.text(), st.text() | st.from_regex(r"[a-z/:@*\[\]-]+(-latest|-20250101)*", fullmatch=True))
@@ -164,44 +311,31 @@ def test_any_question_is_answered_with_standard_words_or_none(hint: str | None, 
             assert set(side) <= set(STANDARD_CAPABILITIES)
 
 
-def test_the_extract_is_small_and_read_once() -> None:
+def test_the_shipped_catalogue_is_small_and_read_once() -> None:
     """At most 50 KB in the repository; the second question reads no file."""
-    data = files("capabilities.catalogue").joinpath("models.json.gz").read_bytes()
-    assert len(data) < 50_000
+    assert len(files("capabilities.catalogue").joinpath("models.json.gz").read_bytes()) < 50_000
     assert default_catalogue() is default_catalogue()
-    document = json.loads(gzip.decompress(data))
-    assert len(document["models"]) > 2_000
-    assert "Permission is hereby granted" in files("capabilities.catalogue").joinpath("NOTICE").read_text()
+
+
+def test_every_announced_successor_is_a_known_model_that_is_not_announced_to_end() -> None:
+    """The table kept by hand names vendors' pages, models the catalogue knows, and none that is going, too."""
+    table = json.loads(files("capabilities.catalogue").joinpath("retirements.json").read_text())
+    for row in table["retirements"]:
+        assert row["source"].startswith("https://"), row
+        assert lookup(row["host"], row["successor"]) is not None, row
+        assert retirement(row["host"], row["successor"]) is None, row
+        ended = retirement(row["host"], row["model"])
+        assert ended is not None, row
+        assert ended.successor == row["successor"], row
 
 
 def test_every_hand_kept_pattern_can_be_reached() -> None:
     """No pattern stands behind a wider one that always answers first, and all say standard words."""
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
-    only_patterns = Catalogue({"source": "", "checkedOn": "2026-01-01", "models": {}}, document)
+    only_patterns = Catalogue(CatalogueDocument((FIRST,), {}, {}), document)
     for entry in document["patterns"]:
         sample = entry["pattern"].replace("[4-9]", "4").replace("[1-9]", "1").replace("*", "x")
         found = only_patterns.lookup(None, sample)
         assert found is not None
         assert found.matched == entry["pattern"], sample
         assert set(entry["input"] + entry["output"]) <= set(STANDARD_CAPABILITIES)
-
-
-def test_the_extract_takes_chat_models_that_say_something() -> None:
-    """The build keeps flags and limits; a model that declares nothing, or does not chat, stays out."""
-    models = {
-        "chatty": {
-            "mode": "chat",
-            "litellm_provider": "p",
-            "supports_vision": True,
-            "supports_pdf_input": False,
-            "supported_modalities": ["text", "audio"],
-            "supported_output_modalities": ["text", "audio"],
-            "supports_function_calling": True,
-            "max_input_tokens": 10.0,
-            "max_output_tokens": "as many as you like",
-        },
-        "silent": {"mode": "chat", "max_input_tokens": 10},
-        "painter": {"mode": "image_generation", "supports_vision": True},
-        "reader": {"mode": "responses", "supports_vision": False},
-    }
-    assert dict(build.rows(models)) == {"chatty": ["p", "vatA", 10, None], "reader": ["", "", None, None]}

@@ -11,11 +11,12 @@ from capabilities.core.delivery.slots_json import check_limits
 from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.delivery.token_limits import TokenLimit, TokenLimits, token_limits
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, Tool
-from capabilities.core.providers.catalogue import CatalogueEntry
-from capabilities.core.vocabulary import TEXT_ONLY, Kind
+from capabilities.core.providers.catalogue import CatalogueEntry, FactVerdict, StatedLimit
+from capabilities.core.vocabulary import Kind
 
 DAY = date(2026, 11, 20)
-ENTRY = CatalogueEntry(TEXT_ONLY, 128_000, 16_384, "a map", DAY, "vendor", "gpt-4o")
+CONTEXT, OUTPUT = StatedLimit(128_000, FactVerdict.AGREED), StatedLimit(16_384, FactVerdict.AGREED)
+ENTRY = CatalogueEntry({}, CONTEXT, OUTPUT, "a map", DAY, "maker", "gpt-4o")
 
 
 def words(count: int) -> Adapted:

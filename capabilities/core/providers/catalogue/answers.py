@@ -1,0 +1,181 @@
+"""What is known of a model: what it reads, how much of it, until when it is served, each with its sources.
+
+A model's capabilities differ from host to host, so a row of the asked provider comes first, then the maker's own, then
+what all hosts that list it say, then a pattern of names. Whatever none of them knows stays None: unknown is shown as
+unknown and treated as text only. The data lie in `capabilities/catalogue/`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from capabilities.core.providers.catalogue.document import CatalogueDocument, decode_row, from_json
+from capabilities.core.providers.catalogue.judgement import (
+    CELLS,
+    CatalogueEntry,
+    Fact,
+    FactVerdict,
+    Retirement,
+    StatedLimit,
+    Witness,
+    judge_facts,
+    judge_limit,
+)
+from capabilities.core.providers.catalogue.names import ANY_HOST, chats, maker_of, names_of, provider_of, version_name
+from capabilities.core.providers.presets import preset_for_endpoint
+
+
+class Catalogue:
+    """A document and the two tables kept by hand, ready to be asked: patterns of names, and what vendors announced of
+    a model's end (`ends`, where no other source says it) and its successor."""
+
+    def __init__(
+        self, document: CatalogueDocument, patterns: Mapping[str, Any], retirements: Mapping[str, Any] | None = None
+    ) -> None:
+        self.document = document
+        self._patterns = patterns
+        self._announced_by = (retirements or {}).get("source", "")
+        self._announced = {(each["host"], each["model"]): each for each in (retirements or {}).get("retirements", ())}
+
+    def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
+        """What is known of a model at a provider (its name, preset or URL; None for any); None when nothing is."""
+        provider, names = provider_of(provider_hint), tuple(names_of(model))
+        for depth in range(len(names)):
+            for matched_by, host in _levels(provider, names[depth]):
+                if names[depth] in self.document.models.get(host, ()):
+                    return self._entry(matched_by, host, names[depth:])
+        return self._pattern(version_name(model))
+
+    def _entry(self, matched_by: str, host: str, names: Sequence[str]) -> CatalogueEntry:
+        witnesses = self._witnesses(host, names)
+        return CatalogueEntry(
+            judge_facts(witnesses),
+            judge_limit([(each.source, each.statement.max_input) for each in witnesses]),
+            judge_limit([(each.source, each.statement.max_output) for each in witnesses]),
+            ", ".join(each.source for each in witnesses),
+            self.document.checked_on,
+            matched_by,
+            names[0],
+        )
+
+    def _witnesses(self, host: str, names: Sequence[str]) -> list[Witness]:
+        """Each source with its most exact row: one may list a version that the other knows by its model's name."""
+        rows = [decode_row(row) for name in names if (row := self.document.models[host].get(name)) is not None]
+        witnesses = []
+        for index, note in enumerate(self.document.sources):
+            statement = next((row[index] for row in rows if len(row) > index and row[index]), None)
+            if statement:
+                witnesses.append(Witness(note.label, statement, bool(note.host)))
+        return witnesses
+
+    def _pattern(self, name: str) -> CatalogueEntry | None:
+        for entry in self._patterns["patterns"]:
+            if chats(name) and fnmatchcase(name, entry["pattern"]):
+                source = (self._patterns["source"],)
+                return CatalogueEntry(
+                    _pattern_facts(entry, source),
+                    _pattern_limit(entry.get("maxInputTokens"), *source),
+                    _pattern_limit(entry.get("maxOutputTokens"), *source),
+                    *source,
+                    date.fromisoformat(self._patterns["checkedOn"]),
+                    "pattern",
+                    entry["pattern"],
+                )
+        return None
+
+    def retirement(self, provider_hint: str | None, model: str) -> Retirement | None:
+        """From which day a provider no longer serves a model, said or foreseen; None when no source gives a day.
+
+        A host that lists the model without a day is believed; where none is known, the maker's own day counts.
+        """
+        name = version_name(model)
+        maker = maker_of(name) or ""
+        for host in dict.fromkeys((provider_of(provider_hint) or maker, maker)):
+            days = self._days(host, name)
+            if days:
+                (source, day), *others = days
+                heir = self._announced.get((host, name)) or self._announced.get((maker, name), {})
+                other_days = tuple((other, at) for other, at in others if at != day)
+                return Retirement(name, day, source, other_days, heir.get("successor", ""), heir.get("source", ""))
+            if name in self.document.models.get(host, ()):
+                return None
+        return None
+
+    def _days(self, host: str, name: str) -> list[tuple[str, date]]:
+        labels = [note.label for note in self.document.notes]
+        days = [
+            (labels[index], date.fromisoformat(day)) for index, day in self.document.ends.get(host, {}).get(name, ())
+        ]
+        announced = self._announced.get((host, name), {}).get("ends")
+        return days + ([(self._announced_by, date.fromisoformat(announced))] if announced else [])
+
+
+def _levels(provider: str | None, name: str) -> Iterator[tuple[str, str]]:
+    if provider:
+        yield "provider", provider
+    maker = maker_of(name)
+    if maker:
+        yield "maker", maker
+    yield "hosts", ANY_HOST
+
+
+def _pattern_facts(entry: Mapping[str, Any], source: tuple[str, ...]) -> dict[Any, Fact]:
+    return {
+        (side, word): Fact(
+            word in entry[side], FactVerdict.PATTERN, *((source, ()) if word in entry[side] else ((), source))
+        )
+        for side, word in CELLS
+    }
+
+
+def _pattern_limit(tokens: int | None, source: str) -> StatedLimit | None:
+    return StatedLimit(tokens, FactVerdict.PATTERN, ((source, tokens),)) if tokens else None
+
+
+@cache
+def default_catalogue() -> Catalogue:
+    """The catalogue that comes with the project, read at the first question and kept."""
+    return with_own_tables(from_json(json.loads(gzip.decompress(read_data("models.json.gz")))))
+
+
+def with_own_tables(document: CatalogueDocument) -> Catalogue:
+    """A document with the two tables that are kept by hand."""
+    return Catalogue(document, *(json.loads(read_data(name)) for name in ("patterns.json", "retirements.json")))
+
+
+def read_data(name: str) -> bytes:
+    """One of the files that come with the project."""
+    return files("capabilities.catalogue").joinpath(name).read_bytes()
+
+
+def lookup(provider_hint: str | None, model: str) -> CatalogueEntry | None:
+    """What the project's own catalogue knows of a model at a provider; None when nothing is known."""
+    return default_catalogue().lookup(provider_hint, model)
+
+
+def retirement(provider_hint: str | None, model: str) -> Retirement | None:
+    """From which day a provider no longer serves a model, by the project's own catalogue; None when none is known."""
+    return default_catalogue().retirement(provider_hint, model)
+
+
+def entry_at(provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
+    """What is known of a model at a provider of that name."""
+    return lookup(hint_of(provider, endpoint), model)
+
+
+def retirement_at(provider: str, endpoint: str, model: str) -> Retirement | None:
+    """From which day a provider of that name no longer serves a model; None when no source gives a day."""
+    return retirement(hint_of(provider, endpoint), model)
+
+
+def hint_of(provider: str, endpoint: str) -> str:
+    """What tells whose host a provider is: the host says more than the name people gave it."""
+    preset = preset_for_endpoint(endpoint)
+    return f"{preset.name if preset else provider} {endpoint}"

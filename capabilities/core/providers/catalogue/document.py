@@ -1,0 +1,175 @@
+"""How does the catalogue lie in a file? Hosts, models, what each source says of them, last days, and where from.
+
+One row is one text, a model's statements in the order of the sources: `vf-ad~s,128000,16384;` says image and PDF yes,
+audio and video no, structured output both ways, then the limits in tokens; the second source has no word on it. The
+same rows always give the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any
+
+from capabilities.core.providers.catalogue.judgement import LETTERS, Statement, merge
+from capabilities.core.providers.catalogue.names import ANY_HOST, HOSTS, maker_of, version_name
+from capabilities.core.providers.catalogue.sources import Listing
+
+FORMAT = 2
+Rows = Mapping[str, Mapping[str, Statement]]
+"""One source's statements by host and name."""
+Ends = Mapping[str, Mapping[str, date]]
+"""One source's last days by host and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNote:
+    """Where facts come from: its name and edition, the day of its data, its licence; `host` is set for a provider that
+    speaks of the models it serves."""
+
+    name: str
+    edition: str
+    date: str
+    licence: str = ""
+    host: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name and edition: `LiteLLM 1.109.1`."""
+        return f"{self.name} {self.edition}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueDocument:
+    """The catalogue as it lies in a file.
+
+    `models` has by host and name the statements of `sources`, one text a row; `ends` by host and name the last days,
+    each with the number of its source among `sources` and `origins`, the maker's own word first.
+    """
+
+    sources: tuple[SourceNote, ...]
+    models: Mapping[str, Mapping[str, str]]
+    ends: Mapping[str, Mapping[str, Sequence[tuple[int, str]]]]
+    origins: tuple[SourceNote, ...] = ()
+
+    @property
+    def checked_on(self) -> date:
+        """The day of the newest source."""
+        return max(date.fromisoformat(note.date) for note in self.sources)
+
+    @property
+    def notes(self) -> tuple[SourceNote, ...]:
+        """Everything that facts come from."""
+        return self.sources + self.origins
+
+
+def group_rows(listings: Iterable[Listing], which: str, *, several: bool = False) -> dict[str, dict[str, Statement]]:
+    """A source's rows by our hosts; a model whose maker does not list it stands under `*`, for all hosts together.
+
+    `which` is the field of `Host` that has the source's names of it. With `several`, a single host is not enough for
+    `*`.
+    """
+    by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
+    by_name: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
+    for listing in listings:
+        if listing.statement.declares:
+            name = version_name(listing.name)
+            by_host[listing.host][name].append(listing.statement)
+            by_name[name][listing.host].append(listing.statement)
+    grouped: dict[str, dict[str, Statement]] = {host.name: _first_rows(getattr(host, which), by_host) for host in HOSTS}
+    grouped[ANY_HOST] = {
+        name: merge([each for rows in hosts.values() for each in rows])
+        for name, hosts in by_name.items()
+        if name not in grouped.get(maker_of(name) or "", ()) and len(hosts) > several
+    }
+    return grouped
+
+
+def _first_rows(aliases: Sequence[str], by_host: Mapping[str, Mapping[str, list[Statement]]]) -> dict[str, Statement]:
+    rows: dict[str, Statement] = {}
+    for alias in reversed(aliases):
+        rows |= {name: merge(statements) for name, statements in by_host.get(alias, {}).items()}
+    return rows
+
+
+def group_ends(listings: Iterable[Listing], which: str) -> dict[str, dict[str, date]]:
+    """The last days that a source gives, by our hosts; the earliest where it gives several."""
+    hosts = {alias: host.name for host in HOSTS for alias in getattr(host, which)}
+    ends: dict[str, dict[str, date]] = defaultdict(dict)
+    for listing in listings:
+        if listing.ends and listing.host in hosts:
+            days, name = ends[hosts[listing.host]], version_name(listing.name)
+            days[name] = min(listing.ends, days.get(name, listing.ends))
+    return ends
+
+
+def build_document(
+    sources: Sequence[tuple[SourceNote, Rows]], ends: Sequence[tuple[SourceNote, Ends]] = ()
+) -> CatalogueDocument:
+    """The document of these sources; those of `ends` in the order in which their last days count."""
+    notes = tuple(note for note, _ in sources)
+    origins = tuple(note for note, _ in ends if note not in notes)
+    days: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
+    for note, hosts in ends:
+        for host, names in hosts.items():
+            for name, day in names.items():
+                days[host][name].append(((notes + origins).index(note), day.isoformat()))
+    return CatalogueDocument(notes, encode_rows([rows for _, rows in sources]), days, origins)
+
+
+def encode_rows(sources: Sequence[Rows]) -> dict[str, dict[str, str]]:
+    """The rows of several sources as texts, by host and name, in alphabetical order."""
+    hosts = sorted({host for rows in sources for host, names in rows.items() if names})
+    names = {host: sorted({name for rows in sources for name in rows.get(host, ())}) for host in hosts}
+    return {
+        host: {name: encode_row([rows.get(host, {}).get(name) for rows in sources]) for name in names[host]}
+        for host in hosts
+    }
+
+
+def encode_row(statements: Iterable[Statement | None]) -> str:
+    """The statements of one model at one host as one text."""
+    return ";".join(_encode(each) if each else "" for each in statements)
+
+
+def _encode(statement: Statement) -> str:
+    letters = statement.yes + (f"-{statement.no}" if statement.no else "")
+    letters += f"~{statement.both}" if statement.both else ""
+    return f"{letters},{statement.max_input or ''},{statement.max_output or ''}"
+
+
+def decode_row(text: str) -> tuple[Statement | None, ...]:
+    """The statements of a row; raises ValueError for a text that is none."""
+    return tuple(_decode(part) if part else None for part in text.split(";"))
+
+
+def _decode(text: str) -> Statement:
+    letters, most, out = text.split(",")
+    letters, _, both = letters.partition("~")
+    yes, _, no = letters.partition("-")
+    if not set(yes + no + both) <= set(LETTERS):
+        raise ValueError(text)
+    return Statement(yes, no, both, int(most) if most else None, int(out) if out else None)
+
+
+def to_json(document: CatalogueDocument) -> str:
+    """The document as it is written to a file."""
+    value = {
+        "format": FORMAT,
+        "sources": [asdict(note) for note in document.sources],
+        "origins": [asdict(note) for note in document.origins],
+        "models": document.models,
+        "ends": document.ends,
+    }
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def from_json(value: Any) -> CatalogueDocument:
+    """The document of parsed JSON that `to_json` wrote; raises ValueError where its format is another one."""
+    if value["format"] != FORMAT:
+        raise ValueError(value["format"])
+    sources, origins = (tuple(SourceNote(**note) for note in value[key]) for key in ("sources", "origins"))
+    return CatalogueDocument(sources, value["models"], value["ends"], origins)

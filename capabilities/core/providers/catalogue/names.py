@@ -1,0 +1,189 @@
+"""Whose model is it, and by which other names do the sources call it?
+
+`HOSTS` says what each source calls a host, `MAKERS` who makes a model, `FORMS` is the matching table of names. All
+three are kept by hand (docs/catalogue.md says how).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from types import MappingProxyType
+
+ANY_HOST = "*"
+"""What all hosts together say of a model that its maker does not list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host of models: the words that speak of it in a provider's name, preset or URL, and its names in LiteLLM's
+    map and at models.dev, of which the first that lists a model counts."""
+
+    name: str
+    words: tuple[str, ...]
+    litellm: tuple[str, ...] = ()
+    models_dev: tuple[str, ...] = ()
+
+
+HOSTS: tuple[Host, ...] = (
+    Host("openrouter", ("openrouter",), (), ("openrouter",)),
+    Host("aihubmix", ("aihubmix",), ("aihubmix",), ("aihubmix",)),
+    Host("siliconflow", ("siliconflow",), (), ("siliconflow-cn", "siliconflow")),
+    Host("azure", ("azure",), ("azure", "azure_ai", "azure_text"), ("azure", "azure-cognitive-services")),
+    Host("bedrock", ("bedrock", "amazonaws"), ("bedrock_converse", "bedrock", "bedrock_mantle"), ("amazon-bedrock",)),
+    Host(
+        "vertex_ai",
+        ("vertex", "aiplatform"),
+        (
+            "vertex_ai",
+            "vertex_ai-language-models",
+            "vertex_ai-anthropic_models",
+            "vertex_ai-mistral_models",
+            "vertex_ai-llama_models",
+            "vertex_ai-ai21_models",
+            "vertex_ai-deepseek_models",
+            "vertex_ai-qwen_models",
+            "vertex_ai-openai_models",
+            "vertex_ai-zai_models",
+            "vertex_ai-minimax_models",
+            "vertex_ai-moonshot_models",
+            "vertex_ai-text-models",
+        ),
+        ("google-vertex", "google-vertex-anthropic"),
+    ),
+    Host("gemini", ("gemini", "google", "generativelanguage"), ("gemini",), ("google",)),
+    Host("anthropic", ("anthropic", "claude"), ("anthropic",), ("anthropic",)),
+    Host("openai", ("openai",), ("openai", "text-completion-openai"), ("openai",)),
+    Host("deepseek", ("deepseek",), ("deepseek",), ("deepseek",)),
+    Host(
+        "dashscope",
+        ("dashscope", "aliyun", "qwen"),
+        ("dashscope", "qwen_ai_platform", "qwencloud"),
+        ("alibaba-cn", "alibaba"),
+    ),
+    Host("zai", ("bigmodel", "zhipu", "api.z.ai", "zai"), ("zai", "bigmodel"), ("zhipuai", "zai")),
+    Host("moonshot", ("moonshot", "kimi"), ("moonshot",), ("moonshotai-cn", "moonshotai")),
+    Host("volcengine", ("volces", "volcengine", "doubao"), ("volcengine",)),
+    Host("tencent", ("hunyuan", "tencent"), ("tencent",), ("tencent-tokenhub",)),
+    Host("minimax", ("minimax",), ("minimax",), ("minimax-cn", "minimax")),
+    Host("xiaomi", ("xiaomi", "mimo"), ("xiaomi_mimo",), ("xiaomi",)),
+    Host("stepfun", ("stepfun",), (), ("stepfun", "stepfun-ai")),
+    Host("mistral", ("mistral",), ("mistral", "codestral", "text-completion-codestral"), ("mistral",)),
+    Host("xai", ("api.x.ai", "xai", "grok"), ("xai",), ("xai",)),
+    Host("groq", ("groq",), ("groq",), ("groq",)),
+    Host("together_ai", ("together",), ("together_ai",), ("togetherai",)),
+    Host("fireworks_ai", ("fireworks",), ("fireworks_ai",), ("fireworks-ai",)),
+    Host("deepinfra", ("deepinfra",), ("deepinfra",), ("deepinfra",)),
+    Host("novita", ("novita",), ("novita",), ("novita-ai",)),
+    Host("perplexity", ("perplexity",), ("perplexity",), ("perplexity",)),
+    Host("cerebras", ("cerebras",), ("cerebras",), ("cerebras",)),
+    Host("sambanova", ("sambanova",), ("sambanova",)),
+    Host("nebius", ("nebius",), ("nebius",), ("nebius",)),
+    Host("ollama", ("ollama",), ("ollama",)),
+    Host("cohere", ("cohere",), ("cohere_chat", "cohere"), ("cohere",)),
+    Host("databricks", ("databricks",), ("databricks",), ("databricks",)),
+    Host("meta", ("api.llama.com",), ("meta_llama", "meta"), ("llama", "meta")),
+)
+"""The hosts whose rows are kept apart; the first one whose word is in a provider's name, preset or URL counts."""
+
+MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "openai": ("gpt-*", "chatgpt-*", "o1*", "o3*", "o4*", "codex-*", "computer-use-*", "davinci*", "babbage*"),
+        "anthropic": ("claude*",),
+        "gemini": ("gemini*", "gemma*", "learnlm*"),
+        "deepseek": ("deepseek*",),
+        "dashscope": ("qwen*", "qwq*", "qvq*"),
+        "zai": ("glm-*",),
+        "moonshot": ("kimi*", "moonshot*"),
+        "volcengine": ("doubao*",),
+        "tencent": ("hunyuan*", "hy3*"),
+        "minimax": ("minimax*", "abab*"),
+        "xiaomi": ("mimo*",),
+        "stepfun": ("step-*",),
+        "mistral": (
+            "mistral*", "ministral*", "mixtral*", "pixtral*", "codestral*", "magistral*", "devstral*", "open-mi*tral*",
+        ),
+        "xai": ("grok*",),
+        "meta": ("llama*", "muse*"),
+        "cohere": ("command*", "c4ai*"),
+        "perplexity": ("sonar*",),
+    }
+)  # fmt: skip
+"""Who makes the models of these names; its own row says more of them than a reseller's."""
+
+NOT_CHAT = ("*embed*", "*rerank*", "*-tts*", "*-asr*", "*-transcribe*", "*-realtime*", "*image-generation*", "*-image*")
+"""Names of models for speech, embeddings and pictures: `gpt-4o-mini-tts` is no gpt-4o."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameForm:
+    """One way in which names of the same model differ: what is written otherwise, and what stands there instead.
+
+    `version` says whether the name still means that one version; a name without date or tag may mean a later one.
+    """
+
+    pattern: re.Pattern[str]
+    put: str
+    version: bool
+    example: str
+
+
+def _form(pattern: str, put: str, example: str, *, version: bool = True) -> NameForm:
+    return NameForm(re.compile(pattern), put, version, example)
+
+
+FORMS: tuple[NameForm, ...] = (
+    _form(r"^.*/", "", "accounts/fireworks/models/glm-5 is glm-5"),
+    _form(r"^ft:([^:]+).*", r"\1", "ft:gpt-4o-mini-2024-07-18:acme is gpt-4o-mini-2024-07-18"),
+    _form(
+        r"^(?:[a-z]{2}(?:-gov)?\.|apac\.|global\.)?(?:anthropic|meta|amazon|cohere|mistral|ai21|deepseek|qwen|openai"
+        r"|moonshotai|moonshot|minimax|zai|google|nvidia|writer)\.(.+?)(?:-v\d+(?::\d+)?|-\d+:\d+)?$",
+        r"\1",
+        "us.anthropic.claude-haiku-4-5-20251001-v1:0 is claude-haiku-4-5-20251001",
+    ),
+    _form(r"@default$", "", "claude-opus-4-6@default is claude-opus-4-6"),
+    _form(r"@(\d{8})$", r"-\1", "claude-haiku-4-5@20251001 is claude-haiku-4-5-20251001"),
+    _form(r"^(claude-(?:[a-z]+-)?\d)\.(\d)", r"\1-\2", "claude-sonnet-4.6 is claude-sonnet-4-6"),
+    _form(r"[:@].*", "", "qwen2.5vl:7b is a qwen2.5vl", version=False),
+    _form(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6})$", "", "gpt-4o-2024-08-06 is a gpt-4o", version=False),
+    _form(r"-latest$", "", "qwen-max-latest is a qwen-max", version=False),
+)
+"""The matching table: names are compared in lower case, as they are and then with each form undone, in this order."""
+
+
+def names_of(model: str, *, version: bool = False) -> Iterator[str]:
+    """The names to look for, the most exact first; with `version` only those that mean that one version."""
+    name = model.strip().lower()
+    if FORMS[0].pattern.search(name) is None and name:
+        yield name
+    for form in FORMS:
+        shorter = form.pattern.sub(form.put, name, count=1) if form.version or not version else name
+        if shorter != name:
+            name = shorter
+            if name:
+                yield name
+
+
+@cache
+def version_name(model: str) -> str:
+    """The one name that a version of a model has here, whatever a source writes around it; empty for none."""
+    return "".join([*names_of(model, version=True)][-1:])
+
+
+def chats(name: str) -> bool:
+    """Whether a model of that name may be one to talk to."""
+    return not any(fnmatchcase(name, other) for other in NOT_CHAT)
+
+
+def provider_of(hint: str | None) -> str | None:
+    """The host that a provider's name, preset or URL speaks of; None when it is none of `HOSTS`."""
+    text = (hint or "").lower()
+    return next((host.name for host in HOSTS if any(word in text for word in host.words)), None)
+
+
+def maker_of(name: str) -> str | None:
+    """The host whose own model that name is; None when nobody is known to make it."""
+    return next((host for host, patterns in MAKERS.items() if any(fnmatchcase(name, each) for each in patterns)), None)

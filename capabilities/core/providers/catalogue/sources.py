@@ -1,0 +1,125 @@
+"""How are the sources read? LiteLLM's map and models.dev's list as they are published, and what the SDKs say of ends.
+
+Every reader takes parsed JSON (or a module's text) and gives rows: host as the source calls it, name, statement. Only
+models that chat and say something of what they read are taken: one that declares nothing stays unknown.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from capabilities.core.providers.catalogue.judgement import Statement, in_order
+from capabilities.core.providers.catalogue.names import chats
+
+MODES = frozenset({"chat", "responses", "completion"})
+FLAGS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
+    "v": (("supports_vision", "supports_image_input"), ("supported_modalities", "image")),
+    "a": (("supports_audio_input",), ("supported_modalities", "audio")),
+    "d": (("supports_video_input",), ("supported_modalities", "video")),
+    "f": (("supports_pdf_input",), None),
+    "A": (("supports_audio_output",), ("supported_output_modalities", "audio")),
+    "s": (("supports_response_schema", "supports_native_structured_output"), None),
+    "t": (("supports_function_calling",), None),
+}
+"""For each letter: LiteLLM's flags that say it, and the modality that says it, too."""
+MODALITIES = {"v": "image", "a": "audio", "d": "video", "f": "pdf"}
+"""For each letter: what models.dev calls that input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One row of a source: whose host, which model, what it says, and from which day it is gone; None for none."""
+
+    host: str
+    name: str
+    statement: Statement
+    ends: date | None = None
+
+
+def read_litellm(models: Mapping[str, Any]) -> Iterator[Listing]:
+    """The chat models of LiteLLM's map that declare something, if only their last day."""
+    for name, facts in models.items():
+        if not isinstance(facts, Mapping) or facts.get("mode") not in MODES:
+            continue
+        words = {letter: _flag(facts, *flags) for letter, flags in FLAGS.items()}
+        ends = _day(facts.get("deprecation_date"))
+        if ends or any(word is not None for word in words.values()):
+            numbers = _tokens(facts.get("max_input_tokens")), _tokens(facts.get("max_output_tokens"))
+            yield Listing(str(facts.get("litellm_provider", "")), name, _statement(words, *numbers), ends)
+
+
+def _flag(facts: Mapping[str, Any], flags: tuple[str, ...], modality: tuple[str, str] | None) -> bool | None:
+    words = [facts[flag] for flag in flags if isinstance(facts.get(flag), bool)]
+    listed = facts.get(modality[0]) if modality else None
+    if modality and isinstance(listed, list) and listed:
+        words.append(modality[1] in listed)
+    return any(words) if words else None
+
+
+def read_models_dev(providers: Mapping[str, Any]) -> Iterator[Listing]:
+    """The models of models.dev's `api.json` that take and give text."""
+    for host, provider in providers.items():
+        models = provider.get("models") if isinstance(provider, Mapping) else None
+        for name, facts in (models if isinstance(models, Mapping) else {}).items():
+            statement = _models_dev_statement(facts)
+            if statement is not None and chats(name.lower()):
+                yield Listing(host, name, statement)
+
+
+def _models_dev_statement(facts: Any) -> Statement | None:
+    sides = facts.get("modalities") if isinstance(facts, Mapping) else None
+    reads, writes = (sides.get(side) if isinstance(sides, Mapping) else None for side in ("input", "output"))
+    if not isinstance(reads, list) or not isinstance(writes, list) or "text" not in reads or "text" not in writes:
+        return None
+    words: dict[str, bool | None] = {letter: word in reads for letter, word in MODALITIES.items()}
+    words["A"] = "audio" in writes
+    for letter, key in (("s", "structured_output"), ("t", "tool_call")):
+        words[letter] = facts[key] if isinstance(facts.get(key), bool) else None
+    limit = facts.get("limit")
+    limit = limit if isinstance(limit, Mapping) else {}
+    return _statement(words, _tokens(limit.get("input")) or _tokens(limit.get("context")), _tokens(limit.get("output")))
+
+
+def read_openai_ends(module: str) -> dict[str, date]:
+    """The last days that the docstrings of openai's list of models announce, by model."""
+    ends: dict[str, date] = {}
+    for item in re.split(r"\n- ", module.replace("\n  ", " ")):
+        found = re.search(r":\s+Announced shutdown date:\s+(\d{4}-\d{2}-\d{2})", item)
+        if found:
+            ends |= dict.fromkeys(re.findall(r'"([^"]+)"', item[: found.start()]), date.fromisoformat(found[1]))
+    return ends
+
+
+def read_anthropic_ends(module: str) -> dict[str, date]:
+    """The last days of `DEPRECATED_MODELS` in a module of anthropic's client, by model."""
+    for node in ast.parse(module).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DEPRECATED_MODELS":
+            days: Mapping[str, str] = ast.literal_eval(node.value)
+            return {model: _english_day(day) for model, day in days.items()}
+    return {}
+
+
+def _english_day(text: str) -> date:
+    return datetime.strptime(re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", text), "%B %d, %Y").date()
+
+
+def _statement(words: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
+    yes, no = ({letter for letter, word in words.items() if word is wanted} for wanted in (True, False))
+    return Statement(in_order(yes), in_order(no), "", max_input, max_output)
+
+
+def _tokens(count: Any) -> int | None:
+    whole = isinstance(count, int | float) and not isinstance(count, bool) and 0 < count < 10**12
+    return int(count) if whole else None
+
+
+def _day(text: Any) -> date | None:
+    try:
+        return date.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

