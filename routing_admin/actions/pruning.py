@@ -22,7 +22,7 @@ from capabilities.models import Agent
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.router import LOGS
-from routing_admin.models import AttemptLog, RequestLog, SignInAttempt
+from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SignInAttempt
 from routing_admin.server.throttle import ADDRESS
 
 BATCH = 500
@@ -47,6 +47,7 @@ class Pruned:
 def prune(actor: Actor, now: datetime) -> Pruned:
     """Removes what is past its time, and says how much it was; audited when it was anything."""
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
+    prune_outcomes(now)
     requests = prune_requests(now - timedelta(days=read_keeping().request_days))
     artifacts, size = prune_artifacts(now)
     agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)
@@ -70,6 +71,11 @@ def prune_requests(before: datetime) -> int:
             RequestLog.objects.using(LOGS).filter(pk__in=ids).delete()
         total += len(ids)
     return total
+
+
+def prune_outcomes(now: datetime) -> None:
+    """Removes the outcomes of calls with an idempotency key whose day is over."""
+    IdempotencyRecord.objects.filter(expires_at__lte=now).delete()
 
 
 def prune_artifacts(now: datetime) -> tuple[int, int]:

@@ -9,7 +9,7 @@ next candidate.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -30,17 +30,19 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory, turn_of
-from routing_admin.gateway.admission import admit_caller, admit_known_caller, check_method, error_of_fault
+from routing_admin.gateway.admission import admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.body import is_packed, read_object
+from routing_admin.gateway.callers import look_up_caller
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, gateway_error_of, json_reply, reply_of
 from routing_admin.gateway.http import HttpCall, HttpReply, header_value
+from routing_admin.gateway.idempotency import HEADER, answer_once
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import AnswerStream, later_error
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DrainingError
-from routing_admin.server.places import CallPlace, OverloadedError, lookups
+from routing_admin.server.places import OverloadedError
 from routing_admin.upstream import Stream
 
 STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -70,16 +72,21 @@ class AdmittedCall:
 
 async def complete(door: Door, call: HttpCall) -> HttpReply:
     """The reply to a call, errors included; nothing is raised but the caller's leaving."""
-    reply = await _reply(door, call)
+    work = partial(_complete, door, call)
+    if HEADER in call.headers:
+        work = partial(answer_once, call, door.path, partial(_reply, door, call, work))
+    reply = await _reply(door, call, work)
     if door.id_header:
         reply.headers[door.id_header] = call.request_id
     return reply
 
 
-async def _reply(door: Door, call: HttpCall) -> HttpReply:
+async def _reply(door: Door, call: HttpCall, work: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
     try:
         check_method(call.method, call.path, methods_of_call(door.path))
-        return await _complete(door, call)
+        return await work()
+    except (DrainingError, OverloadedError) as error:
+        return reply_of(later_error(error), call.request_id, door.error)
     except GatewayError as error:
         return reply_of(error, call.request_id, door.error)
     except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
@@ -89,19 +96,18 @@ async def _reply(door: Door, call: HttpCall) -> HttpReply:
 async def _complete(door: Door, call: HttpCall) -> HttpReply:
     """The answer of whichever candidate gives one.
 
-    Raises `GatewayError` when none does or the call is refused, and whatever went wrong in us; the log has it by then.
+    Raises `GatewayError` when none does or the call is refused, what says that the call comes too early, and whatever
+    went wrong in us; the log has it by then.
     """
     recorder = RequestRecorder(call.request_id, "v1")
     try:
         admitted = await _admit(door, call, recorder)
         work = _answer_streamed if admitted.dispatch.planned.stream else _answer_whole
         return await work(call, admitted, recorder)
-    except (DrainingError, OverloadedError) as error:
-        raise later_error(error) from None
     except asyncio.CancelledError:
         recorder.end(outcome=LEFT, status=LEFT_STATUS)
         raise
-    except GatewayError:
+    except (GatewayError, DrainingError, OverloadedError):
         raise
     except Exception as error:
         recorder.end(**facts_of_fault(error))
@@ -113,10 +119,9 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
 
     Raises `GatewayError`, and `OverloadedError` where the agent finds no place; once it is known the log says so.
     """
-    arguments = (call.method, call.query, call.headers, door.path)
-    principal = admit_known_caller(*arguments)
+    principal = admit_known_caller(call.method, call.query, call.headers, door.path)
     if principal is None:
-        principal = await _look_up(call, partial(admit_caller, *arguments))
+        principal = await look_up_caller(call, door.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
         if call.place is not None:
@@ -132,16 +137,6 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
     except (GatewayError, OverloadedError, DrainingError) as error:
         recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
-
-
-async def _look_up(call: HttpCall, look: Callable[[], Principal]) -> Principal:
-    """Who makes the call, by rows. Raises `GatewayError`, and `OverloadedError` where too many wait to be looked up."""
-    place = CallPlace(lookups())
-    await place.enter(call.address)
-    try:
-        return await run_in_thread(call, look)
-    finally:
-        place.leave()
 
 
 def _decide(
@@ -206,7 +201,8 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
         raise gateway_error_of(error) from None
     events = admitted.door.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
     reply = HttpReply(200, dict(STREAM_HEADERS))
-    reply.blocks = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent).blocks()
+    stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent)
+    reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
     return reply
 

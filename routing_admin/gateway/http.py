@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -52,12 +52,16 @@ class HttpCall:
 
 @dataclass(slots=True)
 class HttpReply:
-    """What is answered: a whole body, or blocks as they come."""
+    """What is answered: a whole body, or blocks as they come.
+
+    `is_whole` says of blocks that have ended whether the answer had come to its end; None where nobody can say.
+    """
 
     status: int
     headers: MutableMapping[str, str]
     body: bytes = b""
     blocks: AsyncGenerator[bytes, None] | None = None
+    is_whole: Callable[[], bool] | None = None
 
 
 def call_of(request: HttpRequest) -> HttpCall:

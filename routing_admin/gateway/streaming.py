@@ -39,6 +39,10 @@ class AnswerStream:
     media: list[Media] = field(default_factory=list)
     citations: int = 0
 
+    def is_whole(self) -> bool:
+        """Whether the answer came to its end."""
+        return self.finish is not None and self.failure is None
+
     async def blocks(self) -> AsyncGenerator[bytes, None]:
         """Server-sent events, those of one block of the provider's together.
 

@@ -2,6 +2,7 @@
 
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, Language
+from routing_admin.models.outcomes import IdempotencyRecord
 from routing_admin.models.people import Person, SignInAttempt
 from routing_admin.models.requests import AttemptLog, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
@@ -11,6 +12,7 @@ __all__ = [
     "AttemptLog",
     "AuditEvent",
     "Candidate",
+    "IdempotencyRecord",
     "Installation",
     "Language",
     "Person",

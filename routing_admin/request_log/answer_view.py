@@ -56,7 +56,10 @@ class AnswerFile:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """What stands beside an answer; empty texts where nothing was said."""
+    """What stands beside an answer; empty texts where nothing was said.
+
+    `replay_of` is the request whose outcome it was, where it was another one's.
+    """
 
     finish_reason: str
     stop_reason: str
@@ -66,6 +69,7 @@ class AnswerView:
     tokens: tuple[tuple[int, str | Promise], ...]
     citations: int
     files: tuple[AnswerFile, ...]
+    replay_of: str
 
 
 def artifact_ids(row: RequestLog) -> tuple[str, ...]:
@@ -90,6 +94,7 @@ def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerVi
         tokens,
         said.get("citations", 0),
         tuple(_answer_file(each, artifacts) for each in said.get("media", ())),
+        said.get("replayOf", ""),
     )
 
 

@@ -52,6 +52,7 @@ class RequestFacts:
     media: tuple[Media, ...] = ()
     citations: int = 0
     body: Mapping[str, Any] | None = None
+    replay_of: str = ""
 
 
 class SentFile(NamedTuple):
@@ -135,7 +136,7 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "sentence": _error_column(facts.error),
         "provider": answered.provider[:120] if answered else "",
         "model": answered.model[:200] if answered else "",
-        "chain": [chip_of(attempt) for attempt in attempts],
+        "chain": [chip_of(attempt) for attempt in attempts] or replay_chips(facts.replay_of),
         "fell_back": answered is not None and len(attempts) > 1,
         "duration_ms": facts.duration_ms,
         "first_content_ms": facts.first_content_ms,
@@ -186,6 +187,7 @@ def _answer_column(facts: RequestFacts) -> dict[str, Any]:
         known["media"] = [_media(each) for each in facts.media]
     if facts.citations:
         known["citations"] = facts.citations
+    known["replayOf"] = facts.replay_of[:64]
     return {name: value for name, value in known.items() if value}
 
 
@@ -278,6 +280,11 @@ def _delivery(file: SentFile) -> dict[str, Any]:
         "reason": delivery.reason.code.value,
         "sentence": data_of(delivery.reason.sentence()),
     }
+
+
+def replay_chips(request_id: str) -> list[dict[str, Any]]:
+    """What the chain of a request shows that was answered with the outcome of another one; nothing for any other."""
+    return [{"name": request_id[:64], "code": "replay", "tone": "ok"}] if request_id else []
 
 
 def chip_of(attempt: Attempt) -> dict[str, Any]:

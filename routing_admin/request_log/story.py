@@ -159,6 +159,10 @@ def _build_file(delivery: Mapping[str, Any]) -> File:
 
 def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
     """What happened in one sentence, and why in a few more."""
+    original = (row.answer or {}).get("replayOf")
+    if original:
+        headline = _("The caller got what request %(id)s had got: both came with the same Idempotency-Key")
+        return Story(headline % {"id": original}, (_("No model was asked again."),), "ok")
     why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
     if row.outcome == OK:
         lost = attempts[-1].lost if attempts else ()

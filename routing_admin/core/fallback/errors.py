@@ -149,6 +149,6 @@ def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
 def retry_headers(error: Retriable) -> dict[str, str]:
     """Whether a client should try again by itself, and after how many whole seconds where that is known."""
     headers = {"x-should-retry": "true" if error.should_retry else "false"}
-    if error.status in (429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
+    if error.status in (409, 429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     return headers

@@ -1,0 +1,232 @@
+"""`Idempotency-Key`: the same key and the same call within a day get the outcome that there is, paid for once.
+
+As the IETF's draft (draft-ietf-httpapi-idempotency-key-header) and Stripe have it: while the first call is being
+answered the same key is 409, with another call it is 422. What a table says would be the same again is stored, answers
+first of all; what may turn out otherwise (429, every 5xx, a caller that left) is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from capabilities.access import Principal
+from capabilities.body_limits import received_limit
+from capabilities.core.worded import worded
+from routing_admin.core.fallback.chain import OK
+from routing_admin.databases.away import is_away
+from routing_admin.gateway.body import is_packed
+from routing_admin.gateway.callers import find_caller
+from routing_admin.gateway.errors import BadRequestError, GatewayError
+from routing_admin.gateway.http import HttpCall, HttpReply, header_value
+from routing_admin.gateway.threads import run_in_thread
+from routing_admin.request_log.outcomes import (
+    LEASE,
+    OUTCOME_BYTES,
+    CallOutcome,
+    Claim,
+    ClaimRefusal,
+    ConflictingCall,
+    StoredOutcome,
+    claim_key,
+    digest_of,
+    release_key,
+    renew_claim,
+    store_outcome,
+)
+from routing_admin.request_log.recorder import RequestRecorder
+from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, Plain
+
+log = logging.getLogger(__name__)
+
+HEADER = "idempotency-key"
+REPLAYED, ORIGINAL, NOT_STORED = "x-routing-replayed", "x-routing-original-request-id", "x-routing-not-stored"
+"""What a repeated outcome says of itself, of which call it is, and why one is not there to be repeated."""
+KEY = re.compile(r"[\x20-\x7e]{1,255}")
+STORED = frozenset({400, 413, 415, 422})
+"""Refusals that would be the same again, for they rest on the request alone; beside them every 2xx is stored."""
+OWN_HEADERS = frozenset({"x-request-id"})
+"""Headers that each call has for itself."""
+AGAIN_SECONDS = 1.0
+BLOCK = 64 * 1024
+STRICT = "x-routing-strict"
+BOUNDARY = re.compile(r'boundary="?([^";,]+)', re.I)
+
+RUNNING = worded("The first call with this Idempotency-Key is still being answered. Send this one again in a moment.")
+OTHER_CALL = worded(
+    "This Idempotency-Key came with another request before (%(request)s). Send exactly that one again, or a new key."
+)
+GONE = worded(
+    "The outcome of the call with this Idempotency-Key (%(request)s) was too large to be stored, or cannot be opened "
+    "any more. Send a new key to have the call made again."
+)
+WRONG_KEY = worded("An Idempotency-Key has 1 to 255 printable ASCII characters.")
+
+
+async def answer_once(call: HttpCall, path: str, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
+    """The reply of `answer`, or what the same call got before; `path` as the table of permissions writes it.
+
+    Raises `GatewayError`: 401 and 403 as everywhere, 400 for a key that is none, 409 while the first call is being
+    answered, 422 for another call, 410 for an outcome that was not stored; and what the database raises.
+    """
+    principal = await find_caller(call, path)
+    recorder = RequestRecorder(call.request_id, "v1")
+    recorder.add_facts(agent=principal.agent, key=principal.key)
+    try:
+        found = await run_in_thread(call, partial(_claim, call, path, principal))
+        if isinstance(found, ConflictingCall):
+            raise refusal_of(found)
+    except GatewayError as error:
+        recorder.end(outcome=error.code, status=error.status, error=error.message)
+        raise
+    if isinstance(found, StoredOutcome):
+        return _replay(found, recorder, call.request_id)
+    return await _answer(call, found, answer)
+
+
+def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOutcome | ConflictingCall:
+    key = call.headers[HEADER].strip()
+    if not KEY.fullmatch(key):
+        raise BadRequestError(WRONG_KEY, "Idempotency-Key")
+    return claim_key(
+        digest_of(HEADER, principal.key, principal.agent, key), fingerprint_of(call, path), call.request_id
+    )
+
+
+def fingerprint_of(call: HttpCall, path: str) -> str:
+    """A digest of what the call asks for: its address, its plain body, and whether it is strict.
+
+    The boundary of a form, which clients make anew for every try, and how a body is packed say nothing.
+    """
+    body = bytes(call.body.data)
+    if is_packed(call):
+        with suppress(AnswerTooLargeError, BadEncodingError):
+            body = Plain(call.headers["content-encoding"], received_limit(call.path)).feed(body)
+    boundary = BOUNDARY.search(call.headers.get("content-type", ""))
+    if boundary is not None:
+        body = body.replace(boundary[1].encode("latin-1"), b"")
+    return digest_of(path, call.headers.get(STRICT, ""), hashlib.sha256(body).hexdigest())
+
+
+def refusal_of(conflict: ConflictingCall) -> GatewayError:
+    """Why the call is not answered."""
+    if conflict.reason is ClaimRefusal.RUNNING:
+        later = GatewayError(409, "idempotency_key_in_use", RUNNING, "Idempotency-Key")
+        later.retry_after, later.should_retry = AGAIN_SECONDS, True
+        return later
+    other = conflict.reason is ClaimRefusal.OTHER_CALL
+    status, code, sentence = (422, "idempotency_key_reused", OTHER_CALL) if other else (410, "outcome_gone", GONE)
+    return GatewayError(status, code, worded(sentence, request=conflict.request_id), "Idempotency-Key")
+
+
+def _replay(stored: StoredOutcome, recorder: RequestRecorder, request_id: str) -> HttpReply:
+    outcome = stored.outcome
+    reply = HttpReply(outcome.status, dict(outcome.headers), outcome.body)
+    if outcome.streamed:
+        reply.body, reply.blocks = b"", _blocks_of(outcome.body)
+    reply.headers.update({REPLAYED: "true", ORIGINAL: header_value(stored.request_id), "x-request-id": request_id})
+    usual = {"outcome": OK if outcome.status < 300 else f"http_{outcome.status}", "stream": outcome.streamed}
+    recorder.end(**{**usual, **stored.facts}, status=outcome.status, replay_of=stored.request_id)
+    return reply
+
+
+async def _blocks_of(body: bytes) -> AsyncGenerator[bytes, None]:
+    for start in range(0, len(body), BLOCK):
+        yield body[start : start + BLOCK]
+
+
+async def _answer(call: HttpCall, claim: Claim, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
+    hold = _Hold(call, claim)
+    try:
+        reply = await answer()
+    except BaseException:  # the caller left
+        await hold.end(None)
+        raise
+    if reply.blocks is not None:
+        reply.blocks = _RecordedStream(reply, reply.blocks, hold)
+        return reply
+    is_stored = reply.status in STORED or 200 <= reply.status < 300
+    problem = await hold.end(_outcome_of(reply, reply.body) if is_stored else None)
+    if problem:
+        reply.headers[NOT_STORED] = problem
+    return reply
+
+
+def _outcome_of(reply: HttpReply, body: bytes) -> CallOutcome:
+    headers = {name: value for name, value in reply.headers.items() if name.lower() not in OWN_HEADERS}
+    return CallOutcome(reply.status, headers, body, reply.blocks is not None)
+
+
+class _Hold:
+    """A claim while its call is being answered: renewed again and again, until it ends."""
+
+    def __init__(self, call: HttpCall, claim: Claim) -> None:
+        self._call, self._claim = call, claim
+        self._renewal = asyncio.get_running_loop().create_task(self._renew())
+
+    async def end(self, outcome: CallOutcome | None) -> str:
+        """Stores the outcome, or lets go of the key; a word for why an outcome is not stored, empty where it is.
+
+        An answer that is there is never lost by what goes wrong in here, nor is an outcome by a caller that leaves.
+        """
+        self._renewal.cancel()
+        work = partial(store_outcome, self._claim, outcome) if outcome else partial(release_key, self._claim)
+        try:
+            stored = await asyncio.shield(run_in_thread(self._call, work))
+        except Exception as error:
+            log.error("the outcome of request %s is not stored", self._call.request_id, exc_info=error)
+            return "unavailable"
+        return "too_large" if stored is False else ""
+
+    async def _renew(self) -> None:
+        held = True
+        while held:
+            await asyncio.sleep(LEASE.total_seconds() / 3)
+            try:
+                held = await run_in_thread(self._call, partial(renew_claim, self._claim))
+            except Exception as error:
+                if not is_away(error):
+                    raise
+
+
+class _RecordedStream(AsyncGenerator[bytes, None]):
+    """A streamed answer that is stored when it has come to its end, and not when it broke off."""
+
+    def __init__(self, reply: HttpReply, blocks: AsyncGenerator[bytes, None], hold: _Hold) -> None:
+        self._reply, self._blocks, self._hold = reply, blocks, hold
+        self._pieces: list[bytes] = []
+        self._size, self._ended = 0, False
+
+    async def asend(self, value: None) -> bytes:
+        """The next block."""
+        try:
+            block = await self._blocks.asend(value)
+        except BaseException:
+            await self._end()
+            raise
+        if self._size <= OUTCOME_BYTES:
+            self._pieces.append(block)
+        self._size += len(block)
+        return block
+
+    async def athrow(self, *problem: Any) -> bytes:
+        """What the answer makes of an error."""
+        return await self._blocks.athrow(*problem)
+
+    async def aclose(self) -> None:
+        """The end, also of a stream that nobody began to read."""
+        await self._blocks.aclose()
+        await self._end()
+
+    async def _end(self) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        is_whole = self._reply.is_whole is not None and self._reply.is_whole()
+        await self._hold.end(_outcome_of(self._reply, b"".join(self._pieces)) if is_whole else None)

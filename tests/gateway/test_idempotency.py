@@ -1,0 +1,240 @@
+"""`Idempotency-Key`: the same call is answered once, its outcome repeated; another one with the same key is refused."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from capabilities.acts import SYSTEM
+from routing_admin.actions.pruning import prune
+from routing_admin.gateway.http import HttpCall, WaitingBody
+from routing_admin.gateway.idempotency import fingerprint_of
+from routing_admin.models import IdempotencyRecord, RequestLog
+from routing_admin.request_log import outcomes
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.outcomes import (
+    CallOutcome,
+    Claim,
+    ClaimRefusal,
+    ConflictingCall,
+    StoredOutcome,
+    claim_key,
+)
+from tests.cast import key_of
+from tests.gateway.plane import logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+DOORS = {
+    "/v1/chat/completions": said("hello"),
+    "/v1/responses": {"model": "task:planning", "input": "hello"},
+    "/v1/messages": {"model": "task:planning", "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}]},
+}
+NOW = timezone.now()
+
+
+def records() -> int:
+    return IdempotencyRecord.objects.count()
+
+
+@pytest.mark.parametrize("path", DOORS)
+def test_the_same_key_and_body_get_the_same_bytes_at_every_door(key: str, path: str) -> None:
+    """Ids of answers are made anew for each, so equal bytes are the same answer; what is new is said in headers."""
+    first = post(key, DOORS[path], path, **{"idempotency-key": "once"})
+    again = post(key, DOORS[path], path, **{"idempotency-key": "once"})
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.content == again.content
+    assert again["content-type"] == first["content-type"]
+    assert again["x-routing-provider"] == first["x-routing-provider"]
+    assert "x-routing-replayed" not in first
+    assert again["x-routing-replayed"] == "true"
+    assert again["x-routing-original-request-id"] == first["x-request-id"] != again["x-request-id"]
+
+
+def test_without_the_header_every_call_is_its_own(key: str) -> None:
+    """Nothing is stored."""
+    assert post(key, said("hello")).content != post(key, said("hello")).content
+    assert records() == 0
+
+
+def test_the_log_has_a_small_row_for_a_replay(key: str) -> None:
+    """It names the original, counts no tokens, and no provider was asked; the API says the same."""
+    first = post(key, said("hello"), **{"idempotency-key": "k"})
+    original = logged(first["x-request-id"])
+    again = post(key, said("hello"), **{"idempotency-key": "k"})
+    row = logged(again["x-request-id"])
+    assert (row.outcome, row.status, row.agent, row.asked_model) == ("ok", 200, "text-agent", original.asked_model)
+    assert (row.prompt_tokens, row.provider, row.attempts.count()) == (None, "", 0)
+    assert row.answer == {"replayOf": original.pk}
+    assert [chip["code"] for chip in row.chain] == ["replay"]
+
+
+@pytest.mark.parametrize(
+    ("path", "place"), [("/v1/chat/completions", "error"), ("/v1/responses", "error"), ("/v1/messages", "error")]
+)
+def test_another_body_is_422_in_the_words_of_the_door(key: str, path: str, place: str) -> None:
+    """The sentence names the request that the key belongs to."""
+    first = post(key, DOORS[path], path, **{"idempotency-key": "k"})
+    other = post(key, {**DOORS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
+    assert other.status_code == 422
+    assert first["x-request-id"] in other.json()[place]["message"]
+    assert other["x-should-retry"] == "false"
+    assert (other.json().get("type") == "error") == (path == "/v1/messages")
+
+
+def test_another_door_is_422_too(key: str) -> None:
+    """A key belongs to one call."""
+    post(key, DOORS["/v1/responses"], "/v1/responses", **{"idempotency-key": "k"})
+    assert post(key, DOORS["/v1/responses"], **{"idempotency-key": "k"}).json()["error"]["code"] == (
+        "idempotency_key_reused"
+    )
+
+
+def test_a_strict_call_is_another_call(key: str) -> None:
+    """What one header decides is not answered with the other's outcome."""
+    post(key, said("hello"), **{"idempotency-key": "k"})
+    strict = post(key, said("hello"), **{"idempotency-key": "k", "x-routing-strict": "true"})
+    assert strict.status_code == 422
+
+
+def test_each_agent_key_has_its_own_keys(key: str) -> None:
+    """What another agent, or another key of the same one, sent with that word is none of its business."""
+    first = post(key, said("hello"), **{"idempotency-key": "k"})
+    for other in (key_of("vision-agent"), key_of("text-agent")):
+        answer = post(other, said("hello"), **{"idempotency-key": "k"})
+        assert (answer.status_code, "x-routing-replayed" in answer) == (200, False)
+        assert answer.content != first.content
+
+
+@pytest.mark.parametrize("word", ["", "x" * 256, "tab\there", "naïve"])
+def test_a_key_that_is_none_is_400(key: str, word: str) -> None:
+    """1 to 255 printable ASCII characters; a refusal of the key is in the log, and nothing is stored."""
+    answer = post(key, said("hello"), **{"idempotency-key": word})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "Idempotency-Key")
+    assert "1 to 255" in answer.json()["error"]["message"]
+    assert logged(answer["x-request-id"]).outcome == "invalid_value"
+    assert records() == 0
+
+
+@pytest.mark.parametrize("word", ["x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "a key with spaces"])
+def test_a_key_is_taken_as_it_comes(key: str, word: str) -> None:
+    """With the quotes that the IETF's draft puts around it, too."""
+    post(key, said("hello"), **{"idempotency-key": word})
+    assert post(key, said("hello"), **{"idempotency-key": word})["x-routing-replayed"] == "true"
+
+
+def test_who_may_not_call_learns_nothing_of_keys(key: str) -> None:
+    """401 and 403 come first and are never stored."""
+    post(key, said("hello"), **{"idempotency-key": "k"})
+    assert post("ra_wrong", said("hello"), **{"idempotency-key": "k"}).status_code == 401
+    narrow = key_of("text-agent", scopes=("registry:read",))
+    assert post(narrow, said("hello"), **{"idempotency-key": "k"}).status_code == 403
+    assert records() == 1
+
+
+def test_a_refusal_that_would_be_the_same_again_is_stored(key: str) -> None:
+    """400 rests on the request alone; the log says of the repetition how the first one ended."""
+    wrong = said("hello", temperature="warm")
+    first = post(key, wrong, **{"idempotency-key": "k"})
+    journal.flush()
+    again = post(key, wrong, **{"idempotency-key": "k"})
+    assert (first.status_code, again.status_code) == (400, 400)
+    assert again.content == first.content
+    assert logged(again["x-request-id"]).outcome == logged(first["x-request-id"]).outcome
+
+
+@pytest.mark.parametrize("model", ["echo/echo-503", "nobody"])
+def test_a_refusal_that_may_turn_out_otherwise_is_not_stored(key: str, model: str) -> None:
+    """5xx, and 404 for a name that an administrator may give a meaning: the retry is answered anew."""
+    for _ in range(2):
+        answer = post(key, said("hello", model=model), **{"idempotency-key": "k"})
+        assert answer.status_code in (502, 503, 404)
+        assert "x-routing-replayed" not in answer
+    assert records() == 0
+
+
+def test_neither_key_nor_body_nor_answer_can_be_read_in_the_row(key: str) -> None:
+    """What was asked is a digest, what was answered is encrypted; another installation's key opens nothing."""
+    first = post(key, said("the secret word"), **{"idempotency-key": "order-4711"})
+    (row,) = IdempotencyRecord.objects.all()
+    columns = " ".join(str(value) for value in (row.digest, row.fingerprint, row.holder, bytes(row.ciphertext)))
+    assert "secret word" in first.content.decode()
+    assert not {word for word in ("secret word", "order-4711", "text-agent") if word in columns}
+
+
+def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any) -> None:
+    """It is not paid for again unasked."""
+    post(key, said("hello"), **{"idempotency-key": "k"})
+    settings.ENCRYPTION_KEYS = ["A" * 43 + "="]
+    answer = post(key, said("hello"), **{"idempotency-key": "k"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (410, "outcome_gone")
+
+
+def test_an_outcome_that_is_too_large_is_not_stored_and_says_so(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer itself says it in a header; the repetition is 410 and names the request."""
+    monkeypatch.setattr(outcomes, "OUTCOME_BYTES", 10)
+    first = post(key, said("hello"), **{"idempotency-key": "k"})
+    assert (first.status_code, first["x-routing-not-stored"]) == (200, "too_large")
+    again = post(key, said("hello"), **{"idempotency-key": "k"})
+    assert again.status_code == 410
+    assert first["x-request-id"] in again.json()["error"]["message"]
+
+
+def call(body: bytes, **headers: str) -> HttpCall:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return HttpCall("POST", "/v1/chat/completions", "", named, "", "req_1", WaitingBody(body))
+
+
+def test_how_a_body_travels_is_no_part_of_it() -> None:
+    """Packed or plain, and whatever boundary a form has; another content is another call."""
+    path, plain = "/v1/chat/completions", fingerprint_of(call(b"{}"), "/v1/chat/completions")
+    assert fingerprint_of(call(gzip.compress(b"{}"), content_encoding="gzip"), path) == plain
+    assert fingerprint_of(call(b"{ }"), path) != plain
+    forms = {
+        fingerprint_of(
+            call(b"--%b\r\n\r\nx\r\n--%b--" % (word, word), content_type=f"a/b; boundary={word.decode()}"), path
+        )
+        for word in (b"one", b"another")
+    }
+    assert len(forms) == 1
+
+
+def claimed(fingerprint: str = "f", request_id: str = "req_1", **later: float) -> Any:
+    return claim_key("d", fingerprint, request_id, NOW + timedelta(**later))
+
+
+def test_a_call_whose_process_died_is_taken_over() -> None:
+    """When it has said nothing for a minute; whoever comes back from the dead stores nothing over it."""
+    dead = claimed()
+    assert claimed(seconds=59) == ConflictingCall(ClaimRefusal.RUNNING, "req_1")
+    taken = claimed(request_id="req_2", seconds=61)
+    assert isinstance(taken, Claim)
+    assert not outcomes.renew_claim(dead)
+    outcomes.store_outcome(dead, CallOutcome(200, {}, b"late"))
+    outcomes.release_key(dead)
+    outcomes.store_outcome(taken, CallOutcome(200, {}, b"answer"))
+    found = claimed(seconds=70)
+    assert isinstance(found, StoredOutcome)
+    assert (found.outcome.body, found.request_id) == (b"answer", "req_2")
+
+
+def test_an_outcome_counts_for_a_day() -> None:
+    """Then the key is free again, and whoever claims any key removes what has expired."""
+    outcomes.store_outcome(claimed(), CallOutcome(200, {"a": "b"}, b"answer"))
+    assert isinstance(claimed(hours=23), StoredOutcome)
+    assert isinstance(claimed(hours=25), Claim)
+    claim_key("other", "f", "req_3", NOW + timedelta(hours=60))
+    assert list(IdempotencyRecord.objects.values_list("pk", flat=True)) == ["other"]
+
+
+def test_prune_removes_what_has_expired() -> None:
+    """And nothing before."""
+    claimed()
+    prune(SYSTEM, NOW + timedelta(hours=23))
+    assert records() == 1
+    prune(SYSTEM, NOW + timedelta(hours=25))
+    assert records() == 0
+    assert RequestLog.objects.count() == 0

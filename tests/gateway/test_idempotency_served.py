@@ -1,0 +1,96 @@
+"""`Idempotency-Key` with the official clients, over real sockets and several processes; a restart forgets nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.gateway.serving import Server, environment_of, listening, served
+
+HELLO: Any = [{"role": "user", "content": "hello"}]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("idempotency"), options=("--workers", "2")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    server.lab.play({})
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+def once(word: str) -> dict[str, Any]:
+    return {"extra_headers": {"Idempotency-Key": word}}
+
+
+def test_openais_client_pays_once(client: openai.OpenAI, server: Server) -> None:
+    """Whatever process takes the call: one request at the provider, the same answer, whole and streamed."""
+    whole = [client.chat.completions.create(model="one/lab", messages=HELLO, **once("whole")) for _ in range(6)]
+    assert len({each.id for each in whole}) == 1
+    pieces = [
+        [
+            each.model_dump()
+            for each in client.responses.create(model="one/lab", input="hello", stream=True, **once("s"))
+        ]
+        for _ in range(6)
+    ]
+    assert pieces[0][-1]["type"] == "response.completed"
+    assert all(each == pieces[0] for each in pieces)
+    assert len(server.lab.requests) == 2
+
+
+def test_a_client_that_comes_too_early_gets_the_answer_by_itself(client: openai.OpenAI, server: Server) -> None:
+    """It is told 409 and when to come again, which the official client does; the provider is asked once."""
+    server.lab.play({"one": "delay:seconds=0.5"})
+    patient = client.with_options(max_retries=8)
+    with ThreadPoolExecutor(4) as threads:
+        asked = [
+            threads.submit(patient.chat.completions.create, model="one/lab", messages=HELLO, **once("early"))
+            for _ in range(4)
+        ]
+        assert len({each.result().id for each in asked}) == 1
+    assert len(server.lab.requests) == 1
+
+
+def test_anthropics_client_pays_once(server: Server) -> None:
+    """And learns in its own words that a key came with another body."""
+    server.lab.play({})
+    client = anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
+    asked: Any = {"model": "by-anthropic/lab", "max_tokens": 50, "messages": HELLO}
+    assert client.messages.create(**asked, **once("m")).id == client.messages.create(**asked, **once("m")).id
+    with pytest.raises(anthropic.UnprocessableEntityError, match="came with another request"):
+        client.messages.create(**{**asked, "max_tokens": 51}, **once("m"))
+    assert len(server.lab.requests) == 1
+
+
+def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Server) -> None:
+    """The same key is answered anew."""
+    server.lab.play({"one": ["error_event_mid", "ok"]})
+    asked: Any = {"model": "one/lab", "messages": HELLO, "stream": True, **once("broken")}
+    with pytest.raises(openai.APIError):
+        list(client.chat.completions.create(**asked))
+    assert [each.choices[0].finish_reason for each in client.chat.completions.create(**asked)][-1] == "stop"
+
+
+def test_a_restart_forgets_nothing(client: openai.OpenAI, server: Server) -> None:
+    """The outcome stands in the database."""
+    first = client.chat.completions.create(model="one/lab", messages=HELLO, **once("kept"))
+    server.process.terminate()
+    server.process.wait(timeout=40)
+    environment = environment_of(server.directory, server.lab)
+    again = listening(environment, server.key, server.lab, server.directory)
+    try:
+        moved = client.with_options(base_url=again.url + "/v1")
+        assert moved.chat.completions.create(model="one/lab", messages=HELLO, **once("kept")).id == first.id
+    finally:
+        again.process.terminate()
+        again.process.wait(timeout=40)
+    assert len(server.lab.requests) == 1

@@ -1,0 +1,70 @@
+"""`Idempotency-Key` while calls are running: streams, callers that leave, many calls at once; providers at a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from routing_admin.models import IdempotencyRecord
+from tests.gateway.asgi_caller import Loopback, chat_call, loopback_providers
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+KEY = (b"idempotency-key", b"k")
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    with loopback_providers() as providers:
+        yield providers
+
+
+async def test_a_stream_is_replayed_as_its_stream(key: str, loopback: Loopback) -> None:
+    """Byte for byte, with the type and the headers of a stream."""
+    async with loopback.serve():
+        first = await chat_call(key, "stream", KEY, stream=True).run()
+        again = await chat_call(key, "stream", KEY, stream=True).run()
+    assert (first.status, again.status) == (200, 200)
+    assert b"[DONE]" in first.answer
+    assert again.answer == first.answer
+    assert again.answer_headers["content-type"] == "text/event-stream"
+    assert again.answer_headers["x-routing-replayed"] == "true"
+
+
+@pytest.mark.parametrize(("word", "stream"), [("silent", False), ("silent", True), ("stall", True)])
+async def test_a_call_whose_caller_left_is_not_stored(key, loopback, word, stream) -> None:
+    """Before anything came, and in the middle of a stream: the next call with the key is answered anew."""
+    async with loopback.serve():
+        call = chat_call(key, word, KEY, stream=stream)
+        running = asyncio.create_task(call.run())
+        await (call.begun if word == "stall" else loopback.asked).wait()
+        call.left.set()
+        await running
+    assert await asyncio.to_thread(IdempotencyRecord.objects.count) == 0
+
+
+async def test_the_same_key_while_the_first_call_is_running_is_409(key: str, loopback: Loopback) -> None:
+    """With a moment after which to come again, which a client does by itself."""
+    async with loopback.serve():
+        first = chat_call(key, "stall", KEY, stream=True)
+        running = asyncio.create_task(first.run())
+        await first.begun.wait()
+        second = await chat_call(key, "stall", KEY, stream=True).run()
+        first.left.set()
+        await running
+    assert (second.status, json.loads(second.answer)["error"]["code"]) == (409, "idempotency_key_in_use")
+    assert second.answer_headers["retry-after"] == "1"
+    assert second.answer_headers["x-should-retry"] == "true"
+
+
+async def test_of_many_calls_at_once_one_is_made(key: str, loopback: Loopback) -> None:
+    """The others are told to come again, and then get its answer."""
+    async with loopback.serve():
+        calls = await asyncio.gather(*(chat_call(key, "plain", KEY).run() for _ in range(8)))
+        late = await chat_call(key, "plain", KEY).run()
+    made = [each for each in calls if each.status == 200 and "x-routing-replayed" not in each.answer_headers]
+    assert len(made) == 1
+    assert {each.status for each in calls} <= {200, 409}
+    assert late.answer == made[0].answer

@@ -1,0 +1,46 @@
+"""What the pages say of a call that was answered with the stored outcome of another one."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import translation
+
+from tests.cast import AgentProgram
+from tests.gateway.plane import logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def repeated(key: str) -> tuple[Any, Any]:
+    """The rows of a call and of its repetition."""
+    first, again = (post(key, said("hello"), **{"idempotency-key": "k"})["x-request-id"] for _ in range(2))
+    return logged(first), logged(again)
+
+
+def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Client, repeated: Any) -> None:
+    """With a link to it; in Chinese, too."""
+    original, row = repeated
+    for language, words in (("en", "No model was asked again."), ("zh-hans", "没有再次调用模型。")):
+        with translation.override(language):
+            answer = admin.get(f"/requests/{row.pk}/", headers={"accept-language": language})
+        text = html.unescape(answer.content.decode())
+        assert words in text
+        assert f'href="/requests/{original.pk}/"' in text
+
+
+def test_the_list_shows_it_as_a_replay(admin: Client, repeated: Any) -> None:
+    """Where others show their chain."""
+    text = admin.get("/requests/").content.decode()
+    assert f'<span class="sr">{repeated[0].pk}: </span><span class="chip ok">replay</span>' in text
+
+
+def test_the_agents_api_names_the_original(caller: Any, repeated: Any, key: str) -> None:
+    """Under `answer`."""
+    found = AgentProgram("text-agent", key).get(f"/requests/{repeated[1].pk}").json()
+    assert found["answer"] == {"replayOf": repeated[0].pk}
+    assert found["attempts"] == []
