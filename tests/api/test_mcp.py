@@ -210,6 +210,15 @@ async def test_a_wrong_call_is_answered_with_a_sentence(
     assert sentence in words(result)
 
 
+async def test_null_is_an_argument_left_out(installation: Installation) -> None:
+    """Strict function calling makes every parameter required, so that a model writes null for what it does not want."""
+    async with installation.client("text-agent") as client:
+        listed = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
+        read = await client.call_tool("get_artifact", {"ref": installation.refs["readme.md"], "offset": None})
+    assert not listed.is_error
+    assert words(read) == FILES["readme.md"].data.decode()
+
+
 async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> None:
     """The scopes are those of the API's own calls."""
     async with installation.client("narrow") as client:

@@ -81,7 +81,8 @@ def _definition(function: Mapping[str, Any]) -> types.Tool:
 
 
 async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """What a tool answers; what it refuses is an answer, too, so that the model can do better.
+    """What a tool answers; what it refuses is an answer, too, so that the model can do better. Null is left out: strict
+    function calling makes every parameter required, and a model that wants none writes null.
 
     Raises `MCPError` where there is no such tool.
     """
@@ -89,7 +90,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     if params.name not in TOOLS:
         message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
         raise MCPError(types.INVALID_PARAMS, message)
-    arguments = params.arguments or {}
+    arguments = {name: value for name, value in (params.arguments or {}).items() if value is not None}
     refusal = _refuse(caller, params.name, arguments)
     if refusal:
         return _error(refusal)
