@@ -126,7 +126,7 @@ async def test_an_artifact_is_the_one_of_the_api(installation: Installation, age
             assert body_of(result) == data_of(by_api)
             assert name not in ("photo.png", "song.mp3", "report.pdf") or body_of(result)[1] in ("", FILES[name].data)
             facts = {key: value for key, value in by_api.items() if key not in ("content", "imageUrl", "file")}
-            assert result.structured_content == facts
+            assert (result.meta["artifact"], result.structured_content) == (facts, None)
 
 
 def body_of(result: CallToolResult) -> tuple[str, Any, str]:

@@ -133,7 +133,11 @@ def _caller_of(context: Context) -> tuple[McpCaller, str]:
 
 
 def result_of(answer: ToolAnswer) -> types.CallToolResult:
-    """A tool's answer as MCP writes it: files as content of their kind, everything else as words and as an object."""
+    """A tool's answer as MCP writes it: files as content of their kind, everything else as words and as an object.
+
+    What is known of a file stands in `_meta`: Claude Code and Codex show their models `structuredContent` alone where
+    there is some, and so the file would never be read.
+    """
     if isinstance(answer, ArtifactNotFound):
         return _error(answer.message)
     if isinstance(answer, dict):
@@ -143,7 +147,7 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
     content: list[types.ContentBlock] = [content_of(answer.result)]
     if answer.readers:  # nobody, or not asked since the model reads it itself
         content.append(types.TextContent(text=f"suggestedAgents: {', '.join(answer.readers)}"))
-    return types.CallToolResult(content=content, structured_content=facts)
+    return types.CallToolResult(content=content, _meta={"artifact": facts})
 
 
 def content_of(result: ContentRouteResult) -> types.ContentBlock:
