@@ -136,6 +136,34 @@ class ServiceCapability(models.Model):
         return f"{self.service_id} {self.side} {self.name}"
 
 
+class ProbeTranscript(models.Model):
+    """What a model of a provider was asked about one capability, and what it answered: evidence, no configuration.
+
+    Of each there are at most two: the last that `decided`, and a later one that proved nothing.
+    """
+
+    provider = models.CharField(max_length=120)
+    model = models.CharField(max_length=200)
+    capability = models.CharField(max_length=100)
+    decided = models.BooleanField()
+    outcome = models.CharField(max_length=10)
+    reason = models.CharField(max_length=20)
+    at = models.DateTimeField()
+    actor = models.CharField(max_length=150)
+    question = models.TextField()
+    mime_type = models.CharField(max_length=100)
+    exchanges = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["capability", "-at"]
+        constraints = [
+            models.UniqueConstraint(fields=["provider", "model", "capability", "decided"], name="one_last_probe")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model} {self.capability}: {self.outcome}"
+
+
 class Agent(models.Model):
     """A program that calls models: it uses one service, or one task route by its task type."""
 

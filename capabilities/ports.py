@@ -46,6 +46,8 @@ class DialAnswer:
     message: str = ""
     models: tuple[str, ...] = ()
     text: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,8 @@ class Dial(Protocol):
     def models(self, provider: str) -> DialAnswer:
         """The provider's own list of models."""
 
-    def ask(self, provider: str, model: str, chat: ChatRequest) -> DialAnswer:
-        """One request sent as it is, whatever the model is said to read; `text` is the answer."""
+    def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[DialAnswer]:
+        """Requests sent as they are, all at once, whatever the model is said to read; `text` is each answer."""
 
 
 class RouteDirectory(Protocol):

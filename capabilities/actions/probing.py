@@ -1,24 +1,36 @@
-"""Asking the real model what it reads, and recording the answer."""
+"""Asking the real model what it reads, and recording what it proved."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
 
 from capabilities.actions.services import set_capabilities
 from capabilities.acts import Actor
 from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.message import ChatRequest
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
-from capabilities.core.providers.probes import PROBES, request_of, verdict
+from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
+from capabilities.core.providers.probes.questions import PROBES, Probe
+from capabilities.core.providers.redaction import brief
 from capabilities.core.vocabulary import Cell, Source
-from capabilities.models import Service
+from capabilities.core.worded import data_of
+from capabilities.models import ProbeTranscript, Service
 from capabilities.ports import DialAnswer, ports
+
+ANSWER_BYTES = 2048
+"""The most that is kept of one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What probing found: by capability, what was recorded, what an administrator's word kept from being recorded, and
-    the revision that made (None when nothing changed).
+    """What probing found: by capability, what was proved, what an administrator's word kept from being recorded, what
+    stayed unclear, and the revision that made (None when nothing changed).
 
     `failed` is the call that did not answer words alone; then nothing else was asked. A capability in none of them
     stays as unknown as it was.
@@ -26,19 +38,23 @@ class ProbeResult:
 
     answers: Mapping[str, bool] = field(default_factory=dict)
     contradicted: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
     failed: DialAnswer | None = None
     revision: int | None = None
 
 
 def probe_service(actor: Actor, row: Service) -> ProbeResult:
-    """Sends a tiny image, sound and page to the model, and records what it could read as probed, in one revision.
+    """Sends the model files that hold a word, keeps what was said, and records what it proved, in one revision.
 
     A cell that was declared stays as it is: an administrator's word wins. Calls are made before anything is written.
     """
     greeting = ports.dial.test(row.provider.name, row.model)
     if greeting.fault:
         return ProbeResult(failed=greeting)
-    found = {"text": True, **answers(row)}
+    findings = conduct(list_probes(row), lambda chats: _ask_each(row, chats), random.SystemRandom().sample)
+    keep_transcripts(actor, row, findings)
+    proved = {each.probe.capability: each.outcome is ProbeOutcome.YES for each in findings if is_decided(each)}
+    found = {"text": True, **proved}
     there = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
     declared = {
         name for name in found if (there[name].source == Source.DECLARED if name in there else row.knows_the_rest)
@@ -46,22 +62,67 @@ def probe_service(actor: Actor, row: Service) -> ProbeResult:
     cells: dict[Cell, bool] = {("input", name): on for name, on in found.items() if name not in declared}
     revision = set_capabilities(actor, {row: cells}, source=Source.PROBED).revision if cells else None
     against = (name for name in declared if found[name] != (name in there and there[name].supported))
-    return ProbeResult(found, tuple(sorted(against)), revision=revision)
+    unclear = tuple(each.probe.capability for each in findings if not is_decided(each))
+    return ProbeResult(found, tuple(sorted(against)), unclear, revision=revision)
 
 
-def answers(row: Service) -> dict[str, bool]:
-    """What the model made of each probe that its protocol has a place for; silent about the inconclusive."""
+def is_decided(finding: ProbeFinding) -> bool:
+    """Whether a probe proved something."""
+    return finding.outcome is not ProbeOutcome.UNCLEAR
+
+
+def list_probes(row: Service) -> list[Probe]:
+    """The probes of the kinds that the service's protocol has a place for."""
     provider = row.provider
     preset = preset_for_endpoint(provider.endpoint)
     quirks = quirks_for(provider.endpoint, provider.quirks)
     slots = slots_for(provider.protocol, preset.slots if preset else None, row.limits or None, quirks)
-    found = {}
-    for name, probe in PROBES.items():
-        slot = slots.get(probe.kind)
-        if slot is None or not slot.carries(probe.mime_type):
-            continue
-        said = ports.dial.ask(provider.name, row.model, request_of(probe))
-        reads = verdict(probe, said.text, said.fault)
-        if reads is not None:
-            found[name] = reads
-    return found
+    places = ((slots.get(probe.kind), probe) for probe in PROBES.values())
+    return [probe for slot, probe in places if slot is not None and slot.carries(probe.mime_type)]
+
+
+def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
+    return [
+        ProbeAnswer(each.text, each.fault, each.status, each.message, each.prompt_tokens, each.completion_tokens)
+        for each in ports.dial.ask_each(row.provider.name, row.model, chats)
+    ]
+
+
+def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding]) -> None:
+    """Keeps what was asked and answered; what decides takes the place of all before, the rest only of its like."""
+    now = timezone.now()
+    with transaction.atomic():
+        for each in findings:
+            place: dict[str, Any] = {
+                "provider": row.provider.name,
+                "model": row.model,
+                "capability": each.probe.capability,
+            }
+            decided = is_decided(each)
+            if decided:
+                ProbeTranscript.objects.filter(**place, decided=False).delete()
+            said = {
+                "outcome": each.outcome.value,
+                "reason": each.reason.value,
+                "at": now,
+                "actor": actor.name,
+                "question": each.probe.question,
+                "mime_type": each.probe.mime_type,
+                "exchanges": [_exchange_data(one) for one in each.exchanges],
+            }
+            ProbeTranscript.objects.update_or_create(**place, decided=decided, defaults=said)
+
+
+def _exchange_data(exchange: Exchange) -> dict[str, Any]:
+    """One question as its column keeps it; what looks like a key is masked."""
+    answer = exchange.answer
+    return {
+        "word": exchange.word,
+        "reading": exchange.reading.value,
+        "text": brief(answer.text, limit=ANSWER_BYTES),
+        "fault": answer.fault,
+        "status": answer.status,
+        "message": data_of(brief(answer.message, limit=ANSWER_BYTES)) if answer.message else "",
+        "promptTokens": answer.prompt_tokens,
+        "completionTokens": answer.completion_tokens,
+    }

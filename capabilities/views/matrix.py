@@ -97,11 +97,15 @@ def summarize_probe(row: Service, probe: ProbeResult) -> str:
     if probe.failed:
         return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
     reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]
-    sentence = _("%(name)s reads: %(what)s") % {"name": row.service_id, "what": join_words(reads)}
-    if not probe.contradicted:
-        return sentence
-    names = join_words(str(capability_label(name)) for name in probe.contradicted)
-    return f"{sentence} · " + _("declared otherwise, and kept: %(names)s") % {"names": names}
+    parts = [_("%(name)s reads: %(what)s") % {"name": row.service_id, "what": join_words(reads)}]
+    rest = (
+        (_("unclear, and left as it is: %(names)s"), probe.unclear),
+        (_("declared otherwise, and kept: %(names)s"), probe.contradicted),
+    )
+    for text, names in rest:
+        if names:
+            parts.append(text % {"names": join_words(str(capability_label(name)) for name in names)})
+    return " · ".join(parts)
 
 
 @require_POST

@@ -24,6 +24,7 @@ from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
 from capabilities.ports import ports
 from capabilities.queries.matrix import Square, list_squares
+from capabilities.queries.probes import list_transcripts
 from capabilities.queries.providers import find_provider
 from capabilities.queries.services import describe_service, find_service, list_agents_using, list_services
 from capabilities.sentences import join_words
@@ -33,6 +34,7 @@ from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toa
 from capabilities.views.consent import find_unconfirmed
 from capabilities.views.matrix import summarize_probe
 from capabilities.views.refused_forms import Difference, add_refusal, find_differences, render_value, renew_version
+from capabilities.views.transcripts import render_transcripts
 
 if TYPE_CHECKING:
     from capabilities.models import Service
@@ -167,6 +169,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "slots": list_slots(row),
         "token_limits": list_token_limits(row, entry),
         "agents": list_agents_using(row),
+        "transcripts": render_transcripts(list_transcripts(row)),
         "refusals": ports.refusals.of(row.provider.name, row.model),
         "cannot_delete": find_refusal(actions.check_can_delete_service, row),
         "losses": ports.foresight.of_deleting("service", [row.service_id]),

@@ -29,6 +29,8 @@ from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.upstream import process_upstream, run_sync
 
 QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
+PATIENT = Timeouts(connect=5, first_content=60, between=30, total=90)
+"""For questions that a model may have to think about."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MOST_MODELS = 5000
 
@@ -100,14 +102,18 @@ class Dialler:
             return DialAnswer(0, prepared.reason.code.value)
         return await self._time(prepared, to, spec.proxy)
 
-    def ask(self, provider: str, model: str, chat: ChatRequest) -> DialAnswer:
-        """One request written as it stands, without asking what the model is said to read: for probes."""
+    def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[DialAnswer]:
+        """Requests written as they stand, without asking what the model is said to read: for probes."""
         state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), DialAnswer):
-            return refused
+            return [refused] * len(chats)
         to = receiver_at(state, spec, model)
-        prepared = Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ())
-        return run_sync(self._time(prepared, to, spec.proxy))
+        prepared = [Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()) for chat in chats]
+
+        async def ask_all() -> Sequence[DialAnswer]:
+            return await asyncio.gather(*(self._time(each, to, spec.proxy, PATIENT) for each in prepared))
+
+        return run_sync(ask_all())
 
     def models(self, provider: str) -> DialAnswer:
         """The provider's own list."""
@@ -125,9 +131,9 @@ class Dialler:
         listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
         return dialled_of(outcome, began, listed)
 
-    async def _time(self, prepared: Prepared, to: Receiver, proxy: str) -> DialAnswer:
+    async def _time(self, prepared: Prepared, to: Receiver, proxy: str, timeouts: Timeouts = QUICK) -> DialAnswer:
         began = time.monotonic()
-        return dialled_of(await NetworkTransport().call(prepared, to, QUICK, proxy), began)
+        return dialled_of(await NetworkTransport().call(prepared, to, timeouts, proxy), began)
 
 
 def models_url(provider: ProviderSpec) -> str:
@@ -142,7 +148,8 @@ def dialled_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] 
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
         return DialAnswer(took, outcome.fault.value, outcome.status, outcome.message)
-    return DialAnswer(took, status=200, models=models, text=outcome.text)
+    counted = outcome.usage
+    return DialAnswer(took, "", 200, "", models, outcome.text, counted.prompt_tokens, counted.completion_tokens)
 
 
 def _find_provider(name: str) -> tuple[Snapshot, ProviderSpec]:

@@ -1,70 +1,226 @@
-"""Probing: the tiny files are real ones, and only an answer that names their content counts as reading."""
+"""Probing: the small files are real ones, and only who reads them twice, and nothing in an empty one, reads."""
 
 from __future__ import annotations
 
 import io
+import random
 import wave
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from PIL import Image
 from pypdf import PdfReader
 
+from artifacts.core.detection.detector import BinaryDetector
 from capabilities.core.message import NativePart
-from capabilities.core.providers.probes import PROBES, one_page, one_tone, red_square, request_of, verdict
+from capabilities.core.providers.probes.drawing import draw
+from capabilities.core.providers.probes.judgement import (
+    AnswerReading,
+    ProbeAnswer,
+    ProbeOutcome,
+    ProbeReason,
+    conclude,
+    conduct,
+    read_answer,
+)
+from capabilities.core.providers.probes.questions import PROBES, request_of
+from capabilities.core.providers.probes.vocabulary import WORDS
+from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import Fault
+from tests.lab.reading_model import word_in
+from tests.lab.received_requests import Media
+
+SECRETS = {"vision": "LANTERN", "audio": "4271", "video": "UMBRELLA", "file": "WALNUT"}
 
 
-def test_the_image_is_a_red_square_of_64_pixels() -> None:
-    """Another library decodes it to nothing but red."""
-    image = Image.open(io.BytesIO(red_square()))
-    assert image.size == (64, 64)
-    assert image.getcolors() == [(64 * 64, (255, 0, 0))]
+def test_every_kind_that_a_model_can_be_said_to_read_has_its_probe() -> None:
+    """Beside text, which the greeting asks for."""
+    assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 
 
-def test_the_page_is_a_pdf_of_one_page_with_one_word() -> None:
-    """Another library finds the word without complaint."""
-    reader = PdfReader(io.BytesIO(one_page()), strict=True)
-    assert len(reader.pages) == 1
-    assert reader.pages[0].extract_text().strip() == "pomegranate"
-
-
-def test_the_sound_is_one_second_of_wav() -> None:
-    """One channel, 8,000 samples, not silent."""
-    with wave.open(io.BytesIO(one_tone())) as sound:
-        assert (sound.getnchannels(), sound.getnframes(), sound.getframerate()) == (1, 8000, 8000)
-        assert any(sound.readframes(8000))
+def test_a_word_is_drawn_in_letters_that_people_read() -> None:
+    """Seven rows of dots, five columns a letter, a gap between them."""
+    drawn = ["".join("#" if pixel == 0 else "." for pixel in row) for row in draw("KEY", 17, 7, 1)]
+    assert drawn == [
+        "#...#.#####.#...#",
+        "#..#..#.....#...#",
+        "#.#...#......#.#.",
+        "##....####....#..",
+        "#.#...#.......#..",
+        "#..#..#.......#..",
+        "#...#.#####...#..",
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(PROBES))
-def test_the_question_does_not_give_the_answer_away(name: str) -> None:
-    """A model that only reads the words, the filename included, cannot answer rightly by repeating them."""
+def test_a_file_is_what_it_says_and_holds_its_word(name: str) -> None:
+    """Other programs take it for that type, and somebody who reads it finds the word, in the control none."""
     probe = PROBES[name]
-    if name != "audio":
-        assert verdict(probe, f"{probe.question} {probe.filename}") is False
-    file = request_of(probe).messages[0].parts[1]
+    full, empty = probe.make_file(SECRETS[name]), probe.make_file("")
+    assert word_in(Media("", data=full)) == SECRETS[name]
+    assert word_in(Media("", data=empty)) == ""
+    for data in (full, empty):
+        assert BinaryDetector().detect(data).mime_type == probe.mime_type
+
+
+@pytest.mark.parametrize("name", ["vision", "video"])
+def test_every_word_is_drawn_whole(name: str) -> None:
+    """Also the longest one."""
+    assert [word_in(Media("", data=PROBES[name].make_file(word))) for word in WORDS] == list(WORDS)
+
+
+def test_other_programs_open_the_files() -> None:
+    """Pillow the picture, pypdf the page, the standard library the recording."""
+    assert Image.open(io.BytesIO(PROBES["vision"].make_file("ACORN"))).size == (560, 160)
+    assert len(PdfReader(io.BytesIO(PROBES["file"].make_file("ACORN")), strict=True).pages) == 1
+    with wave.open(io.BytesIO(PROBES["audio"].make_file("0000"))) as sound:
+        assert (sound.getnchannels(), sound.getsampwidth(), sound.getframerate()) == (1, 2, 16_000)
+        assert sound.getnframes() == 16_000 * 17 // 4
+
+
+@pytest.mark.parametrize("name", sorted(PROBES))
+def test_nothing_but_the_file_gives_the_word_away(name: str) -> None:
+    """Neither the question nor the file's name holds anything that a file can hold."""
+    probe = PROBES[name]
+    assert not probe.vocabulary.find(f"{probe.question} {probe.filename}")
+    file = request_of(probe, SECRETS[name]).messages[0].parts[1]
     assert isinstance(file, NativePart)
-    assert file.mime_type == probe.mime_type
+    assert (file.mime_type, file.filename) == (probe.mime_type, probe.filename)
+
+
+def test_two_words_that_differ_are_one_of_more_than_a_thousand() -> None:
+    """So likely is it at most that somebody names both who has read neither."""
+    for probe in PROBES.values():
+        assert probe.vocabulary.size * (probe.vocabulary.size - 1) > 1000
+        first, second = probe.vocabulary.draw_two(random.Random(1).sample)
+        assert first != second
+        assert probe.vocabulary.find(first) == {first}
+
+
+ANSWERS = [
+    ("vision", "LANTERN", AnswerReading.RIGHT),
+    ("vision", "lantern.", AnswerReading.RIGHT),
+    (
+        "vision",
+        "Of course! The word in your picture is **Lantern**. Don't hesitate to ask for more.",
+        AnswerReading.RIGHT,
+    ),
+    ("vision", "图片中的单词是“LANTERN”。", AnswerReading.RIGHT),
+    ("vision", "图片里写着ＬＡＮＴＥＲＮ，没有其他内容。", AnswerReading.RIGHT),
+    ("vision", "PUMPKIN", AnswerReading.WRONG),
+    ("vision", "LANTERN or PUMPKIN", AnswerReading.HEDGED),
+    ("vision", " ".join(WORDS), AnswerReading.HEDGED),
+    ("vision", "Yes, I can see it.", AnswerReading.HEDGED),
+    ("vision", "A red car stands in front of a house.", AnswerReading.HEDGED),
+    ("vision", "LANTERNS", AnswerReading.HEDGED),
+    ("vision", "I cannot see any image, but perhaps it says LANTERN.", AnswerReading.HEDGED),
+    ("vision", "NONE", AnswerReading.DENIED),
+    ("vision", "I'm sorry, but I can't view images.", AnswerReading.DENIED),
+    ("vision", "我无法查看图片。", AnswerReading.DENIED),
+    ("vision", "看不到任何图片", AnswerReading.DENIED),
+    ("vision", PROBES["vision"].question, AnswerReading.HEDGED),
+    ("audio", "4271", AnswerReading.RIGHT),
+    ("audio", "4, 2, 7, 1.", AnswerReading.RIGHT),
+    ("audio", "I heard four digits: four, two, seven, one.", AnswerReading.RIGHT),
+    ("audio", "录音里说的是：四、二、七、一。", AnswerReading.RIGHT),
+    ("audio", "42 71", AnswerReading.RIGHT),
+    ("audio", "1724", AnswerReading.WRONG),
+    ("audio", "427", AnswerReading.HEDGED),
+    ("audio", "4271 or 4272", AnswerReading.HEDGED),
+    ("audio", "NONE. I cannot hear any sound.", AnswerReading.DENIED),
+    ("audio", "我听不到任何声音。", AnswerReading.DENIED),
+    ("file", "The document says WALNUT.", AnswerReading.RIGHT),
+    ("file", "No document was attached.", AnswerReading.DENIED),
+    ("video", "UMBRELLA", AnswerReading.RIGHT),
+    ("video", "   ", AnswerReading.SILENT),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "reading"), ANSWERS)
+def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerReading) -> None:
+    """Right is who names what the file holds, exactly and only that; politeness, language and case do not matter."""
+    assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text)) is reading
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "fault", "reads"),
+    ("fault", "reading"),
     [
-        ("vision", "Red.", "", True),
-        ("vision", "红色", "", True),
-        ("vision", "I see no image. NONE", "", False),
-        ("vision", "It is rendered in green", "", False),
-        ("file", "POMEGRANATE", "", True),
-        ("file", "NONE", "", False),
-        ("audio", "A steady tone", "", True),
-        ("audio", "NONE", "", False),
-        ("vision", "", Fault.HTTP_400, False),
-        ("vision", "", Fault.CAPABILITY_MISMATCH, False),
-        ("vision", "", Fault.HTTP_429, None),
-        ("vision", "", Fault.HTTP_401, None),
-        ("vision", "", Fault.READ_TIMEOUT, None),
-        ("vision", "   ", "", None),
+        (Fault.HTTP_400, AnswerReading.REFUSED),
+        (Fault.CAPABILITY_MISMATCH, AnswerReading.REFUSED),
+        (Fault.HTTP_415, AnswerReading.REFUSED),
+        (Fault.EMPTY_CONTENT, AnswerReading.SILENT),
+        (Fault.HTTP_429, AnswerReading.FAILED),
+        (Fault.HTTP_401, AnswerReading.FAILED),
+        (Fault.READ_TIMEOUT, AnswerReading.FAILED),
     ],
 )
-def test_only_an_answer_that_names_the_content_counts(name: str, text: str, fault: str, reads: bool | None) -> None:
-    """A silent drop is answered with 200 and still is no reading; trouble on the way says nothing either way."""
-    assert verdict(PROBES[name], text, fault) is reads
+def test_a_refusal_is_one_and_trouble_on_the_way_is_none(fault: Fault, reading: AnswerReading) -> None:
+    """No key, too many requests or no network say nothing of what a model reads."""
+    assert read_answer(PROBES["vision"], "LANTERN", ProbeAnswer(fault=fault)) is reading
+
+
+@pytest.mark.parametrize("text", ["NONE", "The image is blank.", "It is empty.", "空白", "无", "I can't see a word."])
+def test_of_the_control_a_reader_says_that_there_is_nothing(text: str) -> None:
+    """In whatever words."""
+    assert read_answer(PROBES["vision"], "", ProbeAnswer(text)) is AnswerReading.DENIED
+
+
+RIGHT, REFUSED, DENIED, WRONG = AnswerReading.RIGHT, AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG
+HEDGED, SILENT, FAILED = AnswerReading.HEDGED, AnswerReading.SILENT, AnswerReading.FAILED
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "control", "outcome", "reason"),
+    [
+        (RIGHT, RIGHT, DENIED, ProbeOutcome.YES, ProbeReason.READ_BOTH),
+        (RIGHT, RIGHT, REFUSED, ProbeOutcome.YES, ProbeReason.READ_BOTH),
+        (RIGHT, RIGHT, SILENT, ProbeOutcome.YES, ProbeReason.READ_BOTH),
+        (RIGHT, RIGHT, WRONG, ProbeOutcome.UNCLEAR, ProbeReason.FOUND_IN_CONTROL),
+        (RIGHT, RIGHT, HEDGED, ProbeOutcome.UNCLEAR, ProbeReason.FOUND_IN_CONTROL),
+        (RIGHT, RIGHT, FAILED, ProbeOutcome.UNCLEAR, ProbeReason.FAILED),
+        (RIGHT, WRONG, None, ProbeOutcome.UNCLEAR, ProbeReason.ONE_OF_TWO),
+        (REFUSED, RIGHT, None, ProbeOutcome.UNCLEAR, ProbeReason.ONE_OF_TWO),
+        (REFUSED, REFUSED, None, ProbeOutcome.NO, ProbeReason.REFUSED),
+        (DENIED, REFUSED, None, ProbeOutcome.NO, ProbeReason.REFUSED),
+        (WRONG, DENIED, None, ProbeOutcome.NO, ProbeReason.DENIED),
+        (WRONG, WRONG, None, ProbeOutcome.NO, ProbeReason.WRONG),
+        (HEDGED, DENIED, None, ProbeOutcome.UNCLEAR, ProbeReason.HEDGED),
+        (SILENT, DENIED, None, ProbeOutcome.UNCLEAR, ProbeReason.SILENT),
+        (FAILED, DENIED, None, ProbeOutcome.UNCLEAR, ProbeReason.FAILED),
+    ],
+)
+def test_two_files_and_a_control_prove_it_or_nothing(
+    first: AnswerReading,
+    second: AnswerReading,
+    control: AnswerReading | None,
+    outcome: ProbeOutcome,
+    reason: ProbeReason,
+) -> None:
+    """Yes and no need both files; everything else is unclear, with its reason."""
+    assert conclude((first, second), control) == (outcome, reason)
+
+
+TEXTS = st.one_of(
+    st.text(max_size=80),
+    st.lists(st.sampled_from([*WORDS[:6], "NONE", "yes", "1234", "9", "four", "二", "我看到"]), max_size=8).map(
+        " ".join
+    ),
+)
+
+
+@given(name=st.sampled_from(sorted(PROBES)), answers=st.tuples(TEXTS, TEXTS, TEXTS))
+def test_an_answer_that_does_not_depend_on_the_file_is_right_for_one_word_at_most(
+    name: str, answers: tuple[str, str, str]
+) -> None:
+    """So a yes without reading needs both words to be those that the answers name: one draw of size × (size - 1)."""
+    probe = PROBES[name]
+    named = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
+    for text, words in zip(answers, named, strict=False):
+        right = [word for word in words if read_answer(probe, word, ProbeAnswer(text)) is AnswerReading.RIGHT]
+        assert right == [] or right == words[:1] == words
+    drawn = ("4711", "0815") if name == "audio" else ("YOGURT", "WILLOW")
+    assume(not any(word in each for word in drawn for each in named))
+    said = iter(answers)
+    (finding,) = conduct([probe], lambda chats: [ProbeAnswer(next(said)) for _ in chats], lambda *_: drawn)
+    assert finding.outcome is not ProbeOutcome.YES

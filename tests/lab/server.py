@@ -78,13 +78,15 @@ class Lab:
     """A provider on loopback: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`.
 
     The script is per provider name (the first word of the path): a list is played once in order, then `ok`; a single
-    step is played for ever. A model named `fault:STEP` (`fault:http_429:retry_after=2`) comes before the script.
+    step is played for ever. A model named `fault:STEP` (`fault:http_429:retry_after=2`) comes before the script, and a
+    `model` that makes a step of what it hears before both.
     """
 
     script: Script = field(default_factory=dict)
     port: int = 0
     host: str = "127.0.0.1"
     on_request: Callable[[Received], None] | None = None
+    model: Callable[[ReceivedRequest], str | int] | None = None
 
     def __post_init__(self) -> None:
         self.requests: list[Received] = []
@@ -217,7 +219,7 @@ class Lab:
             return
         heard = read(path, body)
         name = path.strip("/").split("/")[0]
-        step = self._next(name, heard.model)
+        step = step_of(self.model(heard)) if self.model else self._next(name, heard.model)
         if step.name == "ok" and heard.problem:
             step = Step("http_400", {"message": heard.problem})
         counted = counted_call(path)

@@ -1,0 +1,170 @@
+"""A word as a film: an MP4 of three seconds, H.264 of the baseline profile, written without an encoder.
+
+Its first picture is written as plain samples (macroblocks of the type I_PCM), every further one says that nothing has
+changed. Each decoder of H.264 has to read both; the paragraphs are those of ITU-T H.264.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from capabilities.core.providers.probes.drawing import Raster
+
+FRAMES, FRAMES_A_SECOND = 15, 5
+TIMESCALE = 1000
+BLOCK = 16
+DARKEST, LIGHTEST, NO_COLOUR = 16, 235, 128
+"""What black, white and grey are in a film."""
+IDR, PICTURE, SEQUENCE, PARAMETERS = 0x65, 0x41, 0x67, 0x68
+"""The first bytes of the units: a picture that stands alone, one that refers to it, and the two that describe them."""
+
+
+class BitWriter:
+    """Bits, the highest first, as 7.2 has them."""
+
+    def __init__(self) -> None:
+        self._value, self._count = 1, 0  # a leading one keeps the zeros behind it
+        self._bytes = bytearray()
+
+    def put(self, value: int, width: int) -> BitWriter:
+        """A number of that many bits: u(n)."""
+        self._value = self._value << width | value
+        self._count += width
+        return self
+
+    def put_codes(self, *values: int) -> BitWriter:
+        """Numbers as Exp-Golomb codes: ue(v)."""
+        for value in values:
+            self.put(value + 1, 2 * (value + 1).bit_length() - 1)
+        return self
+
+    def pad(self) -> BitWriter:
+        """Zeros up to the next byte."""
+        return self.put(0, -self._count % 8)
+
+    def put_bytes(self, data: bytes) -> BitWriter:
+        """Whole bytes, where a byte begins."""
+        self._flush()
+        self._bytes += data
+        return self
+
+    def finish(self) -> bytes:
+        """Everything, closed as 7.3.2.11 says: a one, then zeros."""
+        self.put(1, 1).pad()._flush()
+        return bytes(self._bytes)
+
+    def _flush(self) -> None:
+        whole = self._value ^ 1 << self._count
+        self._bytes += whole.to_bytes(self._count // 8, "big")
+        self._value, self._count = 1, 0
+
+
+def mp4(raster: Raster) -> bytes:
+    """The picture as a film of three seconds; its sides are multiples of 16."""
+    width, height = len(raster[0]), len(raster)
+    parameter_sets = _sequence(width // BLOCK, height // BLOCK), _parameters()
+    pictures = [_first(raster), *(_unchanged(at, width * height // BLOCK**2) for at in range(1, FRAMES))]
+    samples = [struct.pack(">I", len(each)) + each for each in pictures]
+    start = len(_head(width, height, parameter_sets, samples, 0)) + 8
+    return _head(width, height, parameter_sets, samples, start) + _box("mdat", *samples)
+
+
+def _unit(kind: int, payload: bytes) -> bytes:
+    """A unit; three bytes that would look like the beginning of another one are kept apart (7.4.1)."""
+    out, zeros = bytearray((kind,)), 0
+    for byte in payload:
+        if zeros >= 2 and byte <= 3:
+            out.append(3)
+            zeros = 0
+        out.append(byte)
+        zeros = 0 if byte else zeros + 1
+    return bytes(out)
+
+
+def _sequence(columns: int, rows: int) -> bytes:
+    """Baseline, level 3, pictures in the order they are shown, of that many macroblocks."""
+    bits = BitWriter().put(66, 8).put(0xC0, 8).put(30, 8).put_codes(0, 0, 2, 1).put(0, 1)
+    return _unit(SEQUENCE, bits.put_codes(columns - 1, rows - 1).put(0b1100, 4).finish())
+
+
+def _parameters() -> bytes:
+    """One slice a picture, nothing special; each says itself that edges are left as they are."""
+    bits = BitWriter().put_codes(0, 0).put(0, 2).put_codes(0, 0, 0).put(0, 3).put_codes(0, 0, 0).put(0b100, 3)
+    return _unit(PARAMETERS, bits.finish())
+
+
+def _first(raster: Raster) -> bytes:
+    """The picture itself, as plain samples."""
+    bits = BitWriter().put_codes(0, 7, 0).put(0, 4).put_codes(0).put(0, 2).put_codes(0, 1)
+    colours = bytes((NO_COLOUR,)) * (2 * (BLOCK // 2) ** 2)
+    for top in range(0, len(raster), BLOCK):
+        for left in range(0, len(raster[0]), BLOCK):
+            block = b"".join(row[left : left + BLOCK] for row in raster[top : top + BLOCK])
+            bits.put_codes(25).pad().put_bytes(block.translate(_LEVELS) + colours)
+    return _unit(IDR, bits.finish())
+
+
+_LEVELS = bytes(DARKEST + each * (LIGHTEST - DARKEST) // 255 for each in range(256))
+
+
+def _unchanged(number: int, blocks: int) -> bytes:
+    """A picture in which every macroblock is that of the one before."""
+    bits = BitWriter().put_codes(0, 5, 0).put(number % 16, 4).put(0, 3).put_codes(0, 1, blocks)
+    return _unit(PICTURE, bits.finish())
+
+
+def _box(name: str, *content: bytes) -> bytes:
+    return struct.pack(">I", 8 + sum(map(len, content))) + name.encode() + b"".join(content)
+
+
+def _full(name: str, *content: bytes, flags: int = 0) -> bytes:
+    return _box(name, struct.pack(">I", flags), *content)
+
+
+def _words(*numbers: int) -> bytes:
+    return struct.pack(f">{len(numbers)}I", *numbers)
+
+
+MATRIX = _words(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
+LENGTH = FRAMES * TIMESCALE // FRAMES_A_SECOND
+
+
+def _head(width: int, height: int, parameter_sets: tuple[bytes, bytes], samples: Iterable[bytes], start: int) -> bytes:
+    """Everything before the samples, which begin at `start`."""
+    movie = _words(0, 0, TIMESCALE, LENGTH, 0x10000) + b"\x01\x00" + bytes(10) + MATRIX + bytes(24) + _words(2)
+    header = _words(0, 0, 1, 0, LENGTH) + bytes(16) + MATRIX + _words(width << 16, height << 16)
+    track = _box("trak", _full("tkhd", header, flags=3), _media(width, height, parameter_sets, samples, start))
+    return _box("ftyp", b"isom", _words(512), b"isomiso2avc1mp41") + _box("moov", _full("mvhd", movie), track)
+
+
+def _media(width: int, height: int, parameter_sets: tuple[bytes, bytes], samples: Iterable[bytes], start: int) -> bytes:
+    sizes = [len(each) for each in samples]
+    table = _box(
+        "stbl",
+        _full("stsd", _words(1), _entry(width, height, *parameter_sets)),
+        _full("stts", _words(1, len(sizes), TIMESCALE // FRAMES_A_SECOND)),
+        _full("stss", _words(1, 1)),
+        _full("stsc", _words(1, 1, len(sizes), 1)),
+        _full("stsz", _words(0, len(sizes), *sizes)),
+        _full("stco", _words(1, start)),
+    )
+    here = _box("dinf", _full("dref", _words(1), _full("url ", flags=1)))
+    return _box(
+        "mdia",
+        _full("mdhd", _words(0, 0, TIMESCALE, LENGTH), struct.pack(">HH", 0x55C4, 0)),
+        _full("hdlr", bytes(4), b"vide", bytes(12), b"\x00"),
+        _box("minf", _full("vmhd", bytes(8), flags=1), here, table),
+    )
+
+
+def _entry(width: int, height: int, sequence: bytes, parameters: bytes) -> bytes:
+    """How the samples are to be decoded."""
+    decoder = _box(
+        "avcC",
+        bytes((1, *sequence[1:4], 0xFF, 0xE1)),
+        *(struct.pack(">H", len(sequence)), sequence, b"\x01", struct.pack(">H", len(parameters)), parameters),
+    )
+    sides = struct.pack(">HH", width, height)
+    fixed = bytes(6) + b"\x00\x01" + bytes(16) + sides + _words(0x480000, 0x480000, 0) + b"\x00\x01"
+    return _box("avc1", fixed, bytes(32), b"\x00\x18\xff\xff", decoder)

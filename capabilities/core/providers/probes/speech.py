@@ -1,0 +1,40 @@
+"""Digits as speech: one after the other, from recordings of the ten (see NOTICE), as a WAV file."""
+
+from __future__ import annotations
+
+import io
+import wave
+from functools import cache
+from importlib.resources import files
+
+RATE = 16_000
+DIGIT_FRAMES = RATE * 3 // 4
+"""How long each digit lasts in the recording, with the silence behind it."""
+SILENCE = 128
+"""The middle of an 8-bit sample."""
+
+
+def wav(digits: str) -> bytes:
+    """The digits, spoken in English with short pauses between them; where there are none, as long a silence as four."""
+    pause = bytes((SILENCE,)) * (RATE // 4)
+    speech = pause + pause.join(_clip_of(digit) for digit in digits) + pause
+    samples = speech if digits else pause + (bytes((SILENCE,)) * DIGIT_FRAMES + pause) * 4
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(b"".join(((each - SILENCE) * 256).to_bytes(2, "little", signed=True) for each in samples))
+    return out.getvalue()
+
+
+def _clip_of(digit: str) -> bytes:
+    start = int(digit) * DIGIT_FRAMES
+    return _recording()[start : start + DIGIT_FRAMES]
+
+
+@cache
+def _recording() -> bytes:
+    """The ten digits, 8-bit samples."""
+    with files(__package__).joinpath("digits.wav").open("rb") as opened, wave.open(opened) as clips:
+        return bytes(clips.readframes(clips.getnframes()))

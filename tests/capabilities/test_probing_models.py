@@ -1,0 +1,143 @@
+"""Models that lie, refuse, hedge and describe, over real sockets in every protocol: none of them is believed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.providers.origins import OriginPolicy
+from capabilities.core.providers.probes.judgement import ProbeAnswer, ProbeOutcome, conduct
+from capabilities.core.providers.probes.questions import PROBES, Probe
+from capabilities.core.providers.probes.vocabulary import WORDS
+from capabilities.core.wire import Failure, Target
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.upstream import Upstream, run_sync
+from tests.lab.reading_model import word_in
+from tests.lab.received_requests import ReceivedRequest
+from tests.lab.server import Lab
+
+SPOKEN = ("openai", "openai-responses", "anthropic", "gemini")
+TIME = Timeouts(connect=5, first_content=20, between=20, total=60)
+Model = Callable[[ReceivedRequest], str | int]
+
+
+def say(text: str) -> Model:
+    """A model with one answer to everything."""
+    return lambda _: f"say:{text}"
+
+
+def change_its_mind() -> Model:
+    """A model that names another word each time."""
+    words = iter([*WORDS[::3], *WORDS])
+    return lambda heard: f"say:{next(words)} {random.Random(heard.question).randrange(10)}"
+
+
+def read_politely(prefix: str, suffix: str = "", case: Callable[[str], str] = str) -> Model:
+    """A model that reads the file, with words of its own around it."""
+
+    def model(heard: ReceivedRequest) -> str:
+        word = word_in(heard.media[0])
+        return f"say:{prefix}{case(word)}{suffix}" if word else "say:NONE"
+
+    return model
+
+
+def read_first_letters(heard: ReceivedRequest) -> str:
+    """A model that sees too little."""
+    return f"say:{word_in(heard.media[0])[:3] or 'NONE'}"
+
+
+def find_in_nothing(heard: ReceivedRequest) -> str:
+    """A model that reads, and finds something where there is nothing."""
+    return f"say:{word_in(heard.media[0]) or 'A kitten on a sofa.'}"
+
+
+LIARS: dict[str, Callable[[], Model]] = {
+    "says yes": lambda: say("Yes, I can see it."),
+    "is sure": lambda: say("Yes! I can read it perfectly, and hear it, too."),
+    "denies": lambda: say("NONE. I cannot hear any sound."),
+    "denies politely": lambda: say("I'm sorry, but I cannot view images or listen to audio."),
+    "denies in Chinese": lambda: say("抱歉，我无法查看图片，也听不到任何声音。"),
+    "answers in Chinese": lambda: say("是的，我看到了一张美丽的图片。"),
+    "guesses a word": lambda: say("LANTERN"),
+    "guesses digits": lambda: say("1234"),
+    "guesses anew each time": change_its_mind,
+    "lists every word": lambda: say(" ".join(WORDS)),
+    "hedges": lambda: say("Perhaps LANTERN, perhaps UMBRELLA, perhaps 1234 or 4321."),
+    "describes what is not there": lambda: say("A sunny beach with palm trees; a dog barks."),
+    "echoes the question": lambda: lambda heard: f"say:{heard.question}",
+    "echoes what came": lambda: lambda _: "ok",
+    "lists the words of the question": lambda: lambda heard: f"say:{', '.join(heard.question.upper().split())}",
+    "refuses": lambda: lambda _: "http_400:message=image input is not supported",
+    "calls it wrong": lambda: lambda _: 400,
+    "cannot process it": lambda: lambda _: 422,
+    "says nothing": lambda: lambda _: "empty_content",
+    "has no time": lambda: lambda _: 429,
+    "sees too little": lambda: read_first_letters,
+    "finds something in nothing": lambda: find_in_nothing,
+}
+
+READERS: dict[str, Callable[[], Model]] = {
+    "says the word": lambda: read_politely(""),
+    "is polite": lambda: read_politely("Of course! It is **", "**. Let me know if you need anything else."),
+    "answers in Chinese": lambda: read_politely("文件里写的是“", "”。"),
+    "writes small": lambda: read_politely("", ".", str.lower),
+}
+
+
+def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
+    """What is proved of a model that speaks that protocol, for each kind that it has a place for."""
+    upstream = Upstream(OriginPolicy(everything=True))
+    speaks, slots = PROTOCOLS[protocol], slots_for(protocol, None, None, {})
+    probes: list[Probe] = [each for each in PROBES.values() if slots.get(each.kind) is not None]
+
+    with Lab(model=model) as lab:
+        target = Target("lab", lab.url(protocol), "x-1", "sk-lab")
+
+        def ask_each(chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
+            requests = [speaks.encode(chat, target, stream=False) for chat in chats]
+            outcomes = [upstream.call_sync(request, speaks, TIME) for request in requests]
+            return [
+                ProbeAnswer(fault=each.fault.value, status=each.status)
+                if isinstance(each, Failure)
+                else ProbeAnswer(each.text)
+                for each in outcomes
+            ]
+
+        findings = conduct(probes, ask_each, random.Random(4).sample)
+        run_sync(upstream.close())
+        assert not any(received.heard.problem for received in lab.requests)
+    return {each.probe.capability: each.outcome for each in findings}
+
+
+@pytest.mark.parametrize("protocol", SPOKEN)
+@pytest.mark.parametrize("liar", LIARS)
+def test_who_does_not_read_is_never_believed(protocol: str, liar: str) -> None:
+    """Whatever it says: of no kind of file does it count as read."""
+    assert ProbeOutcome.YES not in probe(protocol, LIARS[liar]()).values()
+
+
+@pytest.mark.parametrize("protocol", SPOKEN)
+@pytest.mark.parametrize("reader", READERS)
+def test_who_reads_is_believed(protocol: str, reader: str) -> None:
+    """Of every kind that the protocol has a place for, in whatever words it answers."""
+    found = probe(protocol, READERS[reader]())
+    assert len(found) >= 2
+    assert set(found.values()) == {ProbeOutcome.YES}
+
+
+@pytest.mark.parametrize("liar", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
+def test_who_denies_or_refuses_does_not_read(liar: str) -> None:
+    """Both files refused or denied is a no, of every kind."""
+    assert set(probe("gemini", LIARS[liar]()).values()) == {ProbeOutcome.NO}
+
+
+@pytest.mark.parametrize("liar", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
+def test_who_does_not_commit_itself_proves_nothing(liar: str) -> None:
+    """Neither yes nor no."""
+    assert set(probe("gemini", LIARS[liar]()).values()) == {ProbeOutcome.UNCLEAR}
