@@ -7,6 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, cast
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
@@ -19,6 +20,7 @@ from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
+from routing_admin.server.cross_origin import share  # noqa: E402
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.near_misses import meant_path  # noqa: E402
 from routing_admin.server.request_limit import limit_requests  # noqa: E402
@@ -41,7 +43,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-async def application(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
     """Serves a request, or follows the process through its life."""
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
@@ -54,6 +56,9 @@ async def application(scope: MutableMapping[str, Any], receive: Receive, send: S
         await tools(scope, receive, limit_slow_readers(send))
     else:
         await pages(scope, receive, limit_slow_readers(send))
+
+
+application = share(cast(App, answer_request), settings.CORS_ORIGINS)
 
 
 def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import environ
 from cryptography.fernet import Fernet
@@ -16,6 +18,8 @@ from django.utils.translation import gettext_noop as _
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PREFIX = "ROUTING_ADMIN_"
+HOST_NAME = re.compile(r"[a-z0-9._:-]+")
+"""A host's name or address, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,11 @@ SETTINGS: tuple[Setting, ...] = (
         "ROUTING_ADMIN_ALLOWED_ORIGINS",
         "",
         _("Private, loopback or plain-http provider origins that may be called, comma separated; * for all."),
+    ),
+    Setting(
+        "ROUTING_ADMIN_CORS_ORIGINS",
+        "",
+        _("Origins whose pages may call the agents' APIs from a browser, comma separated; * for all."),
     ),
     Setting("ROUTING_ADMIN_OUTGOING_PROXY", "", _("Proxy for calls to providers (http or https URL).")),
     Setting("ROUTING_ADMIN_MAX_UPLOAD_BYTES", "26214400", _("Largest artifact in bytes (25 MiB).")),
@@ -142,6 +151,39 @@ def keep_secret(path: Path, make: str) -> str:
     except FileExistsError:
         pass
     return path.read_text().strip()
+
+
+def cors_origins(env: environ.Env) -> tuple[str, ...]:
+    """The origins whose pages may call the agents' APIs, as browsers send them; `*` alone for all.
+
+    Raises `SystemExit` with one line for what is no origin, or not written as browsers do: it would never match.
+    """
+    name = PREFIX + "CORS_ORIGINS"
+    origins = tuple(word for each in env.str(name, default="").split(",") if (word := each.strip()))
+    for each in origins if origins != ("*",) else ():
+        origin = browser_origin(each)
+        if origin is None:
+            hint = "* stands alone" if each == "*" else "an origin is scheme://host or scheme://host:port"
+            raise SystemExit(f"{name}: {each!r} is no origin: {hint}.")
+        if origin != each:
+            raise SystemExit(f"{name}: browsers write {each!r} as {origin!r}. Write it so, too.")
+    return origins
+
+
+def browser_origin(text: str) -> str | None:
+    """The origin as a browser sends it: in lower case, without path and usual port; None for what is no origin."""
+    try:
+        parts = urlsplit(text)
+        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
+    except ValueError:
+        return None
+    if not HOST_NAME.fullmatch(host) or parts.username is not None or parts.path not in ("", "/"):
+        return None
+    if not parts.scheme or parts.query or parts.fragment:
+        return None
+    named = f"[{host}]" if ":" in host else host
+    usual = {"https": 443, "http": 80}.get(parts.scheme)
+    return f"{parts.scheme}://{named}" + (f":{port}" if port and port != usual else "")
 
 
 def secret_key(env: environ.Env, data_dir: Path) -> str:

@@ -8,7 +8,15 @@ from urllib.parse import urlsplit
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
-from routing_admin.environment import BASE_DIR, PREFIX, data_directory, encryption_keys, read_environment, secret_key
+from routing_admin.environment import (
+    BASE_DIR,
+    PREFIX,
+    cors_origins,
+    data_directory,
+    encryption_keys,
+    read_environment,
+    secret_key,
+)
 
 env = read_environment()
 DATA_DIR = data_directory(env)
@@ -40,6 +48,7 @@ TRUSTED_PROXIES = env.int(PREFIX + "TRUSTED_PROXIES", default=0)
 ADMIN_USER = env.str(PREFIX + "ADMIN_USER", default="admin")
 ADMIN_PASSWORD = env.str(PREFIX + "ADMIN_PASSWORD", default="")
 ALLOWED_ORIGINS = env.list(PREFIX + "ALLOWED_ORIGINS", default=[])
+CORS_ORIGINS = cors_origins(env)
 METRICS_TOKEN = env.str(PREFIX + "METRICS_TOKEN", default="")
 OUTGOING_PROXY = env.str(PREFIX + "OUTGOING_PROXY", default="")
 MAX_UPLOAD_BYTES = env.int(PREFIX + "MAX_UPLOAD_BYTES", default=25 * 1024 * 1024)

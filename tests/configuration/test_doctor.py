@@ -50,7 +50,7 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().out
     assert re.findall(r"^ok +([a-z ]+)", said, re.MULTILINE) == [
         *("databases", "migrations", "configuration", "history", "provider keys", "artifacts", "administrators"),
-        *("data directory", "file types"),
+        *("data directory", "file types", "pages of other origins"),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError
 
 from artifacts import sniffer
@@ -30,6 +31,7 @@ class Command(command.Command):
                 self.stderr.write(f"     {name}: {problem}")
             bad += bool(problems)
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
+        self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none may call'}")
         if bad:
             self.stderr.write(f"{bad} of {len(integrity.CHECKS)} checks failed.")
             sys.exit(1)

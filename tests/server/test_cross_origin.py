@@ -1,0 +1,154 @@
+"""Pages of other origins: who may call from a browser, what they may read, and what a preflight is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing_admin.environment import browser_origin
+from routing_admin.server.cross_origin import share
+from tests.gateway.serving import ROOT, environment_of
+from tests.lab import Lab
+
+PAGE = "https://app.example"
+
+
+async def plain(scope: Any, receive: Any, send: Any) -> None:
+    """An application that says that it was asked, and varies by something of its own."""
+    headers = [(b"vary", b"Cookie"), (b"x-routing-novelty", b"1"), (b"x-asked", b"1")]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": b"no"})
+
+
+async def ask(
+    origins: tuple[str, ...], path: str = "/v1/models", method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str]]:
+    """Status and headers of the answer; names of headers are written with underscores."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": method, "path": path, "headers": pairs}
+    await share(plain, origins)(scope, None, send)
+    return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+
+
+def preflight(origins: tuple[str, ...], path: str = "/v1/models", origin: str = PAGE, **headers: str) -> Any:
+    return ask(origins, path, "OPTIONS", origin=origin, access_control_request_method="POST", **headers)
+
+
+def test_without_the_setting_nothing_stands_in_the_way() -> None:
+    """The application is itself: no call costs anything more."""
+    assert share(plain, ()) is plain
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/mcp", "/api/v1/tools", "//v1//models/", "/v1"])
+async def test_a_page_of_a_named_origin_reads_every_answer(path: str) -> None:
+    """Refusals, too; caches keep the origins apart, and what an answer varied by stays."""
+    status, headers = await ask((PAGE,), path, origin=PAGE)
+    assert (status, headers["access-control-allow-origin"]) == (401, PAGE)
+    assert headers["vary"] == "Cookie, Origin"
+    readable = headers["access-control-expose-headers"].split(", ")
+    assert {"x-request-id", "retry-after", "mcp-session-id", "mcp-protocol-version", "x-routing-novelty"} <= {*readable}
+    assert "x-asked" not in readable
+    assert "access-control-allow-credentials" not in headers
+
+
+@pytest.mark.parametrize("path", ["/", "/login/", "/requests/", "/api/v1/docs", "/v10/models", "/healthz", "/mcpx"])
+async def test_pages_are_never_shared(path: str) -> None:
+    """Nor the document of the API, nor what only looks like an API."""
+    assert "access-control-allow-origin" not in (await ask(("*",), path, origin=PAGE))[1]
+    assert (await preflight(("*",), path))[1]["x-asked"] == "1"
+
+
+async def test_a_page_of_another_origin_gets_no_word() -> None:
+    """A browser then keeps the answer from it; its preflight is told why, by which setting."""
+    status, headers = await ask((PAGE,), origin="https://other.example")
+    assert (status, headers["vary"]) == (401, "Cookie, Origin")
+    assert "access-control-allow-origin" not in headers
+    assert (await preflight((PAGE,), origin="https://other.example"))[0] == 403
+
+
+async def test_a_program_that_is_no_page_notices_nothing() -> None:
+    """But that caches are told, which may give its answer to a page."""
+    assert "access-control-allow-origin" not in (await ask((PAGE,)))[1]
+    assert (await ask((PAGE,)))[1]["vary"] == "Cookie, Origin"
+    assert (await ask(("*",)))[1]["vary"] == "Cookie"
+
+
+async def test_the_star_lets_every_page_in_without_credentials() -> None:
+    """Fetch standard §3.2.5: a browser refuses the star for requests with cookies."""
+    _, headers = await ask(("*",), origin=PAGE)
+    assert headers["access-control-allow-origin"] == "*"
+    assert "access-control-allow-credentials" not in headers
+
+
+async def test_a_preflight_is_answered_before_anybody_is_asked() -> None:
+    """Without a key or a row; whatever headers a client has may be sent."""
+    asked = "authorization,content-type,x-stainless-lang"
+    status, headers = await preflight((PAGE,), access_control_request_headers=asked)
+    assert (status, headers["access-control-allow-headers"]) == (204, asked)
+    assert headers["access-control-allow-origin"] == PAGE
+    assert "PUT" in headers["access-control-allow-methods"]
+    assert "Access-Control-Request-Headers" in headers["vary"]
+    assert "x-asked" not in headers
+
+
+async def test_what_is_no_list_of_headers_is_not_given_back() -> None:
+    """Nothing that a caller says stands in an answer's head but names."""
+    _, headers = await preflight((PAGE,), access_control_request_headers="a: b\r\nset-cookie: c")
+    assert "access-control-allow-headers" not in headers
+
+
+async def test_options_without_a_preflights_header_is_an_ordinary_call() -> None:
+    """The API answers it as it does."""
+    assert (await ask((PAGE,), method="OPTIONS", origin=PAGE))[1]["x-asked"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("https://a.example", "https://a.example"),
+        ("HTTPS://A.example:443/", "https://a.example"),
+        ("http://localhost:3000", "http://localhost:3000"),
+        ("http://[::1]:80", "http://[::1]"),
+        ("https://bücher.example", "https://xn--bcher-kva.example"),
+        ("tauri://localhost", "tauri://localhost"),
+        ("null", None),
+        ("a.example", None),
+        ("https://a.example/x", None),
+        ("https://a.example?x", None),
+        ("https://user@a.example", None),
+        ("https://*.example", None),
+        ("https://a.example:99999", None),
+    ],
+)
+def test_an_origin_is_what_a_browser_sends(text: str, origin: str | None) -> None:
+    """Anything else would never match, and is refused at the start."""
+    assert browser_origin(text) == origin
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("https://a.example,nonsense", "'nonsense' is no origin"),
+        ("https://A.example/", "browsers write 'https://A.example/' as 'https://a.example'"),
+        ("*,https://a.example", "'*' is no origin: * stands alone"),
+    ],
+)
+def test_a_bad_value_is_refused_at_the_start_in_one_line(tmp_path: Path, value: str, sentence: str) -> None:
+    """By every command, before anything is opened."""
+    with Lab({}) as lab:
+        environment = environment_of(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
+    words = [sys.executable, "manage.py", "serve"]
+    ended = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("ROUTING_ADMIN_CORS_ORIGINS: ")
+    assert sentence in line

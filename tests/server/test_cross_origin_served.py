@@ -1,0 +1,80 @@
+"""What a served installation answers pages of other origins, refusals of every kind included, over a real socket."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+
+import pytest
+
+from tests.gateway.serving import Server, served
+
+PAGE = "https://app.example"
+FAILING = b'{"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("origins"), settings={"CORS_ORIGINS": PAGE}) as server:
+        yield server
+
+
+def ask(
+    server: Server, method: str, path: str, key: str = "", body: bytes = b"", **headers: str
+) -> http.client.HTTPResponse:
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    said = {"origin": PAGE, "content-type": "application/json", "authorization": f"Bearer {key}"}
+    line.request(method, path, body, {**said, **{name.replace("_", "-"): value for name, value in headers.items()}})
+    return line.getresponse()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/v1/models", b"", 200),
+        ("POST", "/v1/chat/completions", b"{", 400),
+        (
+            "POST",
+            "/v1/chat/completions",
+            b'{"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}',
+            502,
+        ),
+        ("POST", "/v1/messages", b'{"model": "nobody"}', 400),
+        ("POST", "/api/v1/llm/resolve", b'{"taskType": 1}', 422),
+        ("GET", "/api/v1/nothing", b"", 404),
+        ("GET", "/v1/nothing", b"", 404),
+        ("POST", "/mcp", b"{", 400),
+    ],
+)
+def test_every_answer_can_be_read(server: Server, method: str, path: str, body: bytes, status: int) -> None:
+    """Also what is refused, by whatever layer."""
+    answer = ask(server, method, path, server.key, body, accept="application/json, text/event-stream")
+    assert answer.status == status
+    assert answer.headers["access-control-allow-origin"] == PAGE
+    assert "x-request-id" in answer.headers["access-control-expose-headers"]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/artifacts", "/mcp"])
+def test_a_refusal_before_the_body_can_be_read(server: Server, path: str) -> None:
+    """401 without a key, 413 by the announced length alone."""
+    assert ask(server, "POST", path, "ra_wrong").headers["access-control-allow-origin"] == PAGE
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    line.putrequest("POST", path)
+    for name, value in {"origin": PAGE, "content-length": str(10**9), "authorization": f"Bearer {server.key}"}.items():
+        line.putheader(name, value)
+    line.endheaders()
+    answer = line.getresponse()
+    assert (answer.status, answer.headers["access-control-allow-origin"]) == (413, PAGE)
+
+
+def test_a_preflight_needs_no_key(server: Server) -> None:
+    """A browser sends none with it."""
+    asked = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
+    answer = ask(server, "OPTIONS", "/v1/chat/completions", **asked)
+    assert (answer.status, answer.headers["access-control-allow-headers"]) == (204, "authorization")
+
+
+def test_pages_are_not_shared(server: Server) -> None:
+    """Sign-in, and the document of the API."""
+    for path in ("/login/", "/api/v1/docs"):
+        assert "access-control-allow-origin" not in ask(server, "GET", path).headers
