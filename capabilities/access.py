@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from capabilities.acts import Actor
 from capabilities.core.permissions import PagePart, UserRole, can_change_near, may_have, scope_of_call
+from capabilities.core.services.agent_limits import AgentLimits, limits_of
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 
@@ -27,13 +28,17 @@ KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An agent that came in with a valid key; `key` is the key's public part, `ends_at` the moment it stops."""
+    """An agent that came in with a valid key; `key` is the key's public part, `ends_at` the moment it stops.
+
+    `limits` are those of the agent whose key it is, None where it has none.
+    """
 
     agent: str
     key: str
     scopes: frozenset[str]
     acts_through: str = ""
     ends_at: datetime | None = None
+    limits: AgentLimits | None = None
 
     @property
     def holder(self) -> str:
@@ -108,7 +113,9 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     if row.revoked_at or (ends_at is not None and ends_at <= now):
         return BAD_KEY
     last_uses.note(row, now)
-    principal = Principal(row.agent.agent_id, row.public_id, frozenset(row.scopes), ends_at=ends_at)
+    principal = Principal(
+        row.agent.agent_id, row.public_id, frozenset(row.scopes), ends_at=ends_at, limits=limits_of(row.agent.limits)
+    )
     return act_for(principal, headers.get("x-agent-id", "").strip())
 
 
@@ -119,7 +126,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     made = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
     if not principal.may("agents:write") or not filter_living(made).exists():
         return NOT_YOURS
-    return Principal(agent_id, principal.key, principal.scopes, principal.agent, principal.ends_at)
+    return Principal(agent_id, principal.key, principal.scopes, principal.agent, principal.ends_at, principal.limits)
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:

@@ -179,6 +179,7 @@ class Agent(models.Model):
     origin = models.CharField(max_length=13, choices=Origin.choices, default=Origin.ADMINISTRATOR)
     owner = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="made")
     expires_at = models.DateTimeField(null=True, blank=True)
+    limits = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     version = models.PositiveIntegerField(default=1)
 

@@ -13,15 +13,17 @@ from capabilities.actions.guards import check_unused, check_version
 from capabilities.acts import Act, Actor
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.problems import Problem
+from capabilities.core.services.agent_limits import MODELS
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.ports import ports
 
 
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:
-    """Writes an agent that an administrator keeps."""
+    """Writes an agent that an administrator keeps. Raises `InvalidError` for what is not there to be used."""
     new = row.pk is None
     check_uses_one_thing(row)
+    check_allowed_names(row)
     with ports.ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         if not new:
             check_version(Agent.objects.filter(pk=row.pk).first(), expected)
@@ -77,6 +79,20 @@ def check_uses_one_thing(row: Agent) -> None:
     if row.task_type and not ports.routes.exists(row.task_type):
         message = _("There is no task route %(task)s.") % {"task": row.task_type}
         raise InvalidError([Problem("taskType", message, "reference")])
+
+
+def check_allowed_names(row: Agent) -> None:
+    """Raises `InvalidError` where the agent would be allowed what is not there; what it was allowed before may stay."""
+    names = row.limits.get(MODELS, ())
+    if not names:
+        return
+    before = Agent.objects.filter(pk=row.pk).first()
+    there = {f"task:{task}" for task in ports.routes.task_types()}
+    there |= {*Service.objects.values_list("service_id", flat=True), *(before.limits.get(MODELS, ()) if before else ())}
+    missing = [name for name in names if name not in there]
+    if missing:
+        message = _("There is no route or service %(name)s. A route is written task:%(name)s, a service by its id.")
+        raise InvalidError([Problem(MODELS, message % {"name": missing[0]}, "reference")])
 
 
 def check_can_delete_agent(row: Agent) -> None:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
+from capabilities.core.services.agent_limits import MODELS
 from capabilities.models import Agent
 from capabilities.ports import ports
 from capabilities.queries.services import select_services
@@ -45,6 +46,13 @@ class AgentForm(AgentModelForm):
         required=False,
         help_text=gettext_lazy("Instead of a model service: it begins with the first ready candidate."),
     )
+    models = forms.CharField(
+        label=gettext_lazy("Allowed routes and services"),
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text=gettext_lazy("One a line: task:<task type>, or the id of a model service. Empty: all of them."),
+    )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
     class Meta:
@@ -67,10 +75,16 @@ class AgentForm(AgentModelForm):
         if own and own not in dict(choices):
             choices.append((own, own))
         self.fields["task_type"].choices = choices  # type: ignore[attr-defined]
+        self.fields["models"].initial = "\n".join(self.instance.limits.get(MODELS, ()))
+        if self.instance.origin == Agent.Origin.RUNTIME:  # its maker's hold for it
+            del self.fields["models"]
 
     def clean(self) -> dict[str, Any]:
-        """A service or a route, not both."""
+        """A service or a route, not both; the limits as the row keeps them."""
         data = super().clean() or {}
+        if "models" in self.fields:
+            names = dict.fromkeys(filter(None, map(str.strip, str(data.get("models", "")).splitlines())))
+            self.instance.limits = {MODELS: list(names)} if names else {}
         if data.get("service") and data.get("task_type"):
             self.add_error("task_type", _("An agent uses a service or a task route, not both."))
         return data

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from artifacts.core.artifact import REF_PREFIX
 from artifacts.storage.content import RowStore
-from capabilities.access import principal_of
+from capabilities.access import Principal, principal_of
 from capabilities.acts import Actor
 from capabilities.api.bodies import Body
 from capabilities.api.calls import CallError, answer, gives, read_as, takes
@@ -27,7 +27,8 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
 from routing_admin.core.fallback.chain import RunResult
 from routing_admin.core.fallback.errors import RouterError, retry_headers
-from routing_admin.core.planning.model_names import task_name
+from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
+from routing_admin.core.planning.model_names import NamedRoute, task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.databases import away
@@ -92,7 +93,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     body = read_as(request, SendIn)
     recorder = RequestRecorder(request_id_of(request), "api")
     recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
-    planned = planned_request(body, principal.agent)
+    planned = planned_request(body, principal)
     record_plan(recorder, planned, planned.plan.task_type)
     return recorder, planned
 
@@ -100,7 +101,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 @router.post("/llm/resolve", tags=["llm"], openapi_extra={**takes(ResolveIn), **gives(ResolveOut)})
 def resolve(request: HttpRequest) -> HttpResponse:
     """The same decision without calling anyone: the route taken, the directive, and every candidate's prospect."""
-    planned = planned_request(read_as(request, ResolveIn), principal_of(request).agent)
+    planned = planned_request(read_as(request, ResolveIn), principal_of(request))
     return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
 
 
@@ -122,13 +123,21 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     return answer(timeline(found))
 
 
-def planned_request(body: ResolveIn, agent: str) -> PlannedRequest:
-    """The decided request. Raises `CallError`: 404 for an artifact that never was, 503 without a route."""
-    state = snapshot.current()
+def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
+    """The decided request.
+
+    Raises `CallError`: 403 for a route the agent may not use, 404 for an artifact that never was, 503 without a route.
+    """
+    state, agent = snapshot.current(), principal.agent
     try:
         taken, matched = resolve_route(state.configuration, body.taskType)
     except NoRouteError as error:
         raise CallError(503, "no_route", str(error)) from None
+    try:
+        name = task_name(body.taskType or taken.task_type)
+        check_allowed(principal.limits, state.configuration, NamedRoute(taken), name)
+    except ModelNotAllowedError as error:
+        raise CallError(403, NOT_ALLOWED, error.sentence) from None
     files = tuple(file_part(each, RowStore(agent)) for each in body.attachments)
     system = (Message(Role.SYSTEM, (TextPart(body.systemPrompt),)),) if body.systemPrompt else ()
     messages = (*system, Message(Role.USER, (TextPart(body.prompt), *files)))

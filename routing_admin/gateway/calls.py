@@ -18,10 +18,12 @@ from artifacts.storage.content import RowStore
 from capabilities.access import Principal
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
+from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import RunResult
 from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
@@ -150,7 +152,7 @@ def _decide(
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = door.parse(body, RowStore(principal.agent).part)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
-    target = resolve_model(state, chat_call.model, chat_call.task_type)
+    target = resolve_model(state, chat_call.model, chat_call.task_type, principal.limits)
     actor = Actor("agent", principal.agent, call.address, call.request_id)
     planned = plan_request(
         state,
@@ -171,10 +173,17 @@ def _decide(
     return AdmittedCall(door, dispatch, chat_call, name, principal.agent)
 
 
-def resolve_model(state: snapshot.Snapshot, model: str, task_type: str | None) -> NamedRoute:
-    """The route that a model's name or a task type means. Raises `GatewayError`."""
+def resolve_model(
+    state: snapshot.Snapshot, model: str, task_type: str | None, limits: AgentLimits | None = None
+) -> NamedRoute:
+    """The route that a model's name or a task type means. Raises `GatewayError`, 403 where the limits forbid it."""
     try:
-        return decisions_of(state).resolve(model, task_type)
+        target = decisions_of(state).resolve(model, task_type)
+        if limits is not None:
+            check_allowed(limits, state.configuration, target, model or task_name(task_type or ""))
+        return target
+    except ModelNotAllowedError as error:
+        raise GatewayError(403, NOT_ALLOWED, error.sentence, "model") from None
     except UnknownModelError as error:
         raise GatewayError(404, "model_not_found", error.sentence, "model") from None
     except NoRouteError as error:

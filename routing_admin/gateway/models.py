@@ -7,9 +7,12 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
+from capabilities.access import principal_of
+from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot, first_service
+from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
 from routing_admin.core.planning.model_names import TASK, UnknownModelError, resolve_model
 from routing_admin.core.planning.plan import is_taken
 from routing_admin.gateway.admission import endpoint
@@ -18,20 +21,25 @@ from routing_admin.gateway.errors import GatewayError, json_response
 
 @endpoint("/v1/models")
 def models(request: HttpRequest) -> HttpResponse:
-    """All of them, in OpenAI's list."""
-    return json_response({"object": "list", "data": list(model_list(snapshot.current()))})
+    """All that the agent may use, in OpenAI's list."""
+    return json_response({"object": "list", "data": list(model_list(snapshot.current(), principal_of(request).limits))})
 
 
 @endpoint("/v1/models/{name}")
 def model(request: HttpRequest, name: str) -> HttpResponse:
-    """One of them; any name that a chat request may use is found."""
-    state = snapshot.current()
-    entry = next((each for each in model_list(state) if each["id"] == name), None)
-    return json_response(entry or _model_by_another_name(state, name))
+    """One of them; any name that the agent may use in a chat request is found."""
+    state, limits = snapshot.current(), principal_of(request).limits
+    entry = next((each for each in model_list(state, limits) if each["id"] == name), None)
+    return json_response(entry or _model_by_another_name(state, name, limits))
 
 
-def model_list(state: Snapshot) -> Iterator[dict[str, Any]]:
-    """Task routes first, then services, each as OpenAI's model object."""
+def model_list(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[dict[str, Any]]:
+    """Task routes first, then services, each as OpenAI's model object; of both only what the limits allow."""
+    entries = _all_models(state)
+    return entries if limits is None else (each for each in entries if limits.allows(each["id"]))
+
+
+def _all_models(state: Snapshot) -> Iterator[dict[str, Any]]:
     configuration = state.configuration
     for route in configuration.routes:
         if is_taken(route):
@@ -49,11 +57,14 @@ def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, A
     return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": both}
 
 
-def _model_by_another_name(state: Snapshot, name: str) -> dict[str, Any]:
+def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | None) -> dict[str, Any]:
     """A name that is not in the list and works all the same: an alias, provider/model, a bare task type, `auto`."""
     configuration = state.configuration
     try:
         target = resolve_model(configuration, name)
+        check_allowed(limits, configuration, target, name)
+    except ModelNotAllowedError as error:
+        raise GatewayError(403, NOT_ALLOWED, error.sentence, "model") from None
     except LookupError as error:
         reason = str(error) if isinstance(error, UnknownModelError) else "no route"
         raise GatewayError(404, "model_not_found", reason, "model") from None

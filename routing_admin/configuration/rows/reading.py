@@ -138,4 +138,4 @@ def candidate_spec(row: Candidate) -> CandidateSpec:
 def agent_spec(row: Agent) -> AgentSpec:
     """An agent that an administrator made, as a value."""
     service_id = row.service.service_id if row.service else None
-    return AgentSpec(row.agent_id, row.name, row.description, service_id, row.task_type or None)
+    return AgentSpec(row.agent_id, row.name, row.description, service_id, row.task_type or None, row.limits)

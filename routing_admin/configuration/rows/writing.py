@@ -164,6 +164,7 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
         "description": spec.description,
         "service": services.get(spec.service_id or ""),
         "task_type": spec.task_type or "",
+        "limits": dict(spec.limits),
         "origin": Agent.Origin.ADMINISTRATOR,
     }
 

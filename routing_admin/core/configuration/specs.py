@@ -167,13 +167,14 @@ class AliasSpec:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """An agent and the one service or the one route (by task type) it works with."""
+    """An agent and the one service or the one route (by task type) it works with; `limits` as its row keeps them."""
 
     id: str
     name: str
     description: str = ""
     service_id: str | None = None
     task_type: str | None = None
+    limits: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def _count(call: HttpCall) -> HttpReply:
         check_method(call.method, call.path, methods_of_call(COUNT))
         principal = admit_caller(call.method, call.query, call.headers, COUNT)
         parsed, state = parse(read_object(call), RowStore(principal.agent).part), snapshot.current()
-        target = resolve_model(state, parsed.model, parsed.task_type)
+        target = resolve_model(state, parsed.model, parsed.task_type, principal.limits)
         planned = plan_request(
             state,
             target.route,

@@ -1,0 +1,42 @@
+"""Which routes and services an agent may use: whatever name leads there counts as the route or the service itself."""
+
+from __future__ import annotations
+
+from capabilities.core.services.agent_limits import AgentLimits
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.planning.model_names import NamedRoute, task_name
+
+NOT_ALLOWED = "model_not_allowed"
+MOST_NAMES = 20
+"""So many allowed names a refusal lists."""
+
+
+class ModelNotAllowedError(LookupError):
+    """The agent may not use that route or service; says which it may."""
+
+    def __init__(self, name: str, limits: AgentLimits) -> None:
+        allowed = sorted(limits.models)
+        self.sentence = worded(
+            "This agent may not use '%(name)s'. It may use: %(allowed)s. An administrator can allow more.",
+            name=name[:200],
+            allowed=", ".join([*allowed[:MOST_NAMES], *("…" for _ in allowed[MOST_NAMES : MOST_NAMES + 1])]),
+        )
+        super().__init__(self.sentence)
+
+
+def check_allowed(limits: AgentLimits | None, configuration: Configuration, target: NamedRoute, name: str) -> None:
+    """Raises `ModelNotAllowedError` where the agent may not use what `name` led to; candidates are not looked at."""
+    if limits is None or not limits.models:
+        return
+    if not any(limits.allows(each) for each in names_of(configuration, target)):
+        raise ModelNotAllowedError(name, limits)
+
+
+def names_of(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
+    """The names by which a target may be allowed; none for a provider's model that no service speaks for."""
+    if not target.direct:
+        return (task_name(target.route.task_type),)
+    first = target.route.primary
+    service = target.service or configuration.service_at(first.provider, first.model or "")
+    return (service.id,) if service is not None else ()

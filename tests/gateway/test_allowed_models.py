@@ -1,0 +1,126 @@
+"""The routes and services that an agent may use: on every plane, under every name that leads there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from capabilities import actions
+from capabilities.acts import SYSTEM
+from capabilities.models import Agent
+from routing_admin.models import Revision
+from tests.cast import AgentProgram, key_of
+from tests.gateway.plane import post, said
+from tests.views.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def allow(*names: str, agent: str = "text-agent") -> None:
+    row = Agent.objects.get(agent_id=agent)
+    row.limits = {"models": list(names)} if names else {}
+    actions.save_agent(SYSTEM, row)
+
+
+def listed(key: str) -> list[str]:
+    answer = Client().get("/v1/models", headers={"authorization": f"Bearer {key}"})
+    return [each["id"] for each in answer.json()["data"]]
+
+
+def error_of(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+@pytest.mark.parametrize("name", ["task:planning", "planning", "text-model"])
+def test_every_name_of_what_is_allowed_leads_there(key: str, name: str) -> None:
+    """A route by its task type, a service by its id or by its provider and model."""
+    allow("task:planning", "text-model")
+    answer = post(key, said("hello", model=name))
+    assert answer.status_code != 403
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/v1/chat/completions", {}),
+        ("/v1/messages", {"max_tokens": 9}),
+        ("/v1/messages/count_tokens", {}),
+    ],
+)
+@pytest.mark.parametrize("name", ["task:design", "auto", "vision-model", "echo/echo-text", "task:unheard-of"])
+def test_anything_else_is_403_and_says_what_is_allowed(key: str, path: str, more: Any, name: str) -> None:
+    """An unheard-of task goes to the default route, which is not allowed either."""
+    allow("task:planning", "text-model")
+    answer = post(key, said("hello", model=name, **more), path)
+    assert answer.status_code == 403
+    error = answer.json()["error"]
+    assert f"may not use '{name}'. It may use: task:planning, text-model." in error["message"]
+    assert path.startswith("/v1/messages") or error["code"] == "model_not_allowed"
+
+
+def test_a_response_is_refused_too(key: str) -> None:
+    """At the door of OpenAI's Responses."""
+    allow("task:planning")
+    answer = post(key, {"model": "task:design", "input": "hello"}, "/v1/responses")
+    assert error_of(answer) == (403, "model_not_allowed")
+
+
+def test_the_list_of_models_has_what_the_agent_may_use_alone(key: str) -> None:
+    """Everything again once nothing is limited."""
+    everything = listed(key)
+    allow("task:planning", "text-model")
+    assert listed(key) == ["task:planning", "text-model"]
+    found = Client().get("/v1/models/task:design", headers={"authorization": f"Bearer {key}"})
+    assert error_of(found) == (403, "model_not_allowed")
+    allow()
+    assert listed(key) == everything
+
+
+def test_a_fallback_inside_an_allowed_route_needs_no_leave_of_its_own(key: str) -> None:
+    """`design` fails over from echo-503, and none of its candidates is allowed by itself."""
+    allow("task:design")
+    answer = post(key, said("hello", model="task:design"))
+    assert (answer.status_code, answer.headers["x-routing-attempts"]) == (200, "2")
+
+
+def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]) -> None:
+    """For sending as for asking where a request would go."""
+    program = caller("text-agent")
+    allow("task:planning")
+    for path in ("/llm/send", "/llm/resolve"):
+        assert program.post(path, {"prompt": "hello", "taskType": "planning"}).status_code == 200
+        refused = program.post(path, {"prompt": "hello"})
+        assert (refused.status_code, refused.json()["error"]) == (403, "model_not_allowed")
+
+
+def test_an_agent_made_at_run_time_has_its_makers_limits(demo: None) -> None:
+    """Else a program would make itself an agent without any."""
+    key = key_of("text-agent", scopes=["route", "agents:write"])
+    actions.put_agent(SYSTEM, "text-agent", "made")
+    allow("task:planning")
+    answer = post(key, said("hello", model="task:design"), **{"x-agent-id": "made"})
+    assert error_of(answer) == (403, "model_not_allowed")
+
+
+def test_the_page_sets_what_is_allowed_and_history_undoes_it(admin: Client, key: str) -> None:
+    """One name a line; what the page saved is a revision like any other."""
+    form = {"name": "Text", "service": "", "task_type": "planning"}
+    answer = admin.post("/agents/text-agent/", {**form, "models": "task:planning\ntext-model", "version": "1"})
+    assert answer.status_code == 302
+    page = text_of(admin.get("/agents/text-agent/"))
+    assert "It may use these routes and services alone:" in page
+    revision = Revision.objects.latest("number")
+    assert listed(key) == ["task:planning", "text-model"]
+    admin.post(f"/history/{revision.number - 1}/restore/")
+    assert Agent.objects.get(agent_id="text-agent").limits == {}
+
+
+def test_a_name_that_is_not_there_is_refused_at_its_field(admin: Client, demo: None) -> None:
+    """422, and nothing is saved."""
+    answer = admin.post("/agents/text-agent/", {"name": "Text", "models": "task:planing", "version": "1"})
+    assert answer.status_code == 422
+    assert "There is no route or service task:planing." in text_of(answer)
+    assert Agent.objects.get(agent_id="text-agent").limits == {}
