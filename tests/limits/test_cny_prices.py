@@ -1,0 +1,144 @@
+"""The prices in yuan: a well-formed table, and the numbers that the vendors' own pages publish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from itertools import combinations, pairwise
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from capabilities.core.providers.hosts.china import CHINA
+
+DOCUMENT: Mapping[str, Any] = json.loads(
+    files("routing_admin.core.limits").joinpath("cny_prices.json").read_text("utf-8")
+)
+ROWS: tuple[Mapping[str, Any], ...] = tuple(DOCUMENT["rows"])
+ROW = {"hosts", "models", "tiers", "from", "checkedOn", "source"}
+AMOUNTS = {"input", "cacheRead", "cacheWrite", "output", "thinkingOutput"}
+
+BAILIAN = "https://help.aliyun.com/zh/model-studio/model-pricing"
+DOC_TURBO = "https://help.aliyun.com/zh/model-studio/qwen-doc-turbo"
+MINIMAX = "https://platform.minimaxi.com/docs/guides/pricing-paygo.md"
+BIGMODEL = "https://docs.bigmodel.cn/cn/guide/start/pricing.md"
+
+PUBLISHED: tuple[tuple[str, str, str, int, dict[str, str]], ...] = (
+    # page, host, model, tokens of the request's input, what a million tokens cost
+    (BAILIAN, "dashscope", "qwen3.8-max", 900_000, {"input": "12", "output": "36"}),
+    (BAILIAN, "dashscope", "qwen3.8-flash", 900_000, {"input": "0.8", "output": "2.7"}),
+    (BAILIAN, "dashscope", "qwen3-max", 32_000, {"input": "2.5", "output": "10"}),
+    (BAILIAN, "dashscope", "qwen3-max", 32_001, {"input": "4", "output": "16"}),
+    (BAILIAN, "dashscope", "qwen3-max", 128_001, {"input": "7", "output": "28"}),
+    (BAILIAN, "dashscope", "qwen3-max-2025-09-23", 1, {"input": "6", "output": "24"}),
+    (BAILIAN, "dashscope", "qwen3.7-plus", 256_000, {"input": "2", "output": "8"}),
+    (BAILIAN, "dashscope", "qwen3.7-plus", 256_001, {"input": "6", "output": "24"}),
+    (BAILIAN, "dashscope", "qwen-plus", 128_000, {"input": "0.8", "output": "2", "thinkingOutput": "8"}),
+    (BAILIAN, "dashscope", "qwen-plus", 200_000, {"input": "2.4", "output": "20", "thinkingOutput": "24"}),
+    (BAILIAN, "dashscope", "qwen-plus", 256_001, {"input": "4.8", "output": "48", "thinkingOutput": "64"}),
+    (BAILIAN, "dashscope", "qwen3.7-flash", 100_000, {"input": "0.6", "output": "2.4"}),
+    (BAILIAN, "dashscope", "qwen-turbo", 1, {"input": "0.3", "output": "0.6", "thinkingOutput": "3"}),
+    (BAILIAN, "dashscope", "qwen-long", 1, {"input": "0.5", "output": "2"}),
+    (BAILIAN, "dashscope", "qwen3-vl-plus", 128_001, {"input": "3", "output": "30"}),
+    (BAILIAN, "dashscope", "qwen3-coder-plus", 256_000, {"input": "10", "output": "40"}),
+    (BAILIAN, "dashscope", "qwen3-coder-plus", 256_001, {"input": "20", "output": "200"}),
+    (BAILIAN, "dashscope", "qwen3-8b", 1, {"input": "0.5", "output": "2", "thinkingOutput": "5"}),
+    (BAILIAN, "dashscope", "qwen-mt-flash", 1, {"input": "0.7", "output": "1.95"}),
+    (
+        DOC_TURBO,
+        "dashscope",
+        "qwen-doc-turbo",
+        1,
+        {"input": "0.6", "output": "1", "cacheRead": "0.12", "cacheWrite": "0.75"},
+    ),
+    (
+        MINIMAX,
+        "minimax",
+        "MiniMax-M2.7",
+        1,
+        {"input": "2.1", "output": "8.4", "cacheRead": "0.42", "cacheWrite": "2.625"},
+    ),
+    (
+        MINIMAX,
+        "minimax",
+        "MiniMax-M2.5-highspeed",
+        1,
+        {"input": "4.2", "output": "16.8", "cacheRead": "0.21", "cacheWrite": "2.625"},
+    ),
+    (MINIMAX, "minimax", "M2-her", 1, {"input": "2.1", "output": "8.4"}),
+    (BIGMODEL, "zhipu", "GLM-5.3", 900_000, {"input": "8", "output": "28", "cacheRead": "2"}),
+    (BIGMODEL, "zhipu", "GLM-5.3-Flash", 1, {"input": "0.8", "output": "2.8", "cacheRead": "0.23"}),
+)
+"""Typed off the vendors' own tables, not copied from ours: the newest price of each."""
+
+
+def rows_of(host: str, model: str) -> Iterator[Mapping[str, Any]]:
+    """The rows that a model at a host fits, by name or pattern."""
+    for row in ROWS:
+        if host in row["hosts"] and any(fnmatchcase(model, pattern) for pattern in row["models"]):
+            yield row
+
+
+def test_the_table_says_what_its_numbers_mean() -> None:
+    assert DOCUMENT["currency"] == "CNY"
+    assert DOCUMENT["unit"] == "1000000 tokens"
+    assert DOCUMENT.keys() == {"currency", "unit", "gatheredOn", "rows"}
+    assert all(row.keys() == ROW for row in ROWS)
+
+
+def test_every_row_is_of_hosts_that_we_know_and_of_models_in_small_letters() -> None:
+    known = {host.name for host in CHINA}
+    for row in ROWS:
+        assert row["hosts"], row
+        assert set(row["hosts"]) <= known, row
+        assert row["models"] == sorted({model.lower() for model in row["models"]}), row
+
+
+def test_the_rows_stand_in_order_of_host_and_model() -> None:
+    order = [(row["hosts"], row["models"], row["from"] or "") for row in ROWS]
+    assert order == sorted(order)
+
+
+def test_every_tier_has_its_price_and_they_go_up_to_no_end() -> None:
+    for row in ROWS:
+        *bounds, last = [tier["upTo"] for tier in row["tiers"]]
+        assert last is None, row
+        assert all(lower < higher for lower, higher in pairwise([0, *bounds])), row
+        for tier in row["tiers"]:
+            assert {"upTo", "input", "output"} <= tier.keys() <= {"upTo"} | AMOUNTS, row
+            amounts = [Decimal(tier[name]) for name in tier.keys() & AMOUNTS]
+            assert all(isinstance(tier[name], str) for name in tier.keys() & AMOUNTS), row
+            assert all(amount.is_finite() and amount >= 0 for amount in amounts), row
+
+
+def test_every_row_says_where_it_comes_from_and_how_old_it_is() -> None:
+    gathered = date.fromisoformat(DOCUMENT["gatheredOn"])
+    for row in ROWS:
+        source = urlsplit(row["source"])
+        assert source.scheme == "https", row
+        assert source.netloc, row
+        assert date.fromisoformat(row["checkedOn"]) <= gathered, row
+        assert row["from"] is None or date.fromisoformat(row["from"]) <= gathered, row
+
+
+def test_no_model_has_two_prices_on_one_day() -> None:
+    for one, other in combinations(ROWS, 2):
+        if one["from"] == other["from"] and set(one["hosts"]) & set(other["hosts"]):
+            names = [(model, pattern) for model in one["models"] for pattern in other["models"]]
+            assert not any(fnmatchcase(a, b) or fnmatchcase(b, a) for a, b in names), (one, other)
+
+
+@pytest.mark.parametrize(("page", "host", "model", "tokens", "published"), PUBLISHED)
+def test_a_price_is_the_published_one(
+    page: str, host: str, model: str, tokens: int, published: Mapping[str, str]
+) -> None:
+    newest = max(rows_of(host, model.lower()), key=lambda row: row["from"] or "")
+    tier = next(tier for tier in newest["tiers"] if tier["upTo"] is None or tokens <= tier["upTo"])
+    assert {name: Decimal(tier[name]) for name in published} == {
+        name: Decimal(amount) for name, amount in published.items()
+    }, page
