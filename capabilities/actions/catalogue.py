@@ -6,15 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from capabilities.actions.results import BulkChange
-from capabilities.actions.services import save_service, set_capabilities
+from capabilities.actions.services import save_service, set_sourced_capabilities
 from capabilities.acts import Act, Actor
-from capabilities.core.providers.catalogue import CELLS, CatalogueEntry, Retirement, entry_at, retirement_at
+from capabilities.core.providers.catalogue import (
+    CELLS,
+    TEXT,
+    CatalogueEntry,
+    Fact,
+    FactVerdict,
+    Retirement,
+    entry_at,
+    retirement_at,
+)
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Provider, Service
 from capabilities.ports import ports
 
 FIRMER = (Source.DECLARED.value, Source.PROBED.value)
 """Where a value comes from that the catalogue never overrules by itself."""
+UNKNOWN_MODEL: Mapping[Cell, tuple[bool, Source]] = dict.fromkeys(TEXT, (True, Source.UNKNOWN))
+"""What counts of a model that the catalogue does not know."""
 
 
 def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
@@ -27,9 +38,15 @@ def retirement_of(provider: Provider, model: str) -> Retirement | None:
     return retirement_at(provider.name, provider.endpoint, model)
 
 
-def cells_of(entry: CatalogueEntry) -> dict[Cell, bool]:
-    """Every usual cell, present or not; what sources contradict each other about is not."""
-    return {cell: cell in entry.facts and entry.facts[cell].value for cell in CELLS}
+def cells_of(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
+    """Every usual cell, whether it counts as there, and why not where the catalogue has no firm word on it."""
+    return {cell: _cell_of(entry.facts.get(cell)) for cell in CELLS}
+
+
+def _cell_of(fact: Fact | None) -> tuple[bool, Source]:
+    if fact is None:
+        return False, Source.UNKNOWN
+    return fact.value, Source.CONTESTED if fact.verdict is FactVerdict.CONTESTED else Source.CATALOGUE
 
 
 def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool = False) -> BulkChange:
@@ -40,26 +57,26 @@ def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool =
     cells_by_service = {}
     for row in rows:
         entry = entry_for(row.provider, row.model)
-        cells = open_cells(row, cells_of(entry), insist=insist) if entry else {}
+        cells = open_cells(row, entry, insist=insist) if entry else {}
         if cells:
             cells_by_service[row] = cells
     if not cells_by_service:
         return BulkChange(0)
-    return BulkChange(
-        len(cells_by_service), set_capabilities(actor, cells_by_service, source=Source.CATALOGUE).revision
-    )
+    return BulkChange(len(cells_by_service), set_sourced_capabilities(actor, cells_by_service).revision)
 
 
-def open_cells(row: Service, cells: Mapping[Cell, bool], *, insist: bool) -> dict[Cell, bool]:
-    """Of what the catalogue says, the cells that may be filled: those nobody knows, and all of them when insisting."""
+def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Source, dict[Cell, bool]]:
+    """Of what the catalogue says, the cells that it may fill, by source: those that nobody knows for sure; all that it
+    has a firm word on when insisting."""
     there = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     knows_the_rest = row.knows_the_rest
-    fillable = {}
-    for cell, on in cells.items():
+    fillable: dict[Source, dict[Cell, bool]] = {}
+    for cell, (on, source) in cells_of(entry).items():
         have = there.get(cell)
         firm = have.source in FIRMER if have else knows_the_rest
-        if (insist or not firm) and not (have and have.supported == on and have.source == Source.CATALOGUE):
-            fillable[cell] = on
+        wanted = not firm or (insist and source is Source.CATALOGUE)
+        if wanted and not (have and have.supported == on and have.source == source):
+            fillable.setdefault(source, {})[cell] = on
     return fillable
 
 
@@ -95,14 +112,17 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)
-    stated = cells_of(entry) if entry else {("input", "text"): True, ("output", "text"): True}
-    agreed = {cell: on for cell, on in stated.items() if entry and on == (cell in new.cells)}
-    own = {cell: cell in new.cells for cell in {*stated, *new.cells} if cell not in agreed}
-    if entry is None:
-        own = {cell: on for cell, on in own.items() if on != stated.get(cell, False)}
-    for source, some in ((Source.CATALOGUE, agreed), (Source.DECLARED, own)):
-        if some:
-            set_capabilities(actor, {row: some}, source=source)
+    stated = cells_of(entry) if entry else UNKNOWN_MODEL
+    cells: dict[Source, dict[Cell, bool]] = {}
+    for cell in {**stated, **dict.fromkeys(new.cells)}:
+        on, source = stated.get(cell, (False, Source.UNKNOWN))
+        chosen = cell in new.cells
+        if chosen != on:
+            cells.setdefault(Source.DECLARED, {})[cell] = chosen
+        elif entry is not None:
+            cells.setdefault(source, {})[cell] = on
+    if cells:
+        set_sourced_capabilities(actor, {row: cells})
     if new.alias:
         ports.routes.lead(actor, new.alias, row.service_id)
     return row

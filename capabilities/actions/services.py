@@ -70,10 +70,18 @@ def set_capabilities(
     actor: Actor, cells_by_service: Mapping[Service, Mapping[Cell, bool]], *, source: Source = Source.DECLARED
 ) -> Act:
     """Switches several cells, of one service or of many, as one revision."""
+    return set_sourced_capabilities(actor, {row: {source: cells} for row, cells in cells_by_service.items()})
+
+
+def set_sourced_capabilities(
+    actor: Actor, cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]]
+) -> Act:
+    """The same for cells that come from several sources."""
     names = ", ".join(row.service_id for row in cells_by_service)
     with ports.ledger.change(actor, Act("service.capabilities", "service", names[:300])) as act:
-        for row, cells in cells_by_service.items():
-            write_cells(row, cells, source)
+        for row, cells_by_source in cells_by_service.items():
+            for source, cells in cells_by_source.items():
+                write_cells(row, cells, source)
             row.version += 1
             row.save(update_fields=["version", "declares_capabilities"])
     return act

@@ -32,11 +32,12 @@ Cell = tuple[str, str]
 
 
 class Source(StrEnum):
-    """Where the value of a capability comes from; the earlier one wins."""
+    """Where the value of a capability comes from; the earlier one wins, and what is contested counts as no."""
 
     DECLARED = "declared"
     PROBED = "probed"
     CATALOGUE = "catalogue"
+    CONTESTED = "contested"
     UNKNOWN = "unknown"
 
 

@@ -10,7 +10,8 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from capabilities.actions import NewModel
-from capabilities.actions.catalogue import cells_of, entry_for
+from capabilities.actions.catalogue import UNKNOWN_MODEL, cells_of, entry_for
+from capabilities.core.providers.catalogue import CatalogueEntry, Fact
 from capabilities.core.vocabulary import Cell
 from capabilities.queries.matrix import INPUT, READS, SIDES, WRITES
 from capabilities.queries.services import list_service_ids, map_models
@@ -33,7 +34,7 @@ class ModelLine:
     cells: frozenset[Cell]
     alias: str = ""
     use: bool = False
-    in_catalogue: bool = False
+    entry: CatalogueEntry | None = None
     there: str = ""
     error: str = ""
 
@@ -43,9 +44,14 @@ class ModelLine:
         return [name for side, name in OFFERED if side == INPUT and (side, name) in self.cells]
 
     @property
-    def boxes(self) -> list[tuple[Cell, str, bool]]:
-        """The check boxes: cell, its form value, and whether it is ticked."""
-        return [(cell, ":".join(cell), cell in self.cells) for cell in OFFERED]
+    def contested(self) -> Mapping[Cell, Fact]:
+        """What sources contradict each other about."""
+        return self.entry.contested if self.entry else {}
+
+    @property
+    def boxes(self) -> list[tuple[Cell, str, bool, Fact | None]]:
+        """The check boxes: cell, its form value, whether it is ticked, and what is contested about it."""
+        return [(cell, ":".join(cell), cell in self.cells, self.contested.get(cell)) for cell in OFFERED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +126,9 @@ def build_offer(
 ) -> ModelLine:
     """One line; an id that is taken gets the provider's name in front."""
     entry = entry_for(provider, model)
-    cells = cells_of(entry) if entry else {("input", "text"): True, ("output", "text"): True}
     own = f"{provider.name}-{model}" if model in ids else model
-    supported = frozenset(cell for cell, on in cells.items() if on)
-    return ModelLine(index, model, own, supported, use=use, in_catalogue=entry is not None, there=there.get(model, ""))
+    supported = frozenset(cell for cell, (on, _source) in (cells_of(entry) if entry else UNKNOWN_MODEL).items() if on)
+    return ModelLine(index, model, own, supported, use=use, entry=entry, there=there.get(model, ""))
 
 
 def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
@@ -144,7 +149,7 @@ def read_line(provider: Provider, data: QueryDict, index: int, model: str, ids: 
     supported = frozenset((side, name) for side, name in cells if side in SIDES)
     use = f"use-{index}" in data
     own, alias = (data.get(f"{name}-{index}", "").strip() for name in ("id", "alias"))
-    line = ModelLine(index, model, own, supported, alias, use, entry_for(provider, model) is not None)
+    line = ModelLine(index, model, own, supported, alias, use, entry_for(provider, model))
     return replace(line, error=_find_error(line, ids)) if use else line
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.core.paginator import Page, Paginator
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from capabilities.core.providers.catalogue import Fact, entry_at
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Service, ServiceCapability
 
@@ -20,12 +21,13 @@ PER_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """One cell as it is shown: on or off, and who says so."""
+    """One cell as it is shown: on or off, and who says so; of what is contested, who says yes and who no."""
 
     side: str
     name: str
     on: bool
     source: str
+    fact: Fact | None = None
 
     @property
     def key(self) -> str:
@@ -145,10 +147,18 @@ def build_square(cell: ServiceCapability | None, where: Cell, service: Service, 
     """One cell; what has no row is declared absent or unknown, and text is what every undeclared service has."""
     side, name = where
     if cell is not None and service.declares_capabilities:
-        return Square(side, name, cell.supported, cell.source)
+        return Square(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
         return Square(side, name, name == "text", Source.UNKNOWN.value)
     return Square(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
+
+
+def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
+    """What the catalogue's sources say of a contested cell; None for another, or where they agree by now."""
+    if cell.source != Source.CONTESTED:
+        return None
+    entry = entry_at(service.provider.name, service.provider.endpoint, service.model)
+    return entry.contested.get((cell.side, cell.name)) if entry else None
 
 
 def list_squares(service: Service) -> tuple[Square, ...]:
@@ -158,6 +168,6 @@ def list_squares(service: Service) -> tuple[Square, ...]:
 
 def find_square(service: Service, side: str, name: str) -> Square:
     """One cell of one service, read again."""
-    fresh = Service.objects.prefetch_related("capabilities").get(pk=service.pk)
+    fresh = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
     cell = next((each for each in fresh.capabilities.all() if (each.side, each.name) == (side, name)), None)
     return build_square(cell, (side, name), fresh, fresh.knows_the_rest)

@@ -11,10 +11,12 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
 from capabilities.queries.matrix import MatrixRow, Square
+from capabilities.sentences import join_words
 from capabilities.templatetags.ui import capability_label, icon
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ SOURCES: Mapping[str, str | Promise] = {
     "declared": pgettext_lazy("source", "declared"),
     "probed": pgettext_lazy("source", "probed"),
     "catalogue": pgettext_lazy("source", "catalogue"),
+    "contested": pgettext_lazy("source", "contested"),
     "unknown": pgettext_lazy("source", "unknown"),
 }
 LABELS: Mapping[str, str | Promise] = {
@@ -71,6 +74,7 @@ class Pen:
         """One switch, `service_id` being escaped; without the right to edit it shows its state and is disabled."""
         name, label, quoted = self.name(square.name)
         source = self.sources.get(square.source, "")
+        title = escape(explain_contest(square.fact)) if square.fact else source
         url = self.cell_url.replace("/0/", f"/{pk}/")
         act = f' hx-post="{url}?side={square.side}&amp;name={quoted}" hx-swap="outerHTML"'
         return CELL.format(
@@ -78,8 +82,8 @@ class Pen:
             side=square.side,
             name=name,
             source=square.source,
-            title=source,
-            label=self.labels[square.side] % {"service": service_id, "capability": label, "source": source},
+            title=title,
+            label=self.labels[square.side] % {"service": service_id, "capability": label, "source": title},
             checked=" checked" if square.on else "",
             act=act if self.can_edit else " disabled",
         )
@@ -122,6 +126,40 @@ def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: 
     """The rows of a page of the matrix; everything that is not ours is escaped where it comes in."""
     pen, address = Pen(can_edit), escape(query)
     return mark_safe("".join(pen.row(row, address, probing=probing) for row in rows))  # noqa: S308
+
+
+@register.filter
+def explain_contest(fact: Fact) -> str:
+    """Who says yes and who no about a contested fact."""
+    names = {"yes": join_words(fact.yes), "no": join_words(fact.no)}
+    return _("contested: %(yes)s says yes, %(no)s says no; it counts as no") % names
+
+
+@register.filter
+def explain_fact(fact: Fact | None) -> str:
+    """How sure a fact of the catalogue is, and by whom."""
+    if fact is None:
+        return _("no source has a word on it")
+    if fact.verdict is FactVerdict.CONTESTED:
+        return explain_contest(fact)
+    names = join_words(gettext(name) for name in (fact.yes if fact.value else fact.no))
+    others = join_words(fact.no if fact.value else fact.yes)
+    text = {
+        FactVerdict.AGREED: _("%(names)s agree, against %(others)s") if others else _("%(names)s agree"),
+        FactVerdict.ONE_SOURCE: _("%(names)s alone"),
+    }.get(fact.verdict, "%(names)s")
+    return text % {"names": names, "others": others}
+
+
+@register.filter
+def explain_limit(limit: StatedLimit) -> str:
+    """How sure a limit of the catalogue is, and by whom."""
+    names = join_words(gettext(source) for source, _tokens in limit.statements)
+    if limit.verdict is FactVerdict.CONTESTED:
+        each = join_words(f"{source} {tokens:,}" for source, tokens in limit.statements)
+        return _("contested: %(each)s; the least counts") % {"each": each}
+    text = {FactVerdict.AGREED: _("%(names)s agree"), FactVerdict.ONE_SOURCE: _("%(names)s alone")}
+    return text.get(limit.verdict, "%(names)s") % {"names": names}
 
 
 @register.filter

@@ -51,6 +51,7 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "declared": ("", "user", _("Declared")),
     "probed": ("", "probe", _("Probed")),
     "catalogue": ("", "book", _("From the catalogue")),
+    "contested": ("warn", "warn", _("Contested")),
     "stored": ("ok", "check", _("Stored")),
     "error": ("bad", "stop", _("Error")),
     "warning": ("warn", "warn", _("Warning")),

@@ -18,8 +18,9 @@ from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot
 from capabilities.core.delivery.token_limits import TokenLimit, token_limits
-from capabilities.core.providers.catalogue import CatalogueEntry
+from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
+from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
 from capabilities.ports import ports
@@ -141,6 +142,7 @@ class TokenLimitLine:
 
     label: str
     limit: TokenLimit | None
+    stated: StatedLimit | None = None
 
     @property
     def count(self) -> str:
@@ -151,7 +153,11 @@ class TokenLimitLine:
 def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenLimitLine]:
     """What fits into one request to this service and into one answer of it."""
     limits = token_limits(row.limits, entry)
-    return [TokenLimitLine(_("Context"), limits.context), TokenLimitLine(_("Longest answer"), limits.output)]
+    stated = (entry.max_input, entry.max_output) if entry else (None, None)
+    return [
+        TokenLimitLine(_("Context"), limits.context, stated[0]),
+        TokenLimitLine(_("Longest answer"), limits.output, stated[1]),
+    ]
 
 
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
@@ -166,6 +172,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "writes": [each for each in switches if each.side == "output"],
         "entry": entry,
         "disagrees": find_disagreements(stored, entry) if entry else [],
+        "facts": [(*cell, entry.facts.get(cell)) for cell in CELLS if cell not in TEXT] if entry else [],
         "slots": list_slots(row),
         "token_limits": list_token_limits(row, entry),
         "agents": list_agents_using(row),
@@ -179,9 +186,13 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
 
 
 def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[Square]:
-    """The cells where the catalogue says otherwise, as the catalogue has them."""
+    """The cells where the catalogue firmly says otherwise, as the catalogue has them."""
     there = {(each.side, each.name): each.on for each in stored}
-    return [Square(*cell, on, "catalogue") for cell, on in cells_of(entry).items() if there.get(cell, False) != on]
+    return [
+        Square(*cell, on, source.value)
+        for cell, (on, source) in cells_of(entry).items()
+        if source is Source.CATALOGUE and there.get(cell, False) != on
+    ]
 
 
 @require_POST

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from django.db import models
 
-from capabilities.core.vocabulary import Capabilities, Source
+from capabilities.core.vocabulary import Capabilities
 from capabilities.models import Agent, Provider, Service, StoredKey
 from routing_admin.configuration.rows.reading import candidate_spec
 from routing_admin.core.configuration.specs import (
@@ -172,10 +172,9 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
 def write_cells(row: Service, spec: ServiceSpec) -> None:
     """Makes the capability cells of a service say what the value says; cells that stay keep their place."""
     wanted = {cell: (at, True) for at, cell in enumerate(cells_of(spec.capabilities))}
-    for cell, source in spec.sources.items():
+    for cell in spec.sources:
         side, _, name = cell.partition(":")
-        if source is not Source.UNKNOWN:
-            wanted.setdefault((side, name), (len(wanted), False))
+        wanted.setdefault((side, name), (len(wanted), False))
     found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     row.capabilities.filter(pk__in=[cell.pk for key, cell in found.items() if key not in wanted]).delete()
     for (side, name), (position, supported) in wanted.items():

@@ -10,6 +10,7 @@ from capabilities.core.providers.catalogue.answers import (
 )
 from capabilities.core.providers.catalogue.judgement import (
     CELLS,
+    TEXT,
     CatalogueEntry,
     Fact,
     FactVerdict,
@@ -20,6 +21,7 @@ from capabilities.core.providers.catalogue.names import maker_of, names_of, prov
 
 __all__ = [
     "CELLS",
+    "TEXT",
     "Catalogue",
     "CatalogueEntry",
     "Fact",
