@@ -176,6 +176,7 @@ def retirement_at(provider: str, endpoint: str, model: str) -> Retirement | None
 
 
 def hint_of(provider: str, endpoint: str) -> str:
-    """What tells whose host a provider is: the host says more than the name people gave it."""
+    """What tells whose host a provider is: the host says more than the name people gave it, and a path says nothing,
+    since everybody's may end in `/openai/v1`."""
     preset = preset_for_endpoint(endpoint)
-    return f"{preset.name if preset else provider} {endpoint}"
+    return f"{preset.name if preset else provider} {endpoint.partition('://')[2].partition('/')[0]}"
