@@ -95,3 +95,22 @@ class Artifact(models.Model):
     def is_gone(self) -> bool:
         """Whether it was deleted or has expired; `living` is the same question to the database."""
         return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())
+
+
+class UploadLink(models.Model):
+    """A link by which one file becomes an artifact of `agent`, once; of its secret only a digest is kept.
+
+    `key` is the public part of the agent's key that it was made with, `artifact_id` what its file will be called.
+    """
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    agent = models.CharField(max_length=120)
+    key = models.CharField(max_length=16)
+    filename = models.CharField(max_length=255, blank=True)
+    mime_type = models.CharField(max_length=255, blank=True)
+    artifact_id = models.CharField(max_length=64)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"artifact:{self.artifact_id}"

@@ -109,14 +109,29 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     if not match or not hmac.compare_digest(row.digest if row else "", digest_of(match[2])) or row is None:
         return BAD_KEY
     now = timezone.now()
-    ends_at = min((end for end in (row.expires_at, row.agent.expires_at) if end), default=None)
-    if row.revoked_at or (ends_at is not None and ends_at <= now):
+    principal = _living_principal(row, now)
+    if principal is None:
         return BAD_KEY
     last_uses.note(row, now)
-    principal = Principal(
+    return act_for(principal, headers.get("x-agent-id", "").strip())
+
+
+def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:
+    """The agent for which a key is still good whose holder came in before; for what was promised by it then."""
+    row = AgentKey.objects.select_related("agent").filter(public_id=public_id).first()
+    principal = _living_principal(row, timezone.now()) if row else None
+    acting = act_for(principal, agent_id) if principal else None
+    return acting if isinstance(acting, Principal) else None
+
+
+def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
+    """The agent of a key; None where the key was revoked, or one of them has expired."""
+    ends_at = min((end for end in (row.expires_at, row.agent.expires_at) if end), default=None)
+    if row.revoked_at or (ends_at is not None and ends_at <= now):
+        return None
+    return Principal(
         row.agent.agent_id, row.public_id, frozenset(row.scopes), ends_at=ends_at, limits=limits_of(row.agent.limits)
     )
-    return act_for(principal, headers.get("x-agent-id", "").strip())
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:

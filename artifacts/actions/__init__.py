@@ -16,6 +16,7 @@ from artifacts.actions.storing import (
     store_text,
     store_upload,
 )
+from artifacts.actions.upload_links import LinkOverError, OfferedUpload, offer_upload, upload_by_link
 
 __all__ = [
     "MAX_LIFETIME",
@@ -23,14 +24,18 @@ __all__ = [
     "CorrectionFields",
     "Label",
     "LabelFields",
+    "LinkOverError",
+    "OfferedUpload",
     "check_label",
     "check_room",
     "correct_artifact",
     "count_used_bytes",
     "delete_artifacts",
+    "offer_upload",
     "restore_artifacts",
     "store_blocks",
     "store_bytes",
     "store_text",
     "store_upload",
+    "upload_by_link",
 ]

@@ -40,7 +40,8 @@ MAX_LIFETIME = 10 * 366 * 24 * 3600.0
 @dataclass(frozen=True, slots=True)
 class Label:
     """What is said of a file by whoever stores it. `owner` is an agent's id, `uploaded_by` a person's name;
-    `expires_in` in seconds, None for the installation's default; `encoding` the uploader's word for text."""
+    `expires_in` in seconds, None for the installation's default; `encoding` the uploader's word for text;
+    `artifact_id` the id that was promised, empty for a new one."""
 
     owner: str = ""
     uploaded_by: str = ""
@@ -51,6 +52,7 @@ class Label:
     visibility: str = Artifact.Visibility.SHARED
     expires_in: float | None = None
     encoding: str | None = None
+    artifact_id: str = ""
 
 
 class LabelFields(TypedDict, total=False):
@@ -65,6 +67,7 @@ class LabelFields(TypedDict, total=False):
     visibility: str
     expires_in: float | None
     encoding: str | None
+    artifact_id: str
 
 
 def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[LabelFields]) -> Artifact:
@@ -209,6 +212,7 @@ def _write(actor: Actor, stored: Stored, label: Label, *, words: bool = False) -
         visibility=label.visibility,
         expires_at=_end(label.expires_in),
         **({} if words else facts),
+        **({"id": label.artifact_id} if label.artifact_id else {}),
     )
     act = Act("artifact.store", "artifact", row.pk, {"size": stored.size, "kind": row.kind, "filename": filename})
     with ports.ledger.audit(actor, act):

@@ -37,6 +37,24 @@ class UploadIn(Body):
     expiresInSeconds: float | None = Field(None, gt=0, le=MAX_LIFETIME)
 
 
+class UploadLinkIn(Body):
+    """The file for which an upload link is wanted; `size` in bytes, where it is known."""
+
+    filename: str = Field(max_length=1000)
+    mimeType: str = Field("", max_length=255)
+    size: int | None = Field(None, ge=0)
+
+
+class UploadLinkOut(Schema):
+    """An upload link: send the file's bytes there, once, before it ends; `ref` is the artifact that they become."""
+
+    uploadUrl: str
+    method: Literal["PUT"]
+    expiresAt: str
+    maxBytes: int
+    ref: str
+
+
 class CorrectionIn(Body):
     """What a file is in the words of whoever knows it; a field that is left out stays as it is.
 

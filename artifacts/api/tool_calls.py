@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
+from artifacts.api.uploads import link_json
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
 from artifacts.queries import library
@@ -31,11 +32,16 @@ BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "ow
 
 @dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """Who calls a tool, and the language of the words about files."""
+    """Who calls a tool, and the language of the words about files.
+
+    `key` is the public part of the agent's key, `base_url` where it found us: for links that it is given.
+    """
 
     agent: str
     actor: Actor
     language: str
+    key: str = ""
+    base_url: str = ""
 
 
 def choose_language(named: str | None) -> str:
@@ -102,8 +108,13 @@ def _describe_caller(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    row = actions.store_text(caller.actor, arguments["text"], owner=caller.agent, filename=arguments["filename"])
-    return _brief(row)
+    """Words at once; for any other file a link to which it can be sent."""
+    filename, declared = arguments["filename"], arguments.get("mimeType") or ""
+    if arguments.get("text") is None:
+        size = arguments.get("size")
+        return link_json(actions.offer_upload(caller.agent, caller.key, filename, declared, size), caller.base_url)
+    fields: actions.LabelFields = {"owner": caller.agent, "filename": filename, "declared": declared}
+    return _brief(actions.store_text(caller.actor, arguments["text"], **fields))
 
 
 def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:

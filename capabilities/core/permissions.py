@@ -177,6 +177,7 @@ CALLS: Mapping[str, str] = {
     "POST /api/v1/messages/required-capabilities": "registry:read",
     "POST /api/v1/artifacts": "artifacts:write",
     "GET /api/v1/artifacts": "artifacts:read",
+    "POST /api/v1/uploads": "artifacts:write",
     "GET /api/v1/artifacts/{ref}": "artifacts:read",
     "GET /api/v1/artifacts/{ref}/raw": "artifacts:read",
     "GET /api/v1/artifacts/{ref}/info": "artifacts:read",
@@ -222,6 +223,7 @@ WITHOUT_A_KEY = frozenset(
         "agents-api:openapi-json",
         "agents-api:openapi-view",
         "agents-api:unknown-call",
+        "agents-api:receive_upload",  # by the secret in its address
         "gateway:unknown_url",
         "probes:healthz",
         "probes:readyz",

@@ -14,7 +14,7 @@ from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from artifacts.models import Artifact
+from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
 from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
 from capabilities.acts import Act, Actor
@@ -48,6 +48,7 @@ def prune(actor: Actor, now: datetime) -> Pruned:
     """Removes what is past its time, and says how much it was; audited when it was anything."""
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
     prune_outcomes(now)
+    UploadLink.objects.filter(expires_at__lte=now).delete()
     requests = prune_requests(now - timedelta(days=read_keeping().request_days))
     artifacts, size = prune_artifacts(now)
     agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)

@@ -8,6 +8,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from artifacts.api.endpoints import router as artifacts_router
+from artifacts.api.uploads import router as uploads_router
 from capabilities.api.calls import AgentKeyAuth, json_of
 from capabilities.api.endpoints import router as capabilities_router
 from capabilities.api.schemas import ErrorOut
@@ -38,7 +39,7 @@ def agents_api() -> NinjaAPI:
         urls_namespace="agents-api",
         auth=AgentKeyAuth(),
     )
-    for each in (capabilities_router, artifacts_router, configuration_router, llm_router):
+    for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router):
         api.add_router("", each)
     return api
 

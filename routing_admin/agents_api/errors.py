@@ -18,6 +18,7 @@ from django.urls import URLPattern, re_path
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
+from artifacts.actions import LinkOverError
 from artifacts.core.errors import ArtifactError
 from capabilities.api.calls import CallError, answer, path_of
 from capabilities.core.problems import Problem
@@ -71,6 +72,12 @@ def on_action_error(request: HttpRequest, error: ActionError) -> HttpResponse:
     return refusal(request, error.status, error.code, str(error))
 
 
+def on_link_over(request: HttpRequest, error: LinkOverError) -> HttpResponse:
+    """An upload link that does not count any more; what was stored by it is named."""
+    more = {"ref": error.ref} if error.ref else {}
+    return refusal(request, error.status, error.code, str(error), **more)
+
+
 def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpResponse:
     """Something about bytes."""
     more = {"limit": error.limit} if hasattr(error, "limit") else {}
@@ -122,6 +129,7 @@ def on_crash(request: HttpRequest, error: Exception) -> HttpResponse:
 HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]], ...] = (
     (CallError, on_call_error),
     (InvalidError, on_invalid),
+    (LinkOverError, on_link_over),
     (ActionError, on_action_error),
     (ArtifactError, on_artifact_error),
     (ValidationError, on_validation_error),

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
+from artifacts.storage.upload_tokens import TokenState, state_of_address
 from capabilities.body_limits import received_limit
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.server.refusals import send_refusal
@@ -21,6 +22,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[..., Awaitable[None]]
 IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
+ANOTHER_LINK = "store_artifact, or POST /api/v1/uploads, gives one."
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
 """The setting that the limits here grow with."""
 
@@ -55,7 +57,8 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
             if received > limit:
                 raise _BodyTooLargeError
             if received > UNKNOWN_BYTES and not known:
-                known = await is_known(headers_of_scope(scope))
+                is_link = state_of_address(scope["path"]) is TokenState.VALID
+                known = is_link or await is_known(headers_of_scope(scope))
                 if not known:
                     raise UnknownCallerError
             return message
@@ -98,12 +101,24 @@ async def refuse(path: str, limit: int, send: Send) -> None:
 
 async def refuse_unknown(path: str, send: Send) -> None:
     """The same for a body that only a known caller may send: 401 where a key is missing, 413 on a page."""
+    link = state_of_address(path)
+    if link is not None:
+        await _refuse_link(path, link, send)
+        return
     rule = f"Whoever is not known may send {UNKNOWN_BYTES} bytes."
     if path.startswith(("/api/", "/v1/")):
         message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
         await send_refusal(path, 401, "key_invalid", message, send)
     else:
         await send_refusal(path, 413, "too_large", f"{rule} Sign in first.", send, limit=UNKNOWN_BYTES)
+
+
+async def _refuse_link(path: str, state: TokenState, send: Send) -> None:
+    """404 for an upload link that is none, 410 for one past its time: the same as a small file is told."""
+    if state is TokenState.EXPIRED:
+        await send_refusal(path, 410, "upload_link_over", f"This upload link is past its time. {ANOTHER_LINK}", send)
+    else:
+        await send_refusal(path, 404, "not_found", f"There is no such upload link. {ANOTHER_LINK}", send)
 
 
 def headers_of_scope(scope: Any) -> dict[str, str]:

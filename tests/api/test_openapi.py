@@ -43,8 +43,9 @@ CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for metho
 
 
 def can_be_wrong(operation: Any) -> bool:
-    """Whether something in it has a form that can be missed; a name in a path has none."""
-    return "requestBody" in operation or any(each["in"] == "query" for each in operation.get("parameters", ()))
+    """Whether something in it has a form that can be missed; a name in a path has none, nor have a file's bytes."""
+    forms = operation.get("requestBody", {}).get("content", {}).keys() - {"application/octet-stream"}
+    return bool(forms) or any(each["in"] == "query" for each in operation.get("parameters", ()))
 
 
 CASES = [
@@ -79,7 +80,8 @@ def known(demo: None) -> dict[str, str]:
     program = AgentProgram("text-agent", key_of("text-agent", scopes=SCOPES))
     ref = program.stored("note.txt", b"Gr\xc3\xbcezi.", "text/plain")["ref"]
     request = program.post("/llm/send", {"prompt": "hello"})
-    names = {"service_id": "text-model", "agent_id": "text-agent", "name": "llm-routing", "ref": ref}
+    token = program.post("/uploads", {"filename": "a.bin"}).json()["uploadUrl"].rsplit("/", 1)[-1]
+    names = {"service_id": "text-model", "agent_id": "text-agent", "name": "llm-routing", "ref": ref, "token": token}
     return {**names, "request_id": request["x-request-id"], "key": program.key}
 
 

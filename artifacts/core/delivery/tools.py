@@ -23,9 +23,13 @@ TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "find_capable_agents": "List the ids of the agents whose model has a capability, to hand content on to.",
             "capability": "The capability, e.g. vision for images, audio, video, file for documents.",
             "direction": "Whether the model reads (input), writes (output) or does both; input if left out.",
-            "store_artifact": "Store a text as an artifact and get its reference, to hand it to other agents.",
-            "text": "The text to store.",
+            "store_artifact": "Store a text as an artifact and get its reference, to hand it to other agents. For any "
+            "other file leave text out: you get an uploadUrl, to which one HTTP PUT within 15 minutes sends the file "
+            "(curl -T FILE URL), and the reference that the file will have.",
+            "text": "The text to store; left out for any other file.",
             "filename": "A name for it, e.g. notes.md.",
+            "mimeType": "Its type, e.g. image/png; found out if left out.",
+            "size": "Of a file to upload: how many bytes it has, where that is known.",
             "list_artifacts": "List the artifacts that you stored yourself, newest first, to find a reference again.",
             "q": "Words in the name, type or id; all if left out.",
             "kind": "One kind only: text, image, audio, video, document or other.",
@@ -42,9 +46,13 @@ TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "find_capable_agents": "列出其模型具备某项能力的智能体 ID，以便把内容转发给它们。",
             "capability": "能力名称，例如图片用 vision，音频用 audio，视频用 video，文档用 file。",
             "direction": "模型用于输入 (input)、输出 (output) 还是两者 (both)；省略时为 input。",
-            "store_artifact": "把一段文本保存为工件并返回其引用，以便交给其他智能体。",
-            "text": "要保存的文本。",
+            "store_artifact": "把一段文本保存为工件并返回其引用，以便交给其他智能体。"
+            "其他文件请省略 text：返回 uploadUrl，请在 15 分钟内用一次 HTTP PUT 把文件发送到该地址"
+            "（curl -T 文件 地址）；同时返回该文件将拥有的引用。",
+            "text": "要保存的文本；其他文件省略。",
             "filename": "文件名，例如 notes.md。",
+            "mimeType": "文件类型，例如 image/png；省略时自动识别。",
+            "size": "要上传的文件的字节数，已知时填写。",
             "list_artifacts": "列出自己保存的工件，最新的在前，用于找回引用。",
             "q": "名称、类型或 ID 中包含的文字；省略时列出全部。",
             "kind": "只列出一种：text、image、audio、video、document 或 other。",
@@ -66,7 +74,7 @@ PARAMETERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "capability": {"type": "string", "examples": list(STANDARD_CAPABILITIES)},
             "direction": {"type": "string", "enum": ["input", "output", "both"]},
         },
-        "store_artifact": {"text": _TEXT, "filename": _TEXT},
+        "store_artifact": {"text": _TEXT, "filename": _TEXT, "mimeType": _TEXT, "size": _COUNT},
         "get_my_capabilities": {},
         "list_artifacts": {
             "q": _TEXT,
@@ -79,7 +87,7 @@ PARAMETERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 """Each tool's parameters, as JSON Schema."""
 
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"get_artifact": ("ref",), "find_capable_agents": ("capability",), "store_artifact": ("text", "filename")}
+    {"get_artifact": ("ref",), "find_capable_agents": ("capability",), "store_artifact": ("filename",)}
 )
 
 

@@ -30,6 +30,7 @@ _PATTERNS = (
     re.compile(r"(://[^\s/@:]*:)[^\s/@]+(?=@)"),
     re.compile(r"(?i)([?&](?:key|token|sig|signature|api[-_]?key|access[-_]?token)=)[^&\s\"'<>#]+"),
     re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
+    re.compile(r"(/uploads/+)[0-9a-f]{8}[A-Za-z0-9_-]{16,}"),  # the secret of one of our own upload links
     re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}"),  # Zhipu: 32 hex digits, a dot, a secret
 )
 _BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|[A-Za-z0-9+/_-]{200,}={0,2}")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
+from django.core.handlers.asgi import ASGIRequest
+
 from artifacts.api.tool_calls import ToolCaller
+from artifacts.api.uploads import base_url_of
 from capabilities.access import Principal, Refusal, authenticate, refuse_query
 from capabilities.acts import Actor
 from capabilities.core.permissions import TOOL_SCOPES
@@ -27,6 +31,7 @@ class McpCaller:
     principal: Principal
     address: str
     request_id: str
+    base_url: str
 
     def list_tools(self) -> tuple[str, ...]:
         """The tools that its key may call."""
@@ -35,7 +40,8 @@ class McpCaller:
     def as_tool_caller(self, language: str) -> ToolCaller:
         """The same for a tool."""
         agent = self.principal.agent
-        return ToolCaller(agent, Actor("agent", agent, self.address, self.request_id), language)
+        actor = Actor("agent", agent, self.address, self.request_id)
+        return ToolCaller(agent, actor, language, self.principal.key, self.base_url)
 
 
 async def identify(scope: Mapping[str, Any], headers: Mapping[str, str], request_id: str) -> McpCaller | Refusal:
@@ -47,7 +53,9 @@ async def identify(scope: Mapping[str, Any], headers: Mapping[str, str], request
         caller = await asyncio.to_thread(_look_up, headers)
     if isinstance(caller, Refusal):
         return caller
-    return McpCaller(caller, (scope.get("client") or ("",))[0], request_id)
+    return McpCaller(
+        caller, (scope.get("client") or ("",))[0], request_id, base_url_of(ASGIRequest(dict(scope), BytesIO()))
+    )
 
 
 def _look_up(headers: Mapping[str, str]) -> Principal | Refusal:

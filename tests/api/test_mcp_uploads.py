@@ -1,0 +1,122 @@
+"""A file that is no text, stored over MCP: the tool gives a link, and one PUT by whoever runs the model fills it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.artifacts.samples import SAMPLES
+from tests.gateway.serving import Server, served
+
+PHOTO = next(each for each in SAMPLES if each.name == "photo.png").data
+LIMIT = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("uploads"), settings={"MAX_UPLOAD_BYTES": str(LIMIT)}) as server:
+        yield server
+
+
+@asynccontextmanager
+async def tools(server: Server) -> Any:
+    """The official client with the agent's key."""
+    async with httpx2.AsyncClient(headers={"authorization": f"Bearer {server.key}"}) as http:
+        transport = streamable_http_client(f"{server.url}/mcp?language=en", http_client=http)
+        async with Client(transport) as client:
+            yield client
+
+
+async def link_for(server: Server, filename: str, **more: Any) -> dict[str, Any]:
+    """What the tool answers without text."""
+    async with tools(server) as client:
+        result = await client.call_tool("store_artifact", {"filename": filename, **more})
+    assert not result.is_error
+    return dict(result.structured_content)
+
+
+async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
+    """A model that reads it knows what to do with a file; only the name has to be said."""
+    async with tools(server) as client:
+        tool = next(each for each in (await client.list_tools()).tools if each.name == "store_artifact")
+    assert "PUT" in tool.description
+    assert "curl -T" in tool.description
+    assert tool.input_schema["required"] == ["filename"]
+
+
+async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> None:
+    """The link needs no key, leads where the client came in, and the reference is known beforehand."""
+    link = await link_for(server, "photo.png", mimeType="image/png", size=len(PHOTO))
+    assert link["uploadUrl"].startswith(f"{server.url}/api/v1/uploads/")
+    stored = httpx2.put(link["uploadUrl"], content=PHOTO)
+    assert (stored.status_code, stored.json()["ref"], stored.json()["owner"]) == (201, link["ref"], "text-agent")
+    again = httpx2.put(link["uploadUrl"], content=PHOTO)
+    assert (again.status_code, again.json()["error"]) == (410, "upload_link_over")
+    assert server.get(f"/api/v1/artifacts/{link['ref']}/info")["mimeType"] == "image/png"
+
+
+async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Path) -> None:
+    """More than a stranger may send: by its length, or in pieces of unknown length, as curl sends what it is piped."""
+    (tmp_path / "large.bin").write_bytes(bytes(range(256)) * 4096)
+    curl = shutil.which("curl")
+    assert curl is not None
+    for source in (("-T", "large.bin"), ("-T", "-")):
+        link = await link_for(server, "large.bin")
+        with (tmp_path / "large.bin").open("rb") as file:
+            ended = subprocess.run(
+                [curl, "-sS", "-w", "%{http_code}", "-o", "answer.json", *source, link["uploadUrl"]],
+                cwd=tmp_path,
+                stdin=file,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+        assert ended.stdout == "201"
+        assert server.get(f"/api/v1/artifacts/{link['ref']}/info")["size"] == LIMIT
+
+
+async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Server) -> None:
+    """By what comes, whatever was said of it."""
+    link = await link_for(server, "large.bin")
+    for content in (b"x" * (LIMIT + 1), (b"x" * 1024 for _ in range(LIMIT // 1024 + 1))):
+        refused = httpx2.put(link["uploadUrl"], content=content)
+        assert (refused.status_code, refused.json()["error"]) == (413, "too_large")
+    assert httpx2.put(link["uploadUrl"], content=b"x").status_code == 201
+    async with tools(server) as client:
+        result = await client.call_tool("store_artifact", {"filename": "large.bin", "size": LIMIT + 1})
+    assert result.is_error
+    assert str(LIMIT) in result.content[0].text
+
+
+async def test_a_stranger_sends_no_large_file_to_a_link_that_is_none(server: Server) -> None:
+    """It is 404 as for a small one, as soon as it is too large for somebody unknown."""
+    link = await link_for(server, "a.bin")
+    for size in (10, LIMIT):
+        assert httpx2.put(f"{link['uploadUrl']}x", content=b"x" * size).status_code == 404
+
+
+async def test_words_are_stored_at_once_as_before(server: Server) -> None:
+    """An empty text is a text."""
+    async with tools(server) as client:
+        for text in ("words", ""):
+            result = await client.call_tool("store_artifact", {"filename": "note.md", "text": text})
+            assert result.structured_content["size"] == len(text)
+
+
+async def test_no_secret_is_in_the_servers_log(server: Server) -> None:
+    """Refusals are logged with their address."""
+    link = await link_for(server, "a.bin")
+    for _ in range(2):
+        httpx2.put(link["uploadUrl"], content=b"x")
+    httpx2.get(link["uploadUrl"])
+    assert "/api/v1/uploads/…" in server.log
+    assert link["uploadUrl"].rsplit("/", 1)[-1] not in server.log

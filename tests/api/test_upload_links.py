@@ -1,0 +1,212 @@
+"""Upload links: for one file of one agent, once, for a quarter of an hour, and known by their secret alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.core.handlers.asgi import ASGIRequest
+from django.test import Client
+from django.utils import timezone
+
+from artifacts.actions import LinkOverError, offer_upload, upload_by_link
+from artifacts.api.uploads import base_url_of
+from artifacts.models import Artifact, UploadLink
+from artifacts.storage.content import byte_store
+from artifacts.storage.upload_tokens import PATH, TokenState, make_token, state_of_address, state_of_token
+from capabilities.actions import revoke_key
+from capabilities.acts import SYSTEM
+from capabilities.core.providers.redaction import redact
+from capabilities.models import Agent, AgentKey
+from routing_admin.actions.pruning import prune
+from routing_admin.models import AuditEvent
+from tests.artifacts.samples import SAMPLES
+from tests.cast import AgentProgram
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+PHOTO = next(each for each in SAMPLES if each.name == "photo.png")
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def offered(agent: AgentProgram, **fields: Any) -> dict[str, Any]:
+    answer = agent.post("/uploads", {"filename": "photo.png", **fields})
+    assert answer.status_code == 201, answer.content
+    return dict(answer.json())
+
+
+def put(link: dict[str, Any] | str, data: bytes = PHOTO.data, kind: str = "", **headers: str) -> Any:
+    url = link if isinstance(link, str) else link["uploadUrl"]
+    return Client().put(url, data, content_type=kind, headers=headers)
+
+
+def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_agent: AgentProgram) -> None:
+    """Found by what it is, without any other key; the audit log has the agent."""
+    link = offered(text_agent)
+    stored = put(link)
+    assert stored.status_code == 201
+    found = stored.json()
+    assert (found["ref"], found["owner"], found["filename"]) == (link["ref"], "text-agent", "photo.png")
+    assert (found["mimeType"], found["size"]) == ("image/png", len(PHOTO.data))
+    assert text_agent.get(f"/artifacts/{link['ref']}/info").json() == found
+    event = AuditEvent.objects.filter(action="artifact.store").latest("pk")
+    assert (event.actor_kind, event.actor) == ("agent", "text-agent")
+
+
+def test_what_a_link_says(text_agent: AgentProgram) -> None:
+    """Where to, how, until when and how much; of its secret the row keeps a digest."""
+    link = offered(text_agent)
+    assert link["uploadUrl"].startswith(f"http://testserver{PATH}")
+    assert (link["method"], link["maxBytes"]) == ("PUT", 25 * 1024 * 1024)
+    left = datetime.fromisoformat(link["expiresAt"]) - timezone.now()
+    assert timedelta(minutes=14) < left <= timedelta(minutes=15)
+    row = UploadLink.objects.get()
+    token = link["uploadUrl"].removeprefix(f"http://testserver{PATH}")
+    assert token not in " ".join(str(value) for value in row.__dict__.values())
+
+
+def test_a_link_is_used_once(text_agent: AgentProgram) -> None:
+    """The second time it is 410, which names what was stored; nothing more is."""
+    link = offered(text_agent)
+    put(link)
+    again = put(link, b"other")
+    assert (again.status_code, again.json()["error"], again.json()["ref"]) == (410, "upload_link_over", link["ref"])
+    assert Artifact.objects.filter(owner="text-agent").count() == 1
+
+
+def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
+    """Whether its row is still there or not."""
+    expired = make_token(timezone.now() - timedelta(seconds=1))
+    answer = put(PATH + expired)
+    assert answer.status_code == 410
+    assert "past its time" in answer.json()["message"]
+
+
+@pytest.mark.parametrize("word", ["x", "a" * 72, "%2e%2e"])
+def test_a_link_that_is_none_is_404(text_agent: AgentProgram, word: str) -> None:
+    """In the agents' API's shape; so is one that we signed and never offered."""
+    assert put(PATH + word).status_code == 404
+    never = put(PATH + make_token(timezone.now() + timedelta(minutes=5)))
+    assert (never.status_code, never.json()["error"]) == (404, "not_found")
+
+
+def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentProgram, settings: Any) -> None:
+    """Nothing is kept of it."""
+    settings.MAX_UPLOAD_BYTES = 100
+    link = offered(text_agent)
+    kept = set(byte_store().digests())
+    answer = put(link, b"x" * 101)
+    assert (answer.status_code, answer.json()["error"], answer.json()["limit"]) == (413, "too_large", 100)
+    assert set(byte_store().digests()) == kept
+    assert put(link, b"x" * 100).status_code == 201
+
+
+def test_a_file_known_to_be_too_large_gets_no_link(text_agent: AgentProgram) -> None:
+    """The sentence says how large it may be."""
+    answer = text_agent.post("/uploads", {"filename": "a.bin", "size": 26 * 1024 * 1024})
+    assert answer.status_code == 413
+    assert "26214400" in answer.json()["message"]
+    assert not UploadLink.objects.exists()
+
+
+def test_an_empty_file_is_kept(text_agent: AgentProgram) -> None:
+    """As everywhere."""
+    assert put(offered(text_agent), b"").json()["size"] == 0
+
+
+def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> None:
+    """And the request's where the link has none; what programs write unasked says nothing."""
+    assert put(offered(text_agent, mimeType="text/markdown"), b"# x", "text/plain").json()["declaredMimeType"] == (
+        "text/markdown"
+    )
+    assert put(offered(text_agent, filename="x"), b"a,b", "text/csv").json()["declaredMimeType"] == "text/csv"
+    assert put(offered(text_agent), PHOTO.data, "application/x-www-form-urlencoded").json()["declaredMimeType"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "headers"), [("multipart/form-data; boundary=x", {}), ("image/png", {"content-encoding": "gzip"})]
+)
+def test_what_is_not_the_bare_file_is_415(text_agent: AgentProgram, kind: str, headers: dict[str, str]) -> None:
+    """Else a form's envelope would be stored; the link stays."""
+    link = offered(text_agent)
+    assert put(link, PHOTO.data, kind, **headers).status_code == 415
+    assert put(link).status_code == 201
+
+
+def test_a_link_ends_with_the_key_it_was_made_with(text_agent: AgentProgram) -> None:
+    """And with its agent."""
+    by_key, by_agent = offered(text_agent), offered(text_agent)
+    revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))
+    assert put(by_key).status_code == 410
+    Agent.objects.filter(agent_id="text-agent").delete()
+    assert put(by_agent).status_code == 410
+    assert not Artifact.objects.filter(owner="text-agent").exists()
+
+
+def test_an_agent_that_acts_for_another_gets_its_links(text_agent: AgentProgram) -> None:
+    """The file is the other's."""
+    text_agent.call("PUT", "/agents/helper", {"taskType": "planning"})
+    answer = text_agent.post("/uploads", {"filename": "a.txt"}, headers={"x-agent-id": "helper"})
+    assert put(answer.json(), b"words").json()["owner"] == "helper"
+
+
+def test_of_two_at_once_one_stores(text_agent: AgentProgram) -> None:
+    """A link is taken before the first byte is read."""
+    link = offer_upload("text-agent", text_agent.key.split("_")[1], "a.bin")
+
+    def blocks() -> Any:
+        with pytest.raises(LinkOverError):
+            upload_by_link(link.token, (b"second",), "", None, "", "req_2")
+        yield b"first"
+
+    assert upload_by_link(link.token, blocks(), "", None, "", "req_1").size == 5
+
+
+def test_prune_and_the_next_link_remove_what_is_over(text_agent: AgentProgram) -> None:
+    """Rows say nothing that the secret does not."""
+    offered(text_agent)
+    UploadLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    offered(text_agent)
+    assert UploadLink.objects.count() == 1
+    prune(SYSTEM, timezone.now() + timedelta(hours=1))
+    assert not UploadLink.objects.exists()
+
+
+def test_a_secret_says_by_itself_whether_it_counts() -> None:
+    """Nobody else can make one, and none can be prolonged."""
+    token = make_token(NOW + timedelta(minutes=15))
+    assert state_of_token(token, NOW) is TokenState.VALID
+    assert state_of_token(token, NOW + timedelta(minutes=15)) is TokenState.EXPIRED
+    later = f"{int((NOW + timedelta(days=1)).timestamp()):08x}{token[8:]}"
+    assert state_of_token(later, NOW) is TokenState.WRONG
+    assert state_of_address(f"/api/v1/artifacts/{token}") is None
+
+
+def test_a_secret_is_in_no_log() -> None:
+    """Every line of the server's log, and every text of the request log, passes here."""
+    token = make_token(NOW)
+    for line in (f"Gone: {PATH}{token}", f"https://h{PATH}{token}?x", f"//api//v1//uploads//{token} is not here"):
+        assert token[8:20] not in redact(line)
+
+
+@pytest.mark.parametrize(
+    ("host", "scheme", "forwarded", "public", "proxies", "expected"),
+    [
+        ("127.0.0.1:8000", "http", "", "http://127.0.0.1:8000", None, "http://127.0.0.1:8000"),
+        ("llm.example", "https", "", "http://127.0.0.1:8000", None, "https://llm.example"),
+        ("llm.example", "http", "https", "http://x", ("HTTP_X_FORWARDED_PROTO", "https"), "https://llm.example"),
+        ("llm.example", "http", "https", "http://x", None, "http://llm.example"),
+        ("llm.example", "http", "", "https://llm.example", None, "https://llm.example"),
+        ("localhost:8000", "http", "", "https://llm.example", None, "http://localhost:8000"),
+    ],
+)
+def test_a_link_leads_where_the_agent_came_in(
+    settings: Any, host: str, scheme: str, forwarded: str, public: str, proxies: Any, expected: str
+) -> None:
+    """With https where the server, a trusted proxy or the public address says so."""
+    settings.PUBLIC_URL, settings.SECURE_PROXY_SSL_HEADER, settings.ALLOWED_HOSTS = public, proxies, ["*"]
+    headers = {"host": host, **({"x-forwarded-proto": forwarded} if forwarded else {})}
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs, "scheme": scheme}
+    assert base_url_of(ASGIRequest(scope, BytesIO())) == expected
