@@ -50,8 +50,26 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().out
     assert re.findall(r"^ok +([a-z ]+)", said, re.MULTILINE) == [
         *("databases", "migrations", "configuration", "history", "provider keys", "artifacts", "administrators"),
-        *("data directory", "file types", "pages of other origins"),
+        *("data directory", "file types", "pages of other origins", "models"),
     ]
+
+
+def test_a_retired_model_is_named_with_its_day_and_successor(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the configuration and of LLM_MODEL, whose default is the seeds' `gpt-4`; the examination does not fail."""
+    with ports.ledger.change(SYSTEM, Act("test")):
+        Provider.objects.filter(name="anthropic").update(default_model="claude-3-7-sonnet-20250219")
+    monkeypatch.setenv("LLM_API_KEY", "sk-test")
+    monkeypatch.delenv("LLM_MODEL", raising=False)
+    call_command("doctor")
+    lines = capsys.readouterr().out.splitlines()
+    assert (
+        "late models: anthropic/claude-3-7-sonnet-20250219 is retired since 2026-02-19 (Anthropic SDK 2.12.0)" in lines
+    )
+    (gpt_4,) = [line for line in lines if "LLM_MODEL" in line]
+    assert gpt_4.startswith("late models: LLM_MODEL openai/gpt-4 is retired since 2026-10-23 (OpenAI SDK 3.54.0)")
+    assert "its vendor names gpt-5.6-sol (https://developers.openai.com/" in gpt_4
 
 
 def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:

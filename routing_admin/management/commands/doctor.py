@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.utils import timezone
 
 from artifacts import sniffer
-from routing_admin.configuration import integrity
+from routing_admin.configuration import integrity, rows
+from routing_admin.core.configuration.retirements import ModelEnd, list_ends
+from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
 from routing_admin.management import command
 
 
@@ -32,6 +36,40 @@ class Command(command.Command):
             bad += bool(problems)
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
         self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none may call'}")
+        self._name_retired_models()
         if bad:
             self.stderr.write(f"{bad} of {len(integrity.CHECKS)} checks failed.")
             sys.exit(1)
+
+    def _name_retired_models(self) -> None:
+        """A line for each model that is no longer served, or has a last day; none of them makes the examination fail,
+        since the catalogue may be wrong."""
+        today = timezone.localdate()
+        ends = _configured_ends()
+        if not ends:
+            self.stdout.write("ok   models: none is known to be retired")
+        for where, end in ends:
+            word = "late" if end.retirement.day <= today else "soon"
+            self.stdout.write(f"{word} models: {describe_end(where, end, gone=word == 'late')}")
+
+
+def _configured_ends() -> list[tuple[str, ModelEnd]]:
+    try:
+        configured = list_ends(rows.read())
+    except DatabaseError:
+        configured = ()
+    try:
+        single = list_ends(configuration_from_env(os.environ))
+    except MissingConfigurationError:
+        single = ()
+    return [("LLM_MODEL", end) for end in single] + [("", end) for end in configured]
+
+
+def describe_end(where: str, end: ModelEnd, *, gone: bool) -> str:
+    """One sentence: the model, its day, who says so, and what its vendor names instead."""
+    retirement, name = end.retirement, f"{where} " if where else ""
+    verb = "is retired since" if gone else "is served until"
+    text = f"{name}{end.provider}/{end.model} {verb} {retirement.day} ({retirement.source})"
+    if not retirement.successor:
+        return text
+    return f"{text}; its vendor names {retirement.successor} ({retirement.successor_source})"

@@ -1,0 +1,29 @@
+"""Which models have a last day: of everything that a configuration names, the earliest first."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from routing_admin.core.configuration.retirements import list_ends
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
+
+OPENAI = "https://api.openai.com/v1"
+
+
+def test_defaults_services_and_chains_are_looked_through_once_each() -> None:
+    """A candidate without a model of its own has the provider's; a model that is named twice is listed once."""
+    configuration = Configuration(
+        providers=(ProviderSpec("ours", OPENAI, "gpt-5"), ProviderSpec("echo", "echo://local", "echo-text", "echo")),
+        services=(ServiceSpec("old", "Old", "ours", "gpt-4", OPENAI), ServiceSpec("e", "E", "echo", "x", "echo://")),
+        routes=(RouteSpec("default", (CandidateSpec("ours"), CandidateSpec("ours", "gpt-4o"), CandidateSpec("gone"))),),
+    )
+    assert [(end.provider, end.model, end.retirement.day) for end in list_ends(configuration)] == [
+        ("ours", "gpt-4", date(2026, 10, 23)),
+        ("ours", "gpt-5", date(2026, 12, 11)),
+        ("ours", "gpt-4o", date(2027, 1, 14)),
+    ]
+
+
+def test_an_empty_configuration_has_no_ends() -> None:
+    """Nothing is named, nothing ends."""
+    assert list_ends(Configuration()) == ()
