@@ -97,7 +97,7 @@ def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None)
 
 def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
     """The first that can be asked is."""
-    cards = [("1", "openai/gpt-4", ""), ("2", "echo/echo-text", "")]
+    cards = [("1", "openai/gpt-5.6-sol", ""), ("2", "echo/echo-text", "")]
     page = admin.post(page_of("design"), draft(*cards, act="check")).content.decode()
     assert page.index('name="card" value="2"') < page.index("Primary")
     assert page.count("Primary") == 1
@@ -132,7 +132,7 @@ def test_buttons_change_the_draft_and_nothing_else(
 @pytest.mark.parametrize(
     ("fields", "added"),
     [
-        ({"pick": "service:vision-model"}, "gpt-4-vision"),
+        ({"pick": "service:vision-model"}, "gpt-5.6-sol"),
         ({"pick": "provider:echo", "pick_model": "echo-new"}, "echo-new"),
         ({"pick": "provider:echo"}, ""),
     ],

@@ -102,7 +102,7 @@ def test_a_missing_key_is_passed_over_only_when_asked(admin: Client) -> None:
     skipped = walk(admin, data, reverse("simulate"))
     assert [stop.code for stop in skipped.stops] == ["skipped: no key", "skipped: no key", "200"]
     usable = walk(admin, {**data, "sim-usable": "on"}, reverse("simulate"))
-    assert usable.sentence == "Candidate 1, openai/gpt-4, answers"
+    assert usable.sentence == "Candidate 1, openai/gpt-5.6-sol, answers"
 
 
 def test_htmx_takes_the_walk_out_of_the_fragment(admin: Client) -> None:
