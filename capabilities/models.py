@@ -89,6 +89,7 @@ class Service(models.Model):
     declares_capabilities = models.BooleanField(default=True)
     description = models.TextField(_("description"), blank=True)
     limits = models.JSONField(default=dict, blank=True)
+    price = models.JSONField(default=dict, blank=True)
     content = models.JSONField(_("content policy"), default=dict, blank=True)
     timeouts = models.JSONField(default=dict, blank=True)
     extra_body = models.JSONField(default=dict, blank=True)

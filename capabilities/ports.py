@@ -1,7 +1,7 @@
 """What this app asks upward for, filled by `routing_admin` when Django is ready; unfilled ports raise.
 
 `ledger` records changes, `dial` calls providers, `routes` knows task routes, `installed` holds the newest snapshot,
-`refusals` what models did not take, `foresight` what an act would change.
+`refusals` what models did not take, `foresight` what an act would change, `price_lists` what models cost.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from capabilities.core.consequence import Consequence
     from capabilities.core.delivery.receiver import Receiver
     from capabilities.core.message import ChatRequest, FilePart
+    from capabilities.core.prices import Price
     from capabilities.core.services.agents import AgentDirectory
     from capabilities.core.services.registry import LlmServiceRegistry
     from capabilities.core.vocabulary import Capabilities
@@ -181,6 +182,13 @@ class Foresight(Protocol):
         """What disabling providers or services would mean."""
 
 
+class PriceLists(Protocol):
+    """What models cost by the lists that come with the project."""
+
+    def price_at(self, endpoint: str, model: str) -> Price | None:
+        """The price of a model at the host of an endpoint today; None where no list has one."""
+
+
 class _Ports:
     """The filled ports."""
 
@@ -190,6 +198,7 @@ class _Ports:
     installed: InstalledServices
     refusals: Refusals
     foresight: Foresight
+    price_lists: PriceLists
 
 
 ports = _Ports()

@@ -11,6 +11,7 @@ from django.utils import timezone
 from capabilities.acts import Actor
 from capabilities.core.consequence import Consequence
 from capabilities.core.message import ChatRequest
+from capabilities.core.prices import Price
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.ports import Link, RefusedParameter, ports
 from routing_admin import actions
@@ -22,6 +23,7 @@ from routing_admin.core.planning.plan import RoutingQuery, default_route_to, pla
 from routing_admin.dispatch.dial import Dialler
 from routing_admin.dispatch.receivers import SnapshotServices
 from routing_admin.dispatch.send import process_run_context
+from routing_admin.prices.sheet import list_price
 from routing_admin.queries.consequences import foresee_deletion, foresee_disabling
 
 
@@ -96,11 +98,20 @@ class RememberedRefusals:
         process_run_context().memory.forget(provider, model, name)
 
 
+class ShippedPriceLists:
+    """The lists that come with the project; see `capabilities.ports.PriceLists`."""
+
+    def price_at(self, endpoint: str, model: str) -> Price | None:
+        """The price of a model at the host of an endpoint today."""
+        return list_price(endpoint, model, timezone.now())
+
+
 def connect() -> None:
-    """Connects the ledger, the routes, the snapshot, the dialler, the memory of refusals and the foresight."""
+    """Connects the ledger, the routes, the snapshot, the dialler, the memory of refusals, the foresight, the prices."""
     ports.ledger = ledger
     ports.routes = SnapshotRoutes()
     ports.installed = SnapshotServices()
     ports.dial = Dialler()
     ports.refusals = RememberedRefusals()
     ports.foresight = SnapshotForesight()
+    ports.price_lists = ShippedPriceLists()

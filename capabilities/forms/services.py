@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.slots_json import check_limits
 from capabilities.forms.content_policies import policy_choices, policy_word
+from capabilities.forms.prices import PriceForm
 from capabilities.models import Service
 from capabilities.queries.matrix import Square
 from capabilities.queries.providers import select_providers
@@ -104,6 +105,11 @@ class ServiceForm(ServiceModelForm):
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
         self.fields["policy"].initial = policy_word(row.content)
         self.fields["limits_json"].initial = limits_text(row.limits)
+        self.price = PriceForm(self.data if self.is_bound else None, was=row.price)
+
+    def is_valid(self) -> bool:
+        """Whether every field can be taken, those of the price too."""
+        return all([super().is_valid(), not self.is_bound or self.price.is_valid()])
 
     def clean_limits_json(self) -> str:
         """JSON that says limits; every problem is named with its path."""
@@ -142,6 +148,7 @@ class ServiceForm(ServiceModelForm):
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
         row.limits = json.loads(data["limits_json"]) if data["limits_json"] else {}
+        row.price = self.price.build_price()
         if data["policy"] != policy_word(row.content):
             kept = {name: value for name, value in row.content.items() if name != "policy"}
             row.content = kept | ({"policy": data["policy"]} if data["policy"] else {})

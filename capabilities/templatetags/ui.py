@@ -20,6 +20,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from capabilities.core.prices import amount_text
 from capabilities.core.side_by_side import Parts
 from capabilities.sentences import join_words, translate_sentence
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
@@ -114,6 +115,12 @@ def size(count: int | None) -> str:
     units = ("KB", "MB", "GB", "TB")
     power = next((n for n in range(1, 4) if round(count / 1024**n, 1) < 1024), 4)
     return f"{count / 1024**power:.1f} {units[power - 1]}"
+
+
+@register.filter
+def money(nanos: int | None, currency: str) -> str:
+    """An amount of thousand-millionths as `12.34 USD`, small ones as `0.0035 USD`; the empty string when unknown."""
+    return "" if nanos is None else f"{amount_text(nanos)} {currency}"
 
 
 @register.filter

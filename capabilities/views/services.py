@@ -18,6 +18,7 @@ from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot
 from capabilities.core.delivery.token_limits import TokenLimit, token_limits
+from capabilities.core.prices import amount_of
 from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.core.vocabulary import Source
@@ -160,6 +161,27 @@ def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenL
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class ListedPrice:
+    """The price of a list as the page writes it: amounts for a million tokens."""
+
+    input: str
+    output: str
+    currency: str
+    source: str
+
+
+def describe_list_price(row: Service) -> ListedPrice | None:
+    """What a list says that the service's model costs; None where none does."""
+    price = ports.price_lists.price_at(row.provider.endpoint, row.model)
+    if price is None:
+        return None
+    rates = price.tiers[0].rates
+    reads, writes = (f"{amount_of(rate or 0).normalize():f}" for rate in (rates.input, rates.output))
+    source = " ".join(filter(None, (price.source, str(price.checked_on or ""))))
+    return ListedPrice(reads, writes, price.currency, source)
+
+
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
     """The page of a model service around a form."""
     stored = list_squares(row)
@@ -175,6 +197,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "facts": [(*cell, entry.facts.get(cell)) for cell in CELLS if cell not in TEXT] if entry else [],
         "slots": list_slots(row),
         "token_limits": list_token_limits(row, entry),
+        "list_price": describe_list_price(row),
         "agents": list_agents_using(row),
         "transcripts": render_transcripts(list_transcripts(row)),
         "refusals": ports.refusals.of(row.provider.name, row.model),

@@ -19,6 +19,7 @@ from capabilities.api.bodies import Body
 from capabilities.api.calls import CallError, answer, gives, read_as, takes
 from capabilities.api.schemas import AttachmentIn
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.prices import amount_text
 from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
 from capabilities.core.worded import text_of
@@ -216,11 +217,19 @@ def timeline(logged: LoggedRequest) -> dict[str, Any]:
             "completionTokens": row.completion_tokens,
             **(row.token_details or {}),
         },
+        "cost": cost_json(row.cost_nanos, row.saved_nanos, row.currency),
         "answer": row.answer,
         "adaptation": row.adaptation,
         "revision": row.revision,
         "attempts": [_attempt(each) for each in logged.attempts],
     }
+
+
+def cost_json(nanos: int | None, saving: int | None, currency: str) -> dict[str, Any] | None:
+    """What a request cost and what the provider's cache saved, as decimal text; null where it is not known."""
+    if nanos is None:
+        return None
+    return {"amount": amount_text(nanos), "saved": amount_text(saving or 0), "currency": currency}
 
 
 def _attempt(row: AttemptLog) -> dict[str, Any]:

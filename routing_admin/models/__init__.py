@@ -6,6 +6,7 @@ from routing_admin.models.outcomes import IdempotencyRecord
 from routing_admin.models.people import Person, SignInAttempt
 from routing_admin.models.requests import AttemptLog, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
+from routing_admin.models.usage import UsageSum
 
 __all__ = [
     "Alias",
@@ -20,4 +21,5 @@ __all__ = [
     "Revision",
     "SignInAttempt",
     "TaskRoute",
+    "UsageSum",
 ]

@@ -1,6 +1,8 @@
 """The request log: one row per request, one per candidate reached. It holds names and ids, never keys or bytes.
 
-`token_details` says of what sort the tokens were, `answer` what the provider said beside its words.
+`token_details` says of what sort the tokens were, `answer` what the provider said beside its words. `cost_nanos` is
+what it cost by the price of that moment, in thousand-millionths of `currency`'s unit, `saved_nanos` what the provider's
+cache saved; null where nobody counted or nobody has a price.
 
 Why something failed stands in `sentence`, as `capabilities.core.worded.data_of` keeps it; `error` is the English text
 that earlier versions wrote instead. A caller's words stand in the log only while the installation records bodies.
@@ -45,6 +47,9 @@ class RequestLog(models.Model):
     conversation = models.BigIntegerField(null=True)
     prefix = models.JSONField(null=True)
     body = models.JSONField(null=True)
+    cost_nanos = models.BigIntegerField(null=True)
+    saved_nanos = models.BigIntegerField(null=True)
+    currency = models.CharField(max_length=3, blank=True)
 
     class Meta:
         ordering = ["-started_at", "-id"]

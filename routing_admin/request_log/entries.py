@@ -118,7 +118,7 @@ def _sent_file(each: PartDelivery, file: FilePart) -> SentFile:
 def request_columns(entry: Entry) -> dict[str, Any]:
     """The columns of a request's row, by the names of its fields."""
     facts, attempts = entry.facts, entry.attempts
-    answered = _answering(entry)
+    answered = find_answering(entry)
     return {
         "id": facts.id[:64],
         "started_at": facts.began,
@@ -211,7 +211,7 @@ def _media(media: Media) -> dict[str, Any]:
     }
 
 
-def _answering(entry: Entry) -> Attempt | None:
+def find_answering(entry: Entry) -> Attempt | None:
     """The attempt that answered, if only with the beginning of a stream; None where none did."""
     facts, last = entry.facts, entry.attempts[-1] if entry.attempts else None
     if last is None or last.outcome == CANCELLED:
@@ -223,7 +223,7 @@ def attempt_columns(entry: Entry) -> list[dict[str, Any]]:
     """The columns of its attempts' rows, in the order of the chain."""
     rows = [_attempt(entry, at, attempt) for at, attempt in enumerate(entry.attempts)]
     first = entry.facts.first_content_ms
-    if first is not None and _answering(entry) is not None:
+    if first is not None and find_answering(entry) is not None:
         rows[-1]["first_content_ms"] = first - entry.attempts[-1].started_ms
     return rows
 

@@ -20,7 +20,9 @@ from django.db.models import DateTimeField, Field, JSONField, Model
 
 from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, attempt_columns, request_columns
+from routing_admin.request_log.usage_sums import add_usage
 
 Columns = Mapping[str, Any]
 Row = tuple[Columns, Sequence[Columns]]
@@ -38,7 +40,7 @@ def write(entries: Iterable[Entry]) -> None:
 
 def rows_of(entries: Iterable[Entry]) -> Rows:
     """The entries as rows."""
-    return [(request_columns(entry), attempt_columns(entry)) for entry in entries]
+    return [({**request_columns(entry), **cost_columns(entry)}, attempt_columns(entry)) for entry in entries]
 
 
 def write_rows(rows: Rows) -> None:
@@ -55,7 +57,18 @@ def write_missing(rows: Rows) -> None:
     """The same for rows some of which may be there already: those are passed over."""
     with transaction.atomic(using=LOGS):
         there = _ids_there(rows)
-        write_rows([row for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in there])
+        write_rows([_complete(row) for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in there])
+
+
+def _complete(row: Row) -> Row:
+    """The row with what an earlier version did not know of."""
+    request, attempts = row
+    return {**_defaults(RequestLog), **request}, [{**_defaults(AttemptLog), **each} for each in attempts]
+
+
+@cache
+def _defaults(model: type[Model]) -> dict[str, Any]:
+    return {field.attname: field.get_default() for field in _fields(model)}
 
 
 def _ids_there(rows: Rows) -> set[tuple[str, str]]:
@@ -67,6 +80,7 @@ def _ids_there(rows: Rows) -> set[tuple[str, str]]:
 def _insert_rows(rows: Rows) -> None:
     _insert(RequestLog, [request for request, _ in rows])
     _insert(AttemptLog, [attempt for _, attempts in rows for attempt in attempts])
+    add_usage(request for request, _ in rows)
 
 
 def _under_free_ids(rows: Rows) -> Rows:

@@ -39,6 +39,7 @@ PLANTED: tuple[tuple[str, str, str], ...] = (
     ("only upstream calls out", "routing_admin/dispatch/send.py", "httpx"),
     ("only its server knows the package of MCP", "routing_admin/agents_api/mcp/door.py", "mcp"),
     ("clients that come along with a package call nobody", "routing_admin/upstream/calls.py", "httpx2"),
+    ("only its list knows the package of prices", "routing_admin/request_log/costs.py", "genai_prices"),
     ("only the sniffer knows libmagic", "artifacts/storage/uploads.py", "magic"),
     ("only the extraction process decodes uploads", "artifacts/storage/thumbnails.py", "PIL"),
     (

@@ -86,6 +86,7 @@ def service_spec(row: Service) -> ServiceSpec:
         capability_tags=tuple(row.capability_tags),
         description=row.description,
         limits=row.limits,
+        price=row.price,
         content=row.content,
         timeouts=row.timeouts,
         extra_body=row.extra_body,

@@ -129,6 +129,7 @@ def service_fields(spec: ServiceSpec, position: int, provider: Provider) -> dict
         "capability_tags": list(spec.capability_tags),
         "description": spec.description,
         "limits": dict(spec.limits),
+        "price": dict(spec.price),
         "content": dict(spec.content),
         "timeouts": dict(spec.timeouts),
         "extra_body": dict(spec.extra_body),

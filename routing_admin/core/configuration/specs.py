@@ -78,7 +78,8 @@ class ServiceSpec:
 
     `base_url` as the file wrote it. `capabilities` is None where nothing valid is declared: text in and out (MCR-1.5).
     `sources` says where a capability comes from, keyed `input:vision`; an entry not listed is declared.
-    `timeouts` in seconds; `extra_body` is merged into each request's payload.
+    `timeouts` in seconds; `extra_body` is merged into each request's payload; `price` as `capabilities.core.own_prices`
+    reads it, empty for the listed one.
     `routed` marks the one that speaks for (provider, model) where two services share it.
     """
 
@@ -92,6 +93,7 @@ class ServiceSpec:
     capability_tags: tuple[Any, ...] = ()
     description: str = ""
     limits: JsonObject = field(default_factory=dict)
+    price: JsonObject = field(default_factory=dict)
     content: JsonObject = field(default_factory=dict)
     timeouts: JsonObject = field(default_factory=dict)
     extra_body: JsonObject = field(default_factory=dict)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from capabilities.core.own_prices import check_price
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of
 from capabilities.core.providers.quirks import check_quirks
@@ -73,6 +74,11 @@ def flag(path: str, value: Any) -> Iterator[Problem]:
     """True or false."""
     if not isinstance(value, bool):
         yield wrong_type(path, worded("true or false"))
+
+
+def price(path: str, value: Any) -> Iterator[Problem]:
+    """A price per million tokens, see `capabilities.core.own_prices`."""
+    yield from check_price(value, path)
 
 
 def mapping(path: str, value: Any) -> Iterator[Problem]:

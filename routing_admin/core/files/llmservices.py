@@ -18,7 +18,7 @@ from routing_admin.core.files.field_rules import Rule, broken
 from routing_admin.core.files.key_checks import NOWHERE, KeyContext, key_warnings
 
 SERVICE_SEED_KEYS = ("id", "name", "baseURL", "model", "apiKey", "capabilityTags", "capabilities", "description")
-SERVICE_OWN_KEYS = ("enabled", "routed", "limits", "content", "timeouts", "extraBody")
+SERVICE_OWN_KEYS = ("enabled", "routed", "limits", "price", "content", "timeouts", "extraBody")
 SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
 
 RULES = (
@@ -31,6 +31,7 @@ RULES = (
     Rule("enabled", rule.flag),
     Rule("routed", rule.flag),
     Rule("limits", rule.mapping),
+    Rule("price", rule.price),
     Rule("content", rule.mapping),
     Rule("timeouts", rule.seconds_table),
     Rule("extraBody", rule.mapping),
@@ -117,6 +118,7 @@ def _fields(raw: Mapping[str, Any], provider: str) -> ServiceSpec:
         capability_tags=tuple(tag for tag in raw["capabilityTags"] if isinstance(tag, str)),
         description=raw["description"],
         limits=raw.get("limits") or {},
+        price=raw.get("price") or {},
         content=raw.get("content") or {},
         timeouts=raw.get("timeouts") or {},
         extra_body=raw.get("extraBody") or {},
@@ -141,6 +143,7 @@ def _canonical(service: ServiceSpec, key: str) -> dict[str, Any]:
             "enabled": None if service.enabled else False,
             "routed": service.routed or None,
             "limits": service.limits or None,
+            "price": service.price or None,
             "content": service.content or None,
             "timeouts": service.timeouts or None,
             "extraBody": service.extra_body or None,

@@ -23,7 +23,9 @@ from routing_admin.core.planning.plan import is_taken
 SPOKEN = ("openai", "anthropic", "gemini")
 """Protocols with a call URL that the seeds' adapter can be given; Gemini's is its OpenAI-compatible one."""
 
-OURS_UNSAID: Mapping[str, Any] = MappingProxyType({"limits": {}, "content": {}, "timeouts": {}, "extra_body": {}})
+OURS_UNSAID: Mapping[str, Any] = MappingProxyType(
+    {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}}
+)
 """Fields of a service that only we know, each with its default."""
 
 UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(

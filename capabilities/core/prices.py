@@ -1,0 +1,166 @@
+"""What tokens cost: rates per million of each sort, and the exact sum of a usage. Whole numbers throughout.
+
+Money is a whole number of nanos (a thousand-millionth of the currency's unit), so that sums of many small calls are
+exact; the sorts of tokens are those of `capabilities.core.wire.Usage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import ROUND_HALF_EVEN, Decimal
+
+from capabilities.core.wire import Usage
+
+NANO = 1_000_000_000
+"""Nanos in one unit of a currency."""
+_SCALE = 1_000_000
+"""Rates are kept in millionths of the currency's unit, as finely as any vendor writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a million tokens of each sort cost, in millionths of the currency's unit; None as the sort above it.
+
+    Tokens from or for a cache, sounds and images are parts of the input; sounds, images and thoughts of the output.
+    """
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    cache_write_1h: int | None = None
+    input_audio: int | None = None
+    input_image: int | None = None
+    output_audio: int | None = None
+    output_image: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """The rates of a request that reads more tokens than `above`: all of its tokens cost that."""
+
+    above: int
+    rates: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs at a provider: its tiers, the lowest first, in a currency by its three letters.
+
+    `source` says who states it (empty: the administrator), `checked_on` when that was looked up.
+    """
+
+    currency: str
+    tiers: tuple[Tier, ...]
+    source: str = ""
+    checked_on: date | None = None
+
+    def rates_for(self, prompt_tokens: int) -> Rates:
+        """The rates of a request that reads so many tokens."""
+        fitting = [tier for tier in self.tiers if prompt_tokens > tier.above]
+        return (fitting or self.tiers)[-1 if fitting else 0].rates
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call cost, and what it would have cost more without the provider's cache, in nanos of a currency.
+
+    `saving` is below zero where a cache was written that nobody has read yet.
+    """
+
+    nanos: int
+    currency: str
+    saving: int = 0
+
+
+def rate_of(amount: Decimal | None) -> int | None:
+    """A rate per million tokens as it is kept; None for None."""
+    return None if amount is None else int((amount * _SCALE).to_integral_value(ROUND_HALF_EVEN))
+
+
+def amount_of(rate: int) -> Decimal:
+    """A rate per million tokens as people write it."""
+    return Decimal(rate) / _SCALE
+
+
+def cost_of(usage: Usage, price: Price) -> Cost | None:
+    """What a usage costs at a price; None where the provider did not count, or nobody says what those tokens cost."""
+    if usage.prompt_tokens is None and usage.completion_tokens is None:
+        return None
+    rates = price.rates_for(usage.prompt_tokens or 0)
+    reads, writes = _input_parts(usage, rates), _output_parts(usage, rates)
+    if any(count and rate is None for count, rate in (*reads, *writes)):
+        return None
+    total = _sum(reads) + _sum(writes)
+    uncached = _sum(_input_parts(_without_cache(usage), rates)) + _sum(writes)
+    return Cost(_nanos(total), price.currency, _nanos(uncached) - _nanos(total))
+
+
+Part = tuple[int, int | None]
+"""So many tokens at such a rate."""
+
+
+def _input_parts(usage: Usage, rates: Rates) -> list[Part]:
+    hour = usage.cache_write_1h_tokens or 0
+    return _split(
+        usage.prompt_tokens,
+        rates.input,
+        (
+            (usage.cached_tokens, rates.cache_read),
+            (hour, rates.cache_write if rates.cache_write_1h is None else rates.cache_write_1h),
+            ((usage.cache_write_tokens or 0) - hour, rates.cache_write),
+            (usage.prompt_audio_tokens, rates.input_audio),
+            (usage.prompt_image_tokens, rates.input_image),
+        ),
+    )
+
+
+def _output_parts(usage: Usage, rates: Rates) -> list[Part]:
+    return _split(
+        usage.completion_tokens,
+        rates.output,
+        (
+            (usage.completion_audio_tokens, rates.output_audio),
+            (usage.completion_image_tokens, rates.output_image),
+            (usage.reasoning_tokens, rates.reasoning),
+        ),
+    )
+
+
+def _split(whole: int | None, rate: int | None, sorts: Sequence[tuple[int | None, int | None]]) -> list[Part]:
+    """The sorts that have a rate of their own, and the rest; no more of them than the whole holds."""
+    left, parts = whole or 0, list[Part]()
+    for count, own in sorts:
+        if count and own is not None:
+            taken = min(max(count, 0), left)
+            parts.append((taken, own))
+            left -= taken
+    return [*parts, (left, rate)]
+
+
+def _without_cache(usage: Usage) -> Usage:
+    return Usage(
+        usage.prompt_tokens,
+        prompt_audio_tokens=usage.prompt_audio_tokens,
+        prompt_image_tokens=usage.prompt_image_tokens,
+    )
+
+
+def _sum(parts: Sequence[Part]) -> int:
+    return sum(count * (rate or 0) for count, rate in parts)
+
+
+def _nanos(total: int) -> int:
+    """Tokens times millionths a million tokens, as nanos: half a nano goes to the even one."""
+    return int((Decimal(total) / 1000).to_integral_value(ROUND_HALF_EVEN))
+
+
+def amount_text(nanos: int) -> str:
+    """Nanos as an amount: two places from one unit on, below it as many as two digits need, at most nine."""
+    amount = Decimal(nanos) / NANO
+    places = 2 if abs(amount) >= 1 or not amount else min(9, 1 - amount.adjusted())
+    text = f"{amount:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places > 2 else text

@@ -1,0 +1,45 @@
+"""What was used, summed up as it is logged: per hour and per day, so that no page has to read a million requests."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class UsageSum(models.Model):
+    """The requests of one agent, route, provider and model in one hour or day, whose costs are in one currency.
+
+    `start` is when the hour or, in the installation's time zone, the day began. Money is in thousand-millionths of the
+    currency's unit; `unpriced` are requests whose tokens nobody has a price for, `fallback_nanos` what was paid for
+    answers of candidates after the first.
+    """
+
+    HOUR, DAY = "h", "d"
+
+    span = models.CharField(max_length=1)
+    start = models.DateTimeField()
+    agent = models.CharField(max_length=120, blank=True)
+    task_type = models.CharField(max_length=200, blank=True)
+    provider = models.CharField(max_length=120, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    currency = models.CharField(max_length=3, blank=True)
+    requests = models.PositiveBigIntegerField(default=0)
+    failures = models.PositiveBigIntegerField(default=0)
+    fallbacks = models.PositiveBigIntegerField(default=0)
+    unpriced = models.PositiveBigIntegerField(default=0)
+    prompt_tokens = models.PositiveBigIntegerField(default=0)
+    completion_tokens = models.PositiveBigIntegerField(default=0)
+    cached_tokens = models.PositiveBigIntegerField(default=0)
+    reasoning_tokens = models.PositiveBigIntegerField(default=0)
+    cost_nanos = models.BigIntegerField(default=0)
+    saved_nanos = models.BigIntegerField(default=0)
+    fallback_nanos = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["span", "start", "agent", "task_type", "provider", "model", "currency"], name="usage_sum_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.start:%Y-%m-%d %H} {self.agent} {self.provider}/{self.model}"

@@ -1,0 +1,1 @@
+"""What does a model cost at a provider, at a moment?"""

@@ -1,0 +1,86 @@
+"""Prices as the package genai-prices lists them (MIT, dollars): a host's own, by its address; nothing is fetched.
+
+Its rates become ours once per model, since its own sum takes fifteen times as long and is made for every call
+(`tests/prices/test_listed_prices.py` holds the two against one another).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from functools import lru_cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from capabilities.core.prices import Price, Rates, Tier, rate_of
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice
+
+SORTS = {
+    "input": "input_mtok",
+    "output": "output_mtok",
+    "cache_read": "cache_read_mtok",
+    "cache_write": "cache_write_mtok",
+    "cache_write_1h": "cache_write_1h_mtok",
+    "input_audio": "input_audio_mtok",
+    "input_image": "input_image_mtok",
+    "output_audio": "output_audio_mtok",
+    "output_image": "output_image_mtok",
+    "reasoning": "output_reasoning_mtok",
+}
+"""Our sorts of tokens, and what the package calls the price of each."""
+TIERS = frozenset({"flex", "priority", "batch"})
+"""The service tiers that may have a price of their own."""
+SOURCE = f"genai-prices {version('genai-prices')}"
+
+_prices: dict[int, Price | None] = {}
+"""By the package's own object, of which it has one for each price as long as the process lives."""
+
+
+def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
+    """What the package lists for a model at the host of an endpoint; None where it knows one of the two not.
+
+    `tier` is the service tier that the provider named in its answer (flex, priority), which may have its own price.
+    """
+    info = _find(endpoint, model)
+    if info is None:
+        return None
+    standard = info.get_prices(at)
+    if tier in TIERS:
+        return convert_price(info.get_prices(at, {"processing": tier}))
+    if id(standard) not in _prices:
+        _prices[id(standard)] = convert_price(standard)
+    return _prices[id(standard)]
+
+
+@lru_cache(maxsize=2000)
+def _find(endpoint: str, model: str) -> ModelInfo | None:
+    """The package's row of a model; it is imported at the first question: 6 MB, and 35 ms once."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        return get_snapshot().find_provider_model(model, None, None, endpoint)[1]
+    except LookupError:
+        return None
+
+
+def convert_price(prices: ModelPrice) -> Price | None:
+    """The price of one of the package's rows in our rates; None for one that is not by tokens."""
+    from genai_prices.types import TieredPrices
+
+    amounts = {sort: getattr(prices, name) for sort, name in SORTS.items()}
+    if amounts["input"] is None and amounts["output"] is None:
+        return None
+    starts = {step.start for each in amounts.values() if isinstance(each, TieredPrices) for step in each.tiers}
+
+    def amount(each: Decimal | TieredPrices | None, above: int) -> Decimal | None:
+        if not isinstance(each, TieredPrices):
+            return each
+        return next((step.price for step in reversed(each.tiers) if step.start <= above), each.base)
+
+    tiers = (
+        Tier(above, Rates(**{sort: rate_of(amount(each, above)) for sort, each in amounts.items()}))
+        for above in sorted({0, *starts})
+    )
+    return Price("USD", tuple(tiers), SOURCE)

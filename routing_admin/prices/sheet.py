@@ -1,0 +1,52 @@
+"""The price in effect: the administrator's, else the host's in yuan, else the listed one; unknown stays unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+
+from capabilities.core.own_prices import price_of
+from capabilities.core.prices import Cost, Price, cost_of
+from capabilities.core.wire import Usage
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.prices.listed import listed_price
+from routing_admin.prices.yuan import yuan_price
+
+
+class PriceSheet:
+    """What every model costs under one snapshot; each administrator's price is read once."""
+
+    def __init__(self, state: Snapshot) -> None:
+        self._configuration = configuration = state.configuration
+        self._own = {
+            (each.provider, each.model): price_of(each.price)
+            for each in reversed(configuration.services)
+            if each.price and each is configuration.service_at(each.provider, each.model)
+        }
+
+    def price(self, provider: str, model: str, at: datetime, tier: str = "") -> Price | None:
+        """What a model cost at a provider of that name at a moment, on a service tier of the vendor's."""
+        own = self._own.get((provider, model))
+        if own is not None:
+            return own
+        found = self._configuration.provider(provider)
+        return None if found is None else list_price(found.endpoint, model, at, tier)
+
+
+def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
+    """The price that stands in a list, whatever the administrator says."""
+    return yuan_price(endpoint, model, at.date()) or listed_price(endpoint, model, at, tier)
+
+
+sheet_of: Callable[[Snapshot], PriceSheet] = lru_cache(maxsize=2)(PriceSheet)
+"""The price sheet of a snapshot; those of the last two are kept."""
+
+
+def cost_now(provider: str, model: str, usage: Usage, at: datetime, tier: str = "") -> Cost | None:
+    """What a call cost by the newest configuration; None where nobody counted, or nobody has a price."""
+    if usage.prompt_tokens is None and usage.completion_tokens is None:
+        return None
+    price = sheet_of(snapshot.current()).price(provider, model, at, tier)
+    return cost_of(usage, price) if price else None

@@ -1,0 +1,71 @@
+"""Prices in yuan of hosts in China that no package has: `cny_prices.json`, each with source and day."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from capabilities.core.prices import Price, Rates, Tier, rate_of
+from capabilities.core.providers.presets import preset_for_endpoint
+
+SORTS: Mapping[str, str] = {
+    "input": "input",
+    "output": "output",
+    "cacheRead": "cache_read",
+    "cacheWrite": "cache_write",
+    "thinkingOutput": "reasoning",
+}
+"""What the file calls a sort of tokens, and what we call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class YuanRow:
+    """One row of the file: the hosts and models it is of, and since when; None from the beginning."""
+
+    hosts: tuple[str, ...]
+    models: tuple[str, ...]
+    since: date | None
+    price: Price
+
+    def is_of(self, host: str, model: str, on: date) -> bool:
+        """Whether it holds for a model at a host on that day."""
+        if host not in self.hosts or (self.since is not None and on < self.since):
+            return False
+        return any(fnmatchcase(model, pattern) for pattern in self.models)
+
+
+def yuan_price(endpoint: str, model: str, on: date) -> Price | None:
+    """What a model costs at the host of an endpoint on a day; None where the file does not say.
+
+    A host's further addresses are abroad, where it bills in another currency.
+    """
+    preset = preset_for_endpoint(endpoint)
+    if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
+        return None
+    fitting = [row for row in _rows() if row.is_of(preset.name, model.lower(), on)]
+    return max(fitting, key=lambda row: row.since or date.min).price if fitting else None
+
+
+@cache
+def _rows() -> tuple[YuanRow, ...]:
+    document = json.loads(files(__package__).joinpath("cny_prices.json").read_text("utf-8"))
+    return tuple(_row(raw, document["currency"]) for raw in document["rows"])
+
+
+def _row(raw: Mapping[str, Any], currency: str) -> YuanRow:
+    tiers, above = [], 0
+    for tier in raw["tiers"]:
+        rates = {ours: rate_of(Decimal(tier[name])) for name, ours in SORTS.items() if name in tier}
+        tiers.append(Tier(above, Rates(**rates)))
+        above = tier["upTo"] or above
+    since = date.fromisoformat(raw["from"]) if raw.get("from") else None
+    price = Price(currency, tuple(tiers), raw["source"], date.fromisoformat(raw["checkedOn"]))
+    return YuanRow(tuple(raw["hosts"]), tuple(raw["models"]), since, price)

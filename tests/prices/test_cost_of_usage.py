@@ -1,0 +1,93 @@
+"""What a usage costs: each sort of token at its own rate, in whole nanos, and unknown where nobody says."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.prices import NANO, Cost, Price, Rates, Tier, amount_of, amount_text, cost_of, rate_of
+from capabilities.core.wire import Usage
+
+
+def price(**amounts: str) -> Price:
+    return Price("USD", (Tier(0, Rates(**{name: rate_of(Decimal(text)) for name, text in amounts.items()})),))
+
+
+PLAIN = price(input="2.5", output="10")
+CACHING = price(input="3", output="15", cache_read="0.3", cache_write="3.75", cache_write_1h="6")
+SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
+
+
+@pytest.mark.parametrize(
+    ("usage", "at", "dollars", "saved"),
+    [
+        (Usage(1_000_000, 0), PLAIN, "2.5", "0"),
+        (Usage(1000, 100), PLAIN, "0.0035", "0"),
+        (Usage(1000, 100, cached_tokens=500), PLAIN, "0.0035", "0"),  # no rate of its own: as any other
+        (Usage(1000, 100, cached_tokens=800), CACHING, "0.00234", "0.00216"),
+        (Usage(1000, 0, cache_write_tokens=1000), CACHING, "0.00375", "-0.00075"),
+        (Usage(1000, 0, cache_write_tokens=1000, cache_write_1h_tokens=400), CACHING, "0.00465", "-0.00165"),
+        (Usage(1000, 1000, prompt_audio_tokens=200, completion_audio_tokens=500), SOUNDS, "0.055", "0"),
+        (Usage(None, 100), PLAIN, "0.001", "0"),
+        (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),  # a count beyond the whole is cut to it
+    ],
+)
+def test_each_sort_of_token_has_its_own_rate(usage: Usage, at: Price, dollars: str, saved: str):
+    """Recomputed by hand from the rates per million."""
+    assert cost_of(usage, at) == Cost(int(Decimal(dollars) * NANO), "USD", int(Decimal(saved) * NANO))
+
+
+def test_nobody_counted_nothing_is_known():
+    """No tokens, no cost; not a cost of nothing."""
+    assert cost_of(Usage(), PLAIN) is None
+
+
+def test_tokens_that_nobody_prices_leave_the_cost_unknown():
+    """A price for what is read alone says nothing of an answer."""
+    assert cost_of(Usage(10, 10), price(input="1")) is None
+    assert cost_of(Usage(10, 0), price(input="1")) == Cost(10_000, "USD")
+
+
+@pytest.mark.parametrize(("count", "dollars"), [(200_000, "0.6"), (200_001, "1.200006")])
+def test_above_a_tier_all_tokens_cost_its_rate(count: int, dollars: str):
+    """A cliff, as the vendors have it."""
+    low, high = (Rates(rate_of(Decimal(each)), 0) for each in ("3", "6"))
+    found = cost_of(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
+    assert found == Cost(int(Decimal(dollars) * NANO), "USD")
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
+def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
+    """Whatever a provider counts, parts are parts of the whole."""
+    found = cost_of(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
+    assert found is not None
+    assert 0 <= found.nanos <= (reads * 6 + writes * 15) * 1000
+
+
+@pytest.mark.parametrize(
+    ("nanos", "text"),
+    [
+        (0, "0.00"),
+        (3_500_000, "0.0035"),
+        (123, "0.00000012"),
+        (1, "0.000000001"),
+        (450_000_000, "0.45"),
+        (12_345_678_901, "12.35"),
+        (1_234_000_000_000, "1,234.00"),
+        (-600_000, "-0.0006"),
+    ],
+)
+def test_an_amount_shows_two_digits_at_least(nanos: int, text: str):
+    """Small amounts are not rounded to nothing."""
+    assert amount_text(nanos) == text
+
+
+@given(st.decimals(0, 10_000, places=6))
+def test_a_rate_is_kept_as_it_is_written(amount: Decimal):
+    """Six places are as fine as any vendor writes."""
+    rate = rate_of(amount)
+    assert rate is not None
+    assert amount_of(rate) == amount

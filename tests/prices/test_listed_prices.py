@@ -1,0 +1,105 @@
+"""The package's prices in our rates: the same sum, for every model it lists."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from genai_prices import Usage as ListedUsage
+from genai_prices import calc_price
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import ModelInfo, Provider
+
+from capabilities.core.prices import NANO, cost_of
+from capabilities.core.wire import Usage
+from routing_admin.prices.listed import SORTS, convert_price, listed_price
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com/v1"
+
+
+def listed_models() -> list[tuple[Provider, ModelInfo]]:
+    return [(provider, info) for provider in get_snapshot().providers for info in provider.models]
+
+
+def rates_only_ours(info: ModelInfo) -> bool:
+    """Whether the model has no price for what we do not count, such as pages or sounds that came from a cache."""
+    names = {name for name, amount in vars(info.get_prices(NOW)).items() if amount is not None}
+    return names <= set(SORTS.values()) | {"requests_kcount", "web_searches_kcount", "storage_searches_kcount"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (Usage(1000, 100), {"input_tokens": 1000, "output_tokens": 100}),
+        (
+            Usage(1000, 100, cached_tokens=700, cache_write_tokens=200),
+            {"input_tokens": 1000, "output_tokens": 100, "cache_read_tokens": 700, "cache_write_tokens": 200},
+        ),
+        (Usage(300_000, 100), {"input_tokens": 300_000, "output_tokens": 100}),
+    ],
+    ids=["plain", "cached", "long"],
+)
+def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dict[str, int]):
+    """All of its text models, asked by the address of their host, to the nano."""
+    compared = 0
+    for provider, info in listed_models():
+        prices = info.get_prices(NOW)
+        if prices.input_mtok is None or prices.output_mtok is None or not rates_only_ours(info):
+            continue
+        said = info.calc_price(ListedUsage(**theirs), provider, genai_request_timestamp=NOW)
+        price = convert_price(prices)
+        assert price is not None
+        found = cost_of(ours, price)
+        request = Decimal(prices.requests_kcount or 0) / 1000
+        assert found is not None
+        assert abs(Decimal(found.nanos) / NANO - (said.total_price - request)) <= Decimal(1) / NANO, info.id
+        compared += 1
+    assert compared > 1500
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "model", "dollars"),
+    [
+        (OPENAI, "gpt-4o", "0.0035"),
+        (f"{OPENAI}/chat/completions", "gpt-4o-2024-08-06", "0.0035"),
+        (ANTHROPIC, "claude-sonnet-4-5", "0.0045"),
+    ],
+)
+def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, dollars: str):
+    """A base address or a call's, a name with or without its date."""
+    price = listed_price(endpoint, model, NOW)
+    assert price is not None
+    found = cost_of(Usage(1000, 100), price)
+    assert found is not None
+    assert (found.nanos, found.currency) == (int(Decimal(dollars) * NANO), "USD")
+    assert price.source.startswith("genai-prices 0.")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "model"), [("http://127.0.0.1:9/v1", "gpt-4o"), (OPENAI, "my-own"), ("", "gpt-4o")]
+)
+def test_another_host_or_model_is_unknown(endpoint: str, model: str):
+    """The price of a name elsewhere is nobody's price here."""
+    assert listed_price(endpoint, model, NOW) is None
+
+
+def test_a_price_is_that_of_its_day():
+    """What a call of last year cost is not what one costs now."""
+    moved = [
+        info
+        for _, info in listed_models()
+        if str(info.get_prices(datetime(2024, 1, 1, tzinfo=UTC))) != str(info.get_prices(NOW))
+    ]
+    assert moved
+
+
+def test_the_packages_own_example():
+    """As its documentation has it: a call of GPT-4o by the provider's id."""
+    said = calc_price(ListedUsage(input_tokens=1000, output_tokens=100), model_ref="gpt-4o", provider_id="openai")
+    price = listed_price(OPENAI, "gpt-4o", NOW)
+    assert price is not None
+    found = cost_of(Usage(1000, 100), price)
+    assert found is not None
+    assert Decimal(found.nanos) / NANO == said.total_price

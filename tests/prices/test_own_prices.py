@@ -1,0 +1,51 @@
+"""A price as an administrator writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capabilities.core.own_prices import check_price, price_of
+from capabilities.core.prices import Price, Rates, Tier
+
+GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
+
+
+def test_amounts_per_million_tokens_become_rates():
+    """In millionths of the currency's unit."""
+    rates = Rates(input=2_000_000, output=8_000_000, cache_read=400_000)
+    assert price_of(GOOD) == Price("CNY", (Tier(0, rates),))
+    assert check_price(GOOD) == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "field", "constraint"),
+    [
+        ("2.5", "price", "type"),
+        ({"input": 1, "output": 2}, "price.currency", "required"),
+        ({**GOOD, "currency": "yuan"}, "price.currency", "type"),
+        ({"currency": "USD", "input": 1}, "price.output", "required"),
+        ({**GOOD, "input": -1}, "price.input", "range"),
+        ({**GOOD, "output": True}, "price.output", "range"),
+        ({**GOOD, "output": float("nan")}, "price.output", "range"),
+        ({**GOOD, "cacheRead": 1e9}, "price.cacheRead", "range"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(data: Any, field: str, constraint: str):
+    """And then there is no price, rather than a wrong one."""
+    (problem,) = check_price(data)
+    assert (problem.field, problem.constraint, problem.severity) == (field, constraint, "error")
+    assert not isinstance(data, dict) or price_of(data) is None
+
+
+def test_an_unknown_field_is_only_a_warning():
+    """The price stands without it."""
+    (problem,) = check_price({**GOOD, "discount": 0.5})
+    assert (problem.field, problem.severity) == ("price.discount", "warning")
+    assert price_of({**GOOD, "discount": 0.5}) == price_of(GOOD)
+
+
+def test_no_price_is_no_problem():
+    """An empty object says nothing."""
+    assert (check_price({}), price_of({})) == ((), None)

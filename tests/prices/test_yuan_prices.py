@@ -1,0 +1,45 @@
+"""Yuan at hosts in China: by the day, by the length of what is read, and at the address in China alone."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from capabilities.core.prices import NANO, cost_of
+from capabilities.core.wire import Usage
+from routing_admin.prices.yuan import yuan_price
+
+NOW = date(2026, 11, 20)
+BEIJING = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+
+
+@pytest.mark.parametrize(("count", "yuan"), [(32_000, "0.08"), (32_001, "0.128004"), (200_000, "1.4")])
+def test_a_longer_request_costs_its_tier(count: int, yuan: str):
+    """Qwen3-Max: 2.5, 4 and 7 yuan a million, for all tokens of the request."""
+    price = yuan_price(BEIJING, "qwen3-max", NOW)
+    assert price is not None
+    cost = cost_of(Usage(count, 0), price)
+    assert cost is not None
+    assert (cost.nanos, cost.currency) == (round(float(yuan) * NANO), "CNY")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "model"),
+    [
+        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "qwen3-max"),
+        ("http://127.0.0.1:9/v1", "qwen3-max"),
+        (BEIJING, "nobody-knows"),
+    ],
+)
+def test_elsewhere_and_for_others_it_says_nothing(endpoint: str, model: str):
+    """The address abroad bills in dollars."""
+    assert yuan_price(endpoint, model, NOW) is None
+
+
+def test_a_price_has_source_and_day():
+    """As it is shown."""
+    price = yuan_price(BEIJING, "Qwen3-Max", NOW)
+    assert price is not None
+    assert price.source.startswith("https://")
+    assert price.checked_on is not None

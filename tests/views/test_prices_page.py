@@ -1,0 +1,89 @@
+"""A service's page has the listed price and the administrator's own; a request's page and the API what it cost."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.core.wire import Usage
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.core.files.llmservices import write_service
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from tests.cast import AgentProgram
+from tests.views.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+OWN = {"price-currency": "cny", "price-input": "2", "price-output": "8.5", "price-cacheRead": "0.4"}
+
+
+def make(endpoint: str = "https://api.openai.com/v1", model: str = "gpt-4o") -> Service:
+    provider = Provider.objects.create(name="host", endpoint=endpoint, default_model=model, key_source="none")
+    return Service.objects.create(service_id="svc", name="svc", provider=provider, model=model)
+
+
+def save(admin: Client, row: Service, **price: str) -> str:
+    facts = {"name": row.name, "provider": row.provider.pk, "model": row.model, "version": row.version, "enabled": "on"}
+    return text_of(
+        admin.post("/services/svc/", {**facts, "policy": "", "tags": "", "limits_json": "", **price}, follow=True)
+    )
+
+
+def test_the_listed_price_has_its_source(admin: Client) -> None:
+    """What a list says stands above the fields that replace it."""
+    make()
+    assert "Listed: 2.5 in, 10 out (USD; genai-prices 0." in text_of(admin.get("/services/svc/"))
+
+
+def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
+    """Unknown until somebody says it."""
+    make("http://127.0.0.1:9/v1", "mine")
+    assert "No list has a price for this model here." in text_of(admin.get("/services/svc/"))
+
+
+def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> None:
+    """In capital letters, numbers as numbers; empty fields bring the list back."""
+    row = make()
+    save(admin, row, **OWN)
+    price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
+    assert Service.objects.get(pk=row.pk).price == price
+    spec = snapshot.current().configuration.service_at("host", "gpt-4o")
+    assert spec is not None
+    assert write_service(spec, "NOT_NEEDED")["price"] == price
+    assert 'value="8.5"' in admin.get("/services/svc/").content.decode()
+    save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(OWN, ""))
+    assert Service.objects.get(pk=row.pk).price == {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"price-currency": ""}, "price.currency is missing."),
+        ({"price-currency": "¥"}, "three capital letters"),
+        ({"price-output": ""}, "price.output is missing."),
+        ({"price-input": "-1"}, "greater than or equal to 0"),
+    ],
+)
+def test_a_price_that_cannot_be_is_named_at_its_field(admin: Client, wrong: dict[str, str], sentence: str) -> None:
+    """And nothing of the form is saved."""
+    row = make()
+    assert sentence in save(admin, row, **{**OWN, **wrong})
+    assert Service.objects.get(pk=row.pk).price == {}
+
+
+def test_a_request_says_what_it_cost(admin: Client, text_agent: AgentProgram) -> None:
+    """On its page and in the API, with what the cache saved."""
+    make()
+    snapshot.refresh()
+    facts = RequestFacts(
+        "req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100, cached_tokens=400)
+    )
+    write([entry_of(facts, (Attempt("host", "gpt-4o", "ok"),))])
+    page = text_of(admin.get("/requests/req_cost/"))
+    assert "0.003 USD" in page
+    assert "the cache saved 0.0005 USD" in page
+    cost = text_agent.get("/requests/req_cost").json()["cost"]
+    assert cost == {"amount": "0.003", "saved": "0.0005", "currency": "USD"}
