@@ -104,10 +104,10 @@ def fingerprint_of(call: HttpCall, path: str) -> str:
 
     The boundary of a form, which clients make anew for every try, and how a body is packed say nothing.
     """
-    body = bytes(call.body.data)
+    body = call.body.data
     if is_packed(call):
         with suppress(AnswerTooLargeError, BadEncodingError):
-            body = Plain(call.headers["content-encoding"], received_limit(call.path)).feed(body)
+            body = Plain(call.headers["content-encoding"], received_limit(call.path)).feed(bytes(body))
     boundary = BOUNDARY.search(call.headers.get("content-type", ""))
     if boundary is not None:
         body = body.replace(boundary[1].encode("latin-1"), b"")

@@ -25,6 +25,7 @@ from django.utils import timezone
 from capabilities.secrets import cipher
 from routing_admin.databases.router import LOGS
 from routing_admin.models import IdempotencyRecord, RequestLog
+from routing_admin.request_log.journal import journal
 
 LIFETIME = timedelta(days=1)
 """How long the same key gets the same outcome, from the call's beginning."""
@@ -184,4 +185,9 @@ def _open(row: IdempotencyRecord) -> StoredOutcome | ConflictingCall:
 def _facts_of(request_id: str) -> Mapping[str, Any]:
     """What the log says was asked for, and how it ended; nothing where it does not have the request."""
     names = ("asked_model", "task_type", "matched", "language", "stream", "outcome")
-    return RequestLog.objects.filter(pk=request_id).values(*names).first() or {}
+    rows = RequestLog.objects.filter(pk=request_id).values(*names)
+    facts = rows.first()
+    if facts is None:
+        journal.flush()  # it has just ended, and waits to be written
+        facts = rows.first()
+    return facts or {}

@@ -10,6 +10,7 @@ import anthropic
 import openai
 import pytest
 
+from tests.databases.locks import locked
 from tests.gateway.serving import Server, environment_of, listening, served
 
 HELLO: Any = [{"role": "user", "content": "hello"}]
@@ -78,6 +79,18 @@ def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Se
     with pytest.raises(openai.APIError):
         list(client.chat.completions.create(**asked))
     assert [each.choices[0].finish_reason for each in client.chat.completions.create(**asked)][-1] == "stop"
+
+
+def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.OpenAI, server: Server) -> None:
+    """Nobody can say whether such a call was answered before; the same one is answered when somebody can."""
+    asked: Any = {"model": "one/lab", "messages": HELLO}
+    with locked(server.directory / "logs.sqlite3"):
+        with pytest.raises(openai.InternalServerError) as refused:
+            client.chat.completions.create(**asked, **once("locked"))
+        assert client.chat.completions.create(**asked).choices
+    headers = refused.value.response.headers
+    assert (refused.value.status_code, headers["x-should-retry"], headers["retry-after"]) == (503, "true", "2")
+    assert client.chat.completions.create(**asked, **once("locked")).choices
 
 
 def test_a_restart_forgets_nothing(client: openai.OpenAI, server: Server) -> None:
