@@ -30,6 +30,7 @@ def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Clien
             answer = admin.get(f"/requests/{row.pk}/", headers={"accept-language": language})
         text = html.unescape(answer.content.decode())
         assert words in text
+        assert "<dt>Cost</dt>" not in text
         assert f'href="/requests/{original.pk}/"' in text
 
 
