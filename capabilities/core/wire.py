@@ -119,6 +119,15 @@ class MediaData:
 
 
 Piece = bytes | MediaData
+BodyPiece = Piece | Blob
+"""Bytes as they are, a place where a file's base64 goes, or a file that goes as it is."""
+
+
+def piece_length(piece: BodyPiece) -> int:
+    """Bytes that a piece takes on the wire, known without reading a file."""
+    if isinstance(piece, bytes):
+        return len(piece)
+    return piece.length if isinstance(piece, MediaData) else piece.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +140,14 @@ class UpstreamRequest:
     method: str = "POST"
     dropped_params: tuple[str, ...] = ()
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[BodyPiece, ...]:
         """The body in order: JSON bytes, and the places of files between them."""
         return split_payload(self.payload)
 
     @property
     def content_length(self) -> int:
         """Bytes of the whole body, known without reading a file."""
-        return sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in self.pieces())
+        return sum(map(piece_length, self.pieces()))
 
     def elide(self) -> Any:
         """The payload as previews show it: each file's data as `<N bytes>` (CONTRACT §4)."""

@@ -11,6 +11,7 @@ from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Receiver, prepare
 from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.protocols.parameters import brief_names
+from capabilities.core.wire import WireProtocol
 from capabilities.core.worded import worded
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import REFUSE, SKIP, RouteSpec, ServiceSpec
@@ -31,7 +32,10 @@ Keep = Callable[[FilePart], FilePart]
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
-    """A request that is decided and not yet sent; `chat` is canonical, its language directive in place."""
+    """A request that is decided and not yet sent; `chat` is canonical, its language directive in place.
+
+    `passing` reads and writes in place of the candidates' own protocols, where the call is not a chat's.
+    """
 
     state: Snapshot
     route: RouteSpec
@@ -41,6 +45,7 @@ class PlannedRequest:
     stream: bool = False
     keep: Keep | None = None
     service: ServiceSpec | None = None
+    passing: WireProtocol | None = None
 
     def proxy(self, provider: str) -> str:
         """The provider's proxy setting."""
@@ -49,7 +54,8 @@ class PlannedRequest:
 
     def receiver(self, index: int) -> Receiver:
         """Who the candidate at that place of the chain is. Raises `LookupError` when its provider is not there."""
-        return decisions_of(self.state).receiver(self.route, self.plan.candidates[index], self.service)
+        found = decisions_of(self.state).receiver(self.route, self.plan.candidates[index], self.service)
+        return found if self.passing is None else replace(found, protocol=self.passing)
 
 
 def plan_request(
@@ -66,19 +72,24 @@ def plan_request(
     service: ServiceSpec | None = None,
     direct: bool = False,
     refuses_drops: bool = False,
+    passing: WireProtocol | None = None,
 ) -> PlannedRequest:
     """The plan of a request along a route, which may be a draft; nothing is called.
 
     `agent` asks, so it is never named as another reader. `unusable` replaces what the keys say, for simulations.
     `service` is the one that was asked for by name, where several share its provider and model; `direct` says that the
-    request names a model and no route. `refuses_drops` passes candidates by that would leave something out.
+    request names a model and no route. `refuses_drops` passes candidates by that would leave something out. With
+    `passing` nothing is decided that only a chat's content decides.
     """
     asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = decisions_of(state)
     plan_with = partial(plan_route, state.configuration, route, asked, matched=matched)
     plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)
     words = text_style_for(chat, plan.language, partial(readers_of, state, but=agent, only_configured=True))
-    planned = PlannedRequest(state, route, plan, inject_directive(chat, plan.directive), words, stream, keep, service)
+    led = inject_directive(chat, plan.directive)
+    planned = PlannedRequest(state, route, plan, led, words, stream, keep, service, passing)
+    if passing is not None:
+        return planned
     if chat.has_files and decisions.can_refuse_files(route):
         known = decisions.unusable if unusable is None else unusable
         planned = replace(planned, plan=plan_with(unusable=known, cannot_read=partial(_cannot_read, planned)))

@@ -22,6 +22,7 @@ from routing_admin.gateway.errors import GatewayError, reply_of
 from routing_admin.gateway.http import HttpReply, WaitingBody, call_of_scope
 from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.gateway.messages.endpoints import MESSAGES
+from routing_admin.gateway.operations.endpoints import OPERATION_DOORS
 from routing_admin.gateway.responses.endpoints import RESPONSES
 from routing_admin.server.body_limit import (
     UnknownCallerError,
@@ -37,7 +38,9 @@ from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
-DOORS: Mapping[str, Door] = MappingProxyType({door.path: door for door in (COMPLETIONS, MESSAGES, RESPONSES)})
+DOORS: Mapping[str, Door] = MappingProxyType(
+    {door.path: door for door in (COMPLETIONS, MESSAGES, RESPONSES, *OPERATION_DOORS.values())}
+)
 """Where models are called, each in its own words."""
 SLOWEST_READER_SECONDS = 60.0
 """How long a caller may take nothing of an answer that waits for it."""

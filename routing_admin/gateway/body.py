@@ -50,6 +50,11 @@ def _too_large(limit: int) -> BadRequestError:
 
 def read_object(call: HttpCall) -> dict[str, Any]:
     """The body as a JSON object. Raises `BadRequestError`: 413 when too large, 415 when packed strangely, else 400."""
+    return parse_object(take_bytes(call))
+
+
+def take_bytes(call: HttpCall) -> bytes | bytearray:
+    """The body, unpacked; it is gone from the call. Raises `BadRequestError` as `read_object` does."""
     limit = body_limit(call.path)
     if is_packed(call):
         _unpack(call, limit)
@@ -58,7 +63,7 @@ def read_object(call: HttpCall) -> dict[str, Any]:
     if call.body.broken:
         message = worded("The body ended before it was whole. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
-    return parse_object(call.body.take())
+    return call.body.take()
 
 
 def parse_object(data: bytes | bytearray) -> dict[str, Any]:

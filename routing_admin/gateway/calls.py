@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from artifacts.storage.content import RowStore
 from capabilities.access import Principal
@@ -28,6 +27,7 @@ from routing_admin.core.planning.model_names import NamedRoute, UnknownModelErro
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.generated_media import store_generated
+from routing_admin.dispatch.passing import pass_through
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
 from routing_admin.dispatch.send import Dispatch
@@ -35,8 +35,9 @@ from routing_admin.dispatch.turns import turn_memory, turn_of
 from routing_admin.gateway.admission import admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.body import is_packed, read_object
 from routing_admin.gateway.callers import look_up_caller
-from routing_admin.gateway.door import ChatCall, Door
-from routing_admin.gateway.errors import GatewayError, gateway_error_of, json_reply, reply_of
+from routing_admin.gateway.door import SMALL_BYTES, ChatCall, Door
+from routing_admin.gateway.errors import GatewayError, gateway_error_of, reply_of, skips_in
+from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpCall, HttpReply, header_value
 from routing_admin.gateway.idempotency import HEADER, answer_once
 from routing_admin.gateway.media import store_inline
@@ -76,7 +77,7 @@ async def complete(door: Door, call: HttpCall) -> HttpReply:
     """The reply to a call, errors included; nothing is raised but the caller's leaving."""
     work = partial(_complete, door, call)
     if HEADER in call.headers:
-        work = partial(answer_once, call, door.path, partial(_reply, door, call, work))
+        work = partial(answer_once, call, door, partial(_reply, door, call, work))
     reply = await _reply(door, call, work)
     if door.id_header:
         reply.headers[door.id_header] = call.request_id
@@ -101,7 +102,7 @@ async def _complete(door: Door, call: HttpCall) -> HttpReply:
     Raises `GatewayError` when none does or the call is refused, what says that the call comes too early, and whatever
     went wrong in us; the log has it by then.
     """
-    recorder = RequestRecorder(call.request_id, "v1")
+    recorder = RequestRecorder(call.request_id, door.surface)
     try:
         admitted = await _admit(door, call, recorder)
         work = _answer_streamed if admitted.dispatch.planned.stream else _answer_whole
@@ -129,7 +130,8 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         if call.place is not None:
             await call.place.enter(principal.holder)
         packed, size = is_packed(call), len(call.body.data)
-        body = await run_in_thread(call, partial(read_object, call)) if packed else read_object(call)
+        apart = packed or (size > SMALL_BYTES and door.read is not read_object)
+        body = await run_in_thread(call, partial(door.read, call)) if apart else door.read(call)
         state = snapshot.newest.fresh()
         if state is None:
             state = await run_in_thread(call, snapshot.current)
@@ -146,7 +148,7 @@ def _decide(
     call: HttpCall,
     principal: Principal,
     state: snapshot.Snapshot,
-    body: dict[str, Any],
+    body: Object,
     recorder: RequestRecorder,
 ) -> AdmittedCall:
     """The request parsed and planned. Raises `GatewayError`."""
@@ -165,8 +167,11 @@ def _decide(
         keep=partial(store_inline, actor),
         service=target.service,
         refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
-        direct=target.direct,
+        direct=target.direct or chat_call.passing is not None,
+        passing=chat_call.passing,
     )
+    if chat_call.passing is not None:
+        planned = pass_through(planned, chat_call.passing)
     record_plan(recorder, planned, target.task_type)
     dispatch = Dispatch(planned, in_thread=partial(run_in_thread, call), keep_media=partial(store_generated, actor))
     name = chat_call.model if target.stands_in_answers else ""
@@ -198,7 +203,7 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     origin = admitted.origin_of(result)
     if result.answer.tool_calls:
         turn_memory.keep(admitted.agent, turn_of(result.answer), origin)
-    reply = json_reply(admitted.door.answer(result.answer, admitted.parsed, admitted.name_in(result), origin))
+    reply = admitted.door.answer(result.answer, admitted.parsed, admitted.name_in(result), origin)
     _add_route_headers(reply.headers, call, result)
     return reply
 
@@ -224,6 +229,8 @@ def _add_route_headers(
     headers["x-routing-provider"] = header_value(result.candidate.provider)
     headers["x-routing-model"] = header_value(result.candidate.model)
     headers["x-routing-attempts"] = str(len(result.attempts))
+    if len(result.attempts) > 1 and (skips := skips_in(result.attempts)):
+        headers["x-routing-skipped"] = skips
     if result.attempts[-1].adaptation:
         headers["x-routing-adaptation"] = header_value(result.attempts[-1].adaptation)
     if result.attempts[-1].dropped_params:

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from capabilities.core.message import ChatRequest
+from capabilities.core.operations.passing import Passing
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
 from capabilities.core.worded import worded
 from routing_admin.core.planning.model_names import LONGEST_NAME
 from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.body import read_object
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.fields import Object, read_text, refusal_of_missing
+from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.media import Find
 
 SMALL_BYTES = 2 * 1024 * 1024
@@ -28,7 +31,8 @@ class ChatCall:
     """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming.
 
     `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`; `namespaces`
-    has namespace and own name of those tools that came grouped, by the one name that models know them by.
+    has namespace and own name of those tools that came grouped, by the one name that models know them by. `passing` is
+    the operation that the call is of, where it is no chat's.
     """
 
     chat: ChatRequest
@@ -39,6 +43,7 @@ class ChatCall:
     include_usage: bool = False
     old_calls: bool = False
     namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    passing: Passing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +102,16 @@ class Door:
 
     `parse` raises `BadRequestError`; `needs_thread` says whether it may read rows or look into large files. `answer`
     and `events` get who the answer names as its model, and the mark of who answers. `error` is the body of a refusal.
-    `id_header` is where the door's clients look for the id of a call, beside `x-request-id`.
+    `id_header` is where the door's clients look for the id of a call, beside `x-request-id`. `read` takes the body of a
+    call apart, and raises `BadRequestError`, too; `surface` is what the log calls the door.
     """
 
     path: str
     parse: Callable[[Object, Find], ChatCall]
     needs_thread: Callable[[Object, int], bool]
-    answer: Callable[[Answer, ChatCall, str, str], Any]
+    answer: Callable[[Answer, ChatCall, str, str], HttpReply]
     events: Callable[[ChatCall, str, str], AnswerEvents]
     error: Callable[[GatewayError, str], dict[str, Any]]
     id_header: str = ""
+    read: Callable[[HttpCall], Object] = read_object
+    surface: str = "v1"

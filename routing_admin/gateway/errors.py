@@ -23,6 +23,11 @@ TYPES: Mapping[int, str] = {
 """OpenAI's word for the kind of error; every other 4xx is the request's fault, every other 5xx the upstream's."""
 
 
+SKIPPED = "skipped_"
+"""How the outcome of an attempt begins that was none."""
+MOST_SKIPS = 20
+
+
 class GatewayError(Exception):
     """A call that is refused: status, code, a sentence, and the place in the request where it is wrong."""
 
@@ -91,6 +96,8 @@ def reply_of(
     reply.headers.update(retry_headers(error))
     if error.attempts:
         reply.headers["x-routing-attempts"] = str(len(error.attempts))
+        if skips := skips_in(error.attempts):
+            reply.headers["x-routing-skipped"] = skips
     if error.answered_by is not None:
         reply.headers["x-routing-provider"] = header_value(error.answered_by.provider)
         reply.headers["x-routing-model"] = header_value(error.answered_by.model)
@@ -99,6 +106,13 @@ def reply_of(
     if error.status == 401:
         reply.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
     return reply
+
+
+def skips_in(attempts: Sequence[Attempt]) -> str:
+    """Who was passed by without being asked, and why, as `x-routing-skipped` says it; empty where nobody was."""
+    skipped = [each for each in attempts if each.outcome.startswith(SKIPPED)]
+    told = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MOST_SKIPS]]
+    return header_value("; ".join(told))
 
 
 def response_of(error: GatewayError, request_id: str) -> HttpResponseBase:

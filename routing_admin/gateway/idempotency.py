@@ -23,6 +23,7 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.databases.away import is_away
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.callers import find_caller
+from routing_admin.gateway.door import Door
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.http import HttpCall, HttpReply, header_value
 from routing_admin.gateway.threads import run_in_thread
@@ -69,17 +70,17 @@ GONE = worded(
 WRONG_KEY = worded("An Idempotency-Key has 1 to 255 printable ASCII characters.")
 
 
-async def answer_once(call: HttpCall, path: str, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
-    """The reply of `answer`, or what the same call got before; `path` as the table of permissions writes it.
+async def answer_once(call: HttpCall, door: Door, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
+    """The reply of `answer`, or what the same call got before at that door.
 
     Raises `GatewayError`: 401 and 403 as everywhere, 400 for a key that is none, 409 while the first call is being
     answered, 422 for another call, 410 for an outcome that was not stored; and what the database raises.
     """
-    principal = await find_caller(call, path)
-    recorder = RequestRecorder(call.request_id, "v1")
+    principal = await find_caller(call, door.path)
+    recorder = RequestRecorder(call.request_id, door.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
-        found = await run_in_thread(call, partial(_claim, call, path, principal))
+        found = await run_in_thread(call, partial(_claim, call, door.path, principal))
         if isinstance(found, ConflictingCall):
             raise refusal_of(found)
     except GatewayError as error:

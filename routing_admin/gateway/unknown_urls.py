@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 
+from capabilities.core.operations.table import OPERATIONS
 from routing_admin.gateway.errors import GatewayError, json_response, response_of
 from routing_admin.server.request_id import request_id_of
 
@@ -51,7 +52,14 @@ def unknown_url_view(shape: Shape, right: str) -> Callable[..., HttpResponseBase
 
 OTHER_FORMAT = f"{CHAT} (OpenAI's format)"
 RESPONSES, MESSAGES = "POST /v1/responses", "POST /v1/messages"
-ALL_CALLS = f"{CHAT}, {RESPONSES}, {MESSAGES}, GET /v1/models or /v1/files; the agents' API is under /api/v1"
+PASSED = tuple(each.path for each in OPERATIONS)
+ALL_CALLS = (
+    f"{CHAT}, {RESPONSES}, {MESSAGES}, {', '.join(f'POST /v1{path}' for path in PASSED)}, GET /v1/models or /v1/files; "
+    "the agents' API is under /api/v1"
+)
+SOUNDS, IMAGES = (
+    " or ".join(f"POST /v1{path}" for path in PASSED if path.startswith(f"/{word}/")) for word in ("audio", "images")
+)
 
 BELOW_V1: list[URLPattern] = [
     path("v1/completions", unknown_url_view(as_openai, f"{CHAT} with messages"), name="unknown_url"),
@@ -60,6 +68,8 @@ BELOW_V1: list[URLPattern] = [
         unknown_url_view(as_openai, f"{RESPONSES} with the whole conversation as input"),
         name="unknown_url",
     ),
+    re_path(r"^v1/audio/.+$", unknown_url_view(as_openai, SOUNDS), name="unknown_url"),
+    re_path(r"^v1/images/.+$", unknown_url_view(as_openai, IMAGES), name="unknown_url"),
     re_path(r"^v1/messages/.+$", unknown_url_view(as_anthropic, MESSAGES), name="unknown_url"),
     re_path(
         r"^v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$",
@@ -79,7 +89,7 @@ BESIDE_V1: list[URLPattern] = [
         for call, shape, right in (
             ("responses", as_openai, RESPONSES),
             ("completions", as_openai, f"{CHAT} with messages"),
-            ("embeddings", as_openai, ALL_CALLS),
+            *((path[1:], as_openai, f"POST /v1{path}") for path in PASSED),
             ("messages", as_anthropic, MESSAGES),
         )
     ),

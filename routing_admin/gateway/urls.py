@@ -7,6 +7,7 @@ from django.urls import path
 from routing_admin.gateway import files, models
 from routing_admin.gateway.chat.completions import completions
 from routing_admin.gateway.messages.endpoints import count_tokens, messages
+from routing_admin.gateway.operations.endpoints import OPERATION_DOORS, view_of
 from routing_admin.gateway.responses.endpoints import responses
 from routing_admin.gateway.unknown_urls import BELOW_V1, BESIDE_V1, OTHERS_BELOW_V1
 
@@ -15,6 +16,7 @@ urlpatterns = [
     path("v1/chat/completions", completions, name="chat"),
     path("v1/messages", messages, name="messages"),
     path("v1/responses", responses, name="responses"),
+    *(path(door.path[1:], view_of(door), name=name.replace("-", "_")) for name, door in OPERATION_DOORS.items()),
     path("v1/messages/count_tokens", count_tokens, name="count_tokens"),
     path("v1/files", files.files, name="files"),
     path("v1/files/<str:ref>", files.file, name="file"),

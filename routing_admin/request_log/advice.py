@@ -151,6 +151,14 @@ ADVICE: Mapping[str, Line] = {
         gettext_lazy("The request is longer than %(model)s reads; another candidate of the chain takes it."),
         Remedy.NONE,
     ),
+    SkipReason.OTHER_PROTOCOL: (
+        gettext_lazy("%(provider)s speaks a protocol without this call: add a candidate that speaks openai."),
+        Remedy.ROUTE,
+    ),
+    SkipReason.OTHER_MODEL: (
+        gettext_lazy("%(model)s may not answer for another model: add a candidate with the first one's model."),
+        Remedy.ROUTE,
+    ),
     SkipReason.COOLING: (
         gettext_lazy("%(provider)s was left alone after earlier failures: see how it does, and test it."),
         Remedy.PROVIDER,

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.protocols.errors import WEB_PAGE
 from capabilities.core.worded import Worded, text_of
 from capabilities.sentences import translate_sentence
-from routing_admin.core.fallback.errors import EXHAUSTED, NOBODY_TAKES, OUT_OF_TIME, REFUSED
+from routing_admin.core.fallback.errors import EXHAUSTED, NOBODY_HAS, NOBODY_TAKES, OUT_OF_TIME, REFUSED
 from routing_admin.core.fallback.trial import LEFT_ALONE
 from routing_admin.models import AttemptLog, RequestLog
 
@@ -24,12 +24,13 @@ QUOTING: Mapping[str, str | Promise] = {
     EXHAUSTED: gettext_lazy("All %(count)s candidates failed; each attempt says why."),
     OUT_OF_TIME: gettext_lazy("The total time is used up after %(count)s candidates; each attempt says why."),
     NOBODY_TAKES: gettext_lazy("No candidate takes the whole request; each attempt says what it would leave out."),
+    NOBODY_HAS: gettext_lazy("No candidate's provider has this call. Name a model of one that speaks openai."),
     REFUSED: gettext_lazy("%(name)s refused the request."),
     WEB_PAGE: gettext_lazy("A web page came instead of an answer."),
     LEFT_ALONE: gettext_lazy("Left alone for %(seconds)s s more after %(fault)s."),
 }
 """Sentences that hold another's words as `said`, without them."""
-LISTS = frozenset({EXHAUSTED, OUT_OF_TIME, NOBODY_TAKES})
+LISTS = frozenset({EXHAUSTED, OUT_OF_TIME, NOBODY_TAKES, NOBODY_HAS})
 """Those whose `said` only repeats the attempts."""
 
 

@@ -28,6 +28,8 @@ SKIPS: Mapping[str, Text] = {
     SkipReason.CANNOT_READ: gettext_lazy("The model cannot read what the request holds"),
     SkipReason.WOULD_DROP: gettext_lazy("It would leave out something that the request says"),
     SkipReason.TOO_LONG: gettext_lazy("The request is too long for the model"),
+    SkipReason.OTHER_PROTOCOL: gettext_lazy("The provider's protocol does not have this call"),
+    SkipReason.OTHER_MODEL: gettext_lazy("It is another model than the first one, and their vectors do not mix"),
     SkipReason.COOLING: gettext_lazy("It was left alone after a failure"),
     SkipReason.NO_KEY: gettext_lazy("The provider has no usable key"),
     SkipReason.ORIGIN_REFUSED: gettext_lazy("The provider's address may not be called"),

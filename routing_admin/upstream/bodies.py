@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 import pybase64
 
 from capabilities.core.message import Blob
-from capabilities.core.wire import MediaData, Piece
+from capabilities.core.wire import BodyPiece, MediaData, piece_length
 
 BLOCK = 3 * 64 * 1024
 """Bytes of a file encoded at once: a multiple of three, so that blocks join without padding between them."""
@@ -26,11 +26,13 @@ class BadEncodingError(Exception):
     """An answer's content encoding is one we did not ask for and do not read, or its bytes are broken."""
 
 
-def request_blocks(pieces: Iterable[Piece]) -> Iterator[bytes]:
+def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
     """The request's body in order; a file is read and encoded block by block, so memory stays flat."""
     for piece in pieces:
         if isinstance(piece, MediaData):
             yield from media_blocks(piece.blob)
+        elif isinstance(piece, Blob):
+            yield from piece.blocks()
         else:
             yield piece
 
@@ -51,9 +53,9 @@ def media_blocks(blob: Blob) -> Iterator[bytes]:
 class RequestBody:
     """A request's body as the client sends it, `length` bytes long; `error` is kept when reading a file failed."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[BodyPiece]) -> None:
         self._pieces = pieces
-        self.length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
+        self.length = sum(map(piece_length, pieces))
         self.error: Exception | None = None
 
     def whole(self) -> bytes:

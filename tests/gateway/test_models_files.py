@@ -91,7 +91,10 @@ def test_files_come_in_pages(key):
     [
         ("/v1/completions", "/v1/chat/completions"),
         ("/messages", "/v1/messages"),
-        ("/v1/embeddings", "/v1/chat/completions"),
+        ("/embeddings", "POST /v1/embeddings"),
+        ("/v1/audio/voices", "/v1/audio/speech"),
+        ("/v1/images/variations", "/v1/images/edits"),
+        ("/v1/moderations", "/v1/embeddings"),
         ("/v1/responses/compact", "/v1/responses with the whole conversation"),
         ("/v1/messages/batches", "/v1/messages"),
         ("/v1beta/models/gemini-pro:generateContent", "/v1/chat/completions"),

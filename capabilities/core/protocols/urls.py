@@ -12,3 +12,11 @@ def call_url(endpoint: str, call: str) -> str:
     parts = urlsplit(endpoint.strip())
     path = parts.path.rstrip("/")
     return urlunsplit(parts._replace(path=path if path.endswith(call) else path + call, fragment=""))
+
+
+@lru_cache(maxsize=1000)
+def sibling_url(endpoint: str, call: str, sibling: str) -> str:
+    """The full URL of another call of the same interface, for an endpoint that may end in `call`."""
+    parts = urlsplit(endpoint.strip())
+    path = parts.path.rstrip("/").removesuffix(call)
+    return call_url(urlunsplit(parts._replace(path=path)), sibling)

@@ -28,6 +28,8 @@ class SkipReason(StrEnum):
     CANNOT_READ = "skipped_cannot_read"
     WOULD_DROP = "skipped_would_drop"
     TOO_LONG = "skipped_too_long"
+    OTHER_PROTOCOL = "skipped_other_protocol"
+    OTHER_MODEL = "skipped_other_model"
     COOLING = "skipped_cooling"
     NO_KEY = "key_missing"
     ORIGIN_REFUSED = "origin_refused"
@@ -40,6 +42,8 @@ SKIP_SENTENCES: Mapping[SkipReason, str] = {
     SkipReason.CANNOT_READ: worded("The model cannot read what this request holds."),
     SkipReason.WOULD_DROP: worded("It would leave out something that the request says."),
     SkipReason.TOO_LONG: worded("The request is too long for the model."),
+    SkipReason.OTHER_PROTOCOL: worded("The provider's protocol does not have this call."),
+    SkipReason.OTHER_MODEL: worded("Another model may not answer this call."),
     SkipReason.COOLING: worded("The candidate is left alone after a failure."),
     SkipReason.NO_KEY: worded("The provider has no usable API key."),
     SkipReason.ORIGIN_REFUSED: worded("The provider's address may not be called."),
@@ -85,7 +89,8 @@ class Plan:
     """A decided request: the route taken, its chain, and the rules of the run.
 
     `task_type` is the route taken; `matched` is False when it is the default instead of the one asked for. Where
-    `refuses_drops` a candidate that takes less than the whole request is passed by.
+    `refuses_drops` a candidate that takes less than the whole request is passed by; where it goes `verbatim` nobody is
+    asked with less or otherwise.
     """
 
     candidates: tuple[PlannedCandidate, ...]
@@ -96,6 +101,7 @@ class Plan:
     policy: Policy = field(default_factory=Policy)
     timeouts: Timeouts = field(default_factory=Timeouts)
     refuses_drops: bool = False
+    verbatim: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,22 @@ from routing_admin.core.fallback.table import RATE_LIMITED, TIMED_OUT
 
 ALL_FAILED = "all_providers_failed"
 WOULD_DROP = "would_drop"
+NOT_OFFERED = "operation_not_offered"
 EXHAUSTED = worded("All %(count)s candidates failed (%(said)s).")
 OUT_OF_TIME = worded("The total time for this request is used up after %(count)s candidates (%(said)s).")
 REFUSED = worded("%(name)s refused the request: %(said)s")
 NOBODY_TAKES = worded("No candidate takes the whole request (%(said)s).")
-SENTENCES = (EXHAUSTED, OUT_OF_TIME, REFUSED, NOBODY_TAKES)
+NOBODY_HAS = worded(
+    "No candidate's provider has this call (%(said)s). Name a model of a provider that speaks openai: a service's id, "
+    "provider/model, or a route that leads there."
+)
+SENTENCES = (EXHAUSTED, OUT_OF_TIME, REFUSED, NOBODY_TAKES, NOBODY_HAS)
 """What a caller is told; `said` is what the attempts ended with."""
 UNCALLED = frozenset(
     {
         *(SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE),
         *(SkipReason.CANNOT_READ, SkipReason.WOULD_DROP, SkipReason.TOO_LONG),
+        *(SkipReason.OTHER_PROTOCOL, SkipReason.OTHER_MODEL),
     }
 )
 """Skips that say nothing of a provider's state and so do not colour the status of an exhausted chain."""
@@ -90,10 +96,21 @@ class NobodyTakesError(RouterError):
         self.param = param
 
 
+class NobodyOffersError(RouterError):
+    """The call is one that no candidate's provider has."""
+
+    def __init__(self, attempts: Sequence[Attempt]) -> None:
+        super().__init__(worded(NOBODY_HAS, said=_list_ends(attempts)), attempts, 400, NOT_OFFERED)
+        self.param = "model"
+
+
 def error_of_exhaustion(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
     """The error of a chain that is exhausted: the request's own where nothing but what it says stood in the way."""
+    outcomes = {attempt.outcome for attempt in attempts}
+    if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= UNCALLED:
+        return NobodyOffersError(attempts)
     passed_by = [attempt for attempt in attempts if attempt.outcome in UNTAKEN]
-    others = {attempt.outcome for attempt in attempts} - UNTAKEN - UNCALLED - UNUSABLE
+    others = outcomes - UNTAKEN - UNCALLED - UNUSABLE
     if refuses_drops and passed_by and not others:
         return NobodyTakesError(attempts, passed_by[0].param)
     return AggregateRouterError(attempts)

@@ -136,7 +136,9 @@ class FallbackRun(Generic[T]):
         """Call one candidate until it answers or is left; None when the chain goes on."""
         run_context, place = self._context, (candidate.provider, candidate.model)
         trial = Trial.from_memory(run_context.memory, candidate, run_context.clock(), retries)
-        if self.plan.refuses_drops:  # what it refused before is asked for again: only so nothing is left out
+        if (
+            self.plan.refuses_drops or self.plan.verbatim
+        ):  # what it refused before is asked for again: only so nothing is left out
             trial.without_params = frozenset()
         try:
             call, outcome = yield from self._tries(trial)
@@ -177,6 +179,8 @@ class FallbackRun(Generic[T]):
 
     def _may_adjust(self, failure: Failure) -> bool:
         """Whether a candidate may be asked once more otherwise; with less only where nothing has to be kept."""
+        if self.plan.verbatim:
+            return False
         less = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (less and self.plan.refuses_drops)
 

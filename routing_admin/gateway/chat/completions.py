@@ -10,12 +10,12 @@ from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat.parsing import needs_thread, parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from routing_admin.gateway.door import ChatCall, Door
-from routing_admin.gateway.errors import body_of
-from routing_admin.gateway.http import call_of, response_of_reply
+from routing_admin.gateway.errors import body_of, json_reply
+from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
 
 
-def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> dict[str, object]:
-    return completion_json(answer, name, origin, old_calls=call.old_calls)
+def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> HttpReply:
+    return json_reply(completion_json(answer, name, origin, old_calls=call.old_calls))
 
 
 def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:

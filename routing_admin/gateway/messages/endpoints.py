@@ -10,6 +10,7 @@ from django.views.decorators.csrf import csrf_exempt
 from artifacts.storage.content import RowStore
 from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.permissions import methods_of_call
+from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.token_count import count_tokens as count_of_first
@@ -30,13 +31,17 @@ ESTIMATE = "x-routing-estimate"
 """The header that says that a number of tokens is no provider's count but our estimate."""
 
 
+def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> HttpReply:
+    return json_reply(message_json(answer, call, name, origin))
+
+
 def _write_events(_: ChatCall, name: str, origin: str) -> MessageEvents:
     return MessageEvents(name, origin)
 
 
 ID = "request-id"
 """Where Anthropic's clients look for the id of a call."""
-MESSAGES = Door("/v1/messages", parse, needs_thread, message_json, _write_events, error_json, ID)
+MESSAGES = Door("/v1/messages", parse, needs_thread, _write_answer, _write_events, error_json, ID)
 
 
 @csrf_exempt

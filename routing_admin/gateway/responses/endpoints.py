@@ -5,20 +5,25 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
+from capabilities.core.wire import Answer
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.door import ChatCall, Door
-from routing_admin.gateway.errors import body_of
-from routing_admin.gateway.http import call_of, response_of_reply
+from routing_admin.gateway.errors import body_of, json_reply
+from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.parsing import needs_thread, parse
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
+
+
+def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> HttpReply:
+    return json_reply(response_json(answer, call, name, origin))
 
 
 def _write_events(call: ChatCall, name: str, origin: str) -> ResponseEvents:
     return ResponseEvents(ResponseHead(name, call.chat), origin, call.namespaces)
 
 
-RESPONSES = Door("/v1/responses", parse, needs_thread, response_json, _write_events, body_of)
+RESPONSES = Door("/v1/responses", parse, needs_thread, _write_answer, _write_events, body_of)
 
 
 @csrf_exempt

@@ -55,6 +55,8 @@ SKIPPED: Mapping[str, Text] = {
     SkipReason.CANNOT_READ.value: gettext_lazy("skipped: cannot read this"),
     SkipReason.WOULD_DROP.value: gettext_lazy("skipped: would leave something out"),
     SkipReason.TOO_LONG.value: gettext_lazy("skipped: too long for it"),
+    SkipReason.OTHER_PROTOCOL.value: gettext_lazy("skipped: another protocol"),
+    SkipReason.OTHER_MODEL.value: gettext_lazy("skipped: another model"),
     SkipReason.COOLING.value: gettext_lazy("skipped: cooling down"),
     SkipReason.NO_KEY.value: gettext_lazy("skipped: no key"),
     SkipReason.ORIGIN_REFUSED.value: gettext_lazy("skipped: address refused"),

@@ -1,0 +1,151 @@
+"""What an operation answers as a whole: looked at as far as a failure has to be known, and passed on as it came."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.json_codec import write_json
+from capabilities.core.operations.table import AnswerShape, Operation
+from capabilities.core.operations.usage import usage_of
+from capabilities.core.protocols.answer_media import ANY_IMAGE, media_of_base64, media_of_url
+from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, object_of
+from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.openai.replies import is_error
+from capabilities.core.providers.redaction import brief
+from capabilities.core.wire import Answer, Failure, Fault, Media
+from capabilities.core.worded import worded
+
+JSON_TYPE = "application/json"
+PLAIN_FORMATS = frozenset({"text", "srt", "vtt"})
+"""Formats of a transcript that are no JSON."""
+SOUND_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "mp3": "audio/mpeg",
+        "opus": "audio/ogg",
+        "aac": "audio/aac",
+        "flac": "audio/flac",
+        "wav": "audio/wav",
+        "pcm": "audio/pcm",
+    }
+)
+"""The type of a sound by the `response_format` that was asked for; OpenAI's default is mp3."""
+TYPE_CHARS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class PassedAnswer(Answer):
+    """An answer that goes on as it came: `body`, and `value` where that is a JSON object."""
+
+    body: bytes = field(default=b"", repr=False)
+    content_type: str = JSON_TYPE
+    value: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def body_for(self, model: str) -> bytes:
+        """The bytes; an answer that names its model calls it as the caller does."""
+        if self.value is None or not isinstance(self.value.get("model"), str) or self.value["model"] == model:
+            return self.body
+        return write_json({**self.value, "model": model}, lambda: _refuse)
+
+
+def _refuse(value: Any) -> Any:
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+@dataclass(frozen=True, slots=True)
+class OperationReply:
+    """A response to an operation, and the `response_format` that was asked for."""
+
+    operation: Operation
+    answer_format: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    now: float | None = None
+
+    @property
+    def content_type(self) -> str:
+        """What the provider calls it; empty where it does not, or in words that no header takes."""
+        said = next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
+        return said if said.isascii() and said.isprintable() and len(said) <= TYPE_CHARS else ""
+
+
+def decode(reply: OperationReply) -> PassedAnswer | Failure:
+    """The outcome of a whole response."""
+    if not 200 <= reply.status < 300:
+        return failure_of(reply.status, reply.headers, reply.body, reply.now)
+    return READERS[reply.operation.answer](reply)
+
+
+def _read_object(reply: OperationReply) -> PassedAnswer | Failure:
+    value = object_of(reply.status, reply.headers, reply.body, reply.now)
+    if isinstance(value, Failure):
+        return value
+    if is_error(value):
+        return failure_inside(value)
+    names = reply.operation.results
+    found = next((value[name] for name in names if name in value), None)
+    if not isinstance(found, str if reply.operation.answer is AnswerShape.TRANSCRIPT else list):
+        return bad_shape(worded("the answer has no %(names)s", names=" or ".join(names)))
+    if isinstance(found, list) and not found and not reply.operation.may_be_empty:
+        return Failure(Fault.EMPTY_CHOICES, worded("the answer has no candidate"), 200)
+    return PassedAnswer(
+        found if isinstance(found, str) else "",
+        finish_reason="",
+        usage=usage_of(value),
+        model=filled(value.get("model")),
+        media=tuple(images_of(value)),
+        body=reply.body,
+        value=value,
+    )
+
+
+def _read_transcript(reply: OperationReply) -> PassedAnswer | Failure:
+    if reply.answer_format not in PLAIN_FORMATS or "json" in reply.content_type:
+        return _read_object(reply)
+    if "html" in reply.content_type:
+        return _other_type(reply)
+    words = reply.body.decode("utf-8", "replace")
+    return PassedAnswer(
+        words, finish_reason="", body=reply.body, content_type=reply.content_type or "text/plain; charset=utf-8"
+    )
+
+
+def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
+    said = reply.content_type or SOUND_TYPES.get(reply.answer_format or "mp3", "application/octet-stream")
+    if "json" in said:
+        value = object_of(reply.status, reply.headers, reply.body, reply.now)
+        if isinstance(value, Failure):
+            return value
+        return failure_inside(value) if is_error(value) else bad_shape(worded("a sound was due"))
+    if said.startswith("text/"):
+        return _other_type(reply)
+    if not reply.body:
+        return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+    kind = said if said.startswith("audio/") else SOUND_TYPES.get(reply.answer_format or "mp3", "audio/mpeg")
+    sound = media_of_base64(kind, base64.b64encode(reply.body).decode())
+    return PassedAnswer(finish_reason="", media=(sound,) if sound else (), body=reply.body, content_type=said)
+
+
+def _other_type(reply: OperationReply) -> Failure:
+    other = worded("%(type)s came where %(due)s was due", type=brief(reply.content_type), due=reply.operation.answer)
+    return Failure(Fault.BAD_CONTENT_TYPE, other, 200)
+
+
+READERS: Mapping[AnswerShape, Callable[[OperationReply], PassedAnswer | Failure]] = MappingProxyType(
+    {AnswerShape.JSON: _read_object, AnswerShape.TRANSCRIPT: _read_transcript, AnswerShape.SOUND: _read_sound}
+)
+
+
+def images_of(value: Mapping[str, Any]) -> Iterator[Media]:
+    """The images of an answer: their bytes as base64, or the addresses where they stand."""
+    mime_type = f"image/{filled(value.get('output_format')) or 'png'}"
+    listed = value.get("data")
+    for each in listed if isinstance(listed, list) else []:
+        if isinstance(each, dict):
+            found = media_of_base64(mime_type, each.get("b64_json")) or media_of_url(each.get("url"), ANY_IMAGE)
+            if found is not None:
+                yield found

@@ -1,0 +1,125 @@
+"""An operation's body taken apart: a JSON object, or a form whose files are held once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from django.core.exceptions import SuspiciousOperation
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler
+from django.http.multipartparser import MultiPartParser, MultiPartParserError
+
+from artifacts.core.filenames import clean_filename
+from capabilities.body_limits import upload_limit
+from capabilities.core.message import Blob
+from capabilities.core.operations.forms import FormFile
+from capabilities.core.operations.table import BodyShape, Operation
+from capabilities.core.worded import worded
+from routing_admin.gateway.body import parse_object, take_bytes
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.fields import Object
+from routing_admin.gateway.http import HttpCall
+
+FORM_TYPE = "multipart/form-data"
+ANY_TYPE = "application/octet-stream"
+BLOCK = 256 * 1024
+"""Bytes of a file that are sent at once."""
+
+
+class FormBody(dict[str, tuple[str | FormFile, ...]]):
+    """A form's fields, each with all its values."""
+
+
+def read_body(operation: Operation, call: HttpCall) -> Object:
+    """The body in one of the shapes that the operation takes. Raises `BadRequestError` for anything else."""
+    is_form = call.headers.get("content-type", "").lower().startswith(FORM_TYPE)
+    shape = BodyShape.FORM if is_form else BodyShape.JSON
+    if shape not in operation.bodies:
+        raise BadRequestError(_due(operation, call.path), None, "invalid_content_type")
+    return _read_form(call) if is_form else parse_object(take_bytes(call))
+
+
+def _due(operation: Operation, path: str) -> str:
+    if BodyShape.JSON in operation.bodies:
+        return worded("%(path)s takes a JSON object. Send it with Content-Type: application/json.", path=path)
+    names = ", ".join(("model", operation.files[0]))
+    return worded("%(path)s takes a form. Send multipart/form-data with the fields %(names)s.", path=path, names=names)
+
+
+def _read_form(call: HttpCall) -> FormBody:
+    data = take_bytes(call)
+    about = {"CONTENT_TYPE": call.headers["content-type"], "CONTENT_LENGTH": len(data)}
+    try:
+        texts, files = MultiPartParser(about, cast(Any, _FormStream(data)), [_HoldingHandler()], "utf-8").parse()
+    except (MultiPartParserError, SuspiciousOperation, ValueError):
+        message = worded("The form could not be read. Send multipart/form-data with the boundary in its Content-Type.")
+        raise BadRequestError(message, None, "invalid_form") from None
+    fields = FormBody({name: tuple(values) for name, values in texts.lists()})
+    for name, parts in files.lists():
+        held = tuple(part.file_of_form() for part in parts if isinstance(part, _HeldFile))
+        fields[name] = (*fields.get(name, ()), *held)
+    return fields
+
+
+class _FormStream:
+    """Bytes to be read in blocks, of which no second copy is made."""
+
+    def __init__(self, data: bytes | bytearray) -> None:
+        self._view, self._at = memoryview(data), 0
+
+    def read(self, size: int | None = None) -> bytes:
+        """The next bytes; all that are left for None."""
+        end = len(self._view) if size is None else self._at + size
+        block = bytes(self._view[self._at : end])
+        self._at += len(block)
+        return block
+
+
+class _HeldFile(UploadedFile):  # type: ignore[type-arg]
+    """A file part that has come in whole."""
+
+    def __init__(self, name: str, content_type: str | None, data: bytearray) -> None:
+        super().__init__(None, name, content_type, len(data))
+        self._data = data
+
+    def close(self) -> None:
+        """Nothing is open; Django closes what it read when it refuses the rest."""
+
+    def file_of_form(self) -> FormFile:
+        """The file as it is sent on."""
+        data, kind = self._data, self.content_type or ""
+        plain = kind.isascii() and kind.isprintable() and "/" in kind
+        return FormFile(clean_filename(self.name or ""), kind if plain else ANY_TYPE, blob_of_bytes(data))
+
+
+class _HoldingHandler(FileUploadHandler):
+    """Django's way to hand us a file part in chunks, which are held in memory as the body was."""
+
+    chunk_size = BLOCK
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        """A file part begins."""
+        super().new_file(*args, **kwargs)
+        self._data = bytearray()
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        """The next bytes of the part. Raises `BadRequestError` beyond the largest upload."""
+        self._data += raw_data
+        if len(self._data) > upload_limit():
+            message = worded("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
+            raise BadRequestError(message, self.field_name, "file_too_large", 413)
+
+    def file_complete(self, file_size: int) -> _HeldFile:
+        """The file."""
+        return _HeldFile(self.file_name or "", self.content_type, self._data)
+
+
+def blob_of_bytes(data: bytes | bytearray) -> Blob:
+    """A blob over bytes in memory, given out in blocks."""
+    return Blob(len(data), lambda: _blocks(data))
+
+
+def _blocks(data: bytes | bytearray) -> Iterator[bytes]:
+    for start in range(0, len(data), BLOCK):
+        yield bytes(data[start : start + BLOCK])
