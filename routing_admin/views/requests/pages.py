@@ -24,6 +24,7 @@ from routing_admin.request_log.advice import Advice, Remedy, advise
 from routing_admin.request_log.answer_view import artifact_ids, build_answer
 from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.endings import RequestEnding, ending_of
+from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.prefix_story import tell_prefix
 from routing_admin.request_log.search import KEYS, Search, find, parse, write_cursor, write_place
 from routing_admin.request_log.sentences import render_logged
@@ -81,6 +82,7 @@ def build_row(row: RequestLog) -> dict[str, Any]:
     ending = ending_of(row.outcome)
     tone = "bad" if ending is RequestEnding.FAILED else "warn"
     entry = {"row": row, "target": asked_for(row), "ending": ending.value, "tone": tone}
+    entry["operation"] = operation_name(row.surface)
     chain = color_chips(row.chain)
     if ending is RequestEnding.REFUSED:
         chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
@@ -160,6 +162,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
         "prefix": translate_sentence(tell_prefix(row, found.attempts, find_earlier_request(row)) or ""),
         "has_files": any(step.files for step in walked),
+        "operation": operation_name(row.surface),
         "is_route": state.configuration.route(row.task_type) is not None,
         "records_bodies": state.record_bodies,
     }

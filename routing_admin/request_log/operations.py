@@ -1,0 +1,24 @@
+"""What a request asked for beside a chat, in the reader's language, by the surface that it came through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+OPERATION_NAMES: Mapping[str, str | Promise] = {
+    "v1/embeddings": gettext_lazy("Embeddings"),
+    "v1/rerank": gettext_lazy("Reranking"),
+    "v1/transcriptions": gettext_lazy("Transcription"),
+    "v1/translations": pgettext_lazy("of speech", "Translation of speech"),
+    "v1/speech": gettext_lazy("Speech"),
+    "v1/images": gettext_lazy("Image generation"),
+    "v1/image-edits": gettext_lazy("Image editing"),
+}
+"""The operations by surface; a chat has no name of its own."""
+
+
+def operation_name(surface: str) -> str:
+    """What the request was for; empty for a chat."""
+    return str(OPERATION_NAMES.get(surface, ""))
