@@ -25,7 +25,8 @@ class ReceivedRequest:
     """A request as its receiver understands it; `turns` are (role, text), tool results have role `tool`.
 
     `names` are the names of its fields, Gemini's options among them; `parameters` the schema of each tool. `json` says
-    that JSON is wanted, `results_last` that a tool's result is the last thing it says.
+    that JSON is wanted, `results_last` that a tool's result is the last thing it says. `operation` is what is asked for
+    beside chat.
     """
 
     protocol: str = "openai"
@@ -46,6 +47,7 @@ class ReceivedRequest:
     names: frozenset[str] = frozenset()
     problem: str = ""
     data: dict[str, Any] = field(default_factory=dict)
+    operation: str = ""
 
     @property
     def question(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from capabilities.core.wire import Fault
 from tests.lab.capable_model import reply_of, wants_thought
+from tests.lab.operations import SPOKEN
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.recordings import RECORDINGS
 from tests.lab.response_recordings import RESPONSE_RECORDINGS
@@ -49,7 +50,13 @@ class ScriptedExchange:
     @property
     def vendor(self) -> Vendor:
         """How this protocol's vendor speaks."""
-        return VENDORS[self.heard.protocol]
+        spoken = SPOKEN.get(self.heard.operation)
+        return spoken(self.heard) if spoken else VENDORS[self.heard.protocol]
+
+    @property
+    def kind(self) -> str:
+        """What a whole answer is."""
+        return getattr(self.vendor, "kind", JSON)
 
     def number(self, name: str, default: float) -> float:
         """A parameter as a number."""
@@ -73,7 +80,7 @@ class ScriptedExchange:
         if self.heard.stream:
             await self.stream(self.frames(said).all())
         else:
-            await self.line.reply(200, self.body(said), JSON)
+            await self.line.reply(200, self.body(said), self.kind)
 
     async def stream(self, frames: list[bytes], *, end: bool = True) -> None:
         """Sends frames one by one; `end` closes the body in order."""
@@ -139,6 +146,11 @@ async def ok(scene: ScriptedExchange) -> None:
         await scene.speak(scene.said(text="", tool=(scene.heard.tools[0], {"city": "Zürich"}), finish="tool_calls"))
         return
     await scene.speak(scene.said())
+
+
+@scenario("unstreamed", "answers whole, also where a stream was asked for")
+async def unstreamed(scene: ScriptedExchange) -> None:
+    await scene.line.reply(200, scene.body(), scene.kind)
 
 
 @scenario("capable", "calls the tool that fits, by its schema, or answers JSON by schema; else what it heard")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from tests.lab.certificate import self_signed
+from tests.lab.operations import operation_at, read_operation
 from tests.lab.received_requests import ReceivedRequest, counted_call, protocol_at, read
 from tests.lab.scenarios import SCENARIOS, Step, perform
 from tests.lab.wire import Line, Watched, read_request
@@ -217,7 +218,8 @@ class Lab:
         if method == "GET":
             await self._models(line)
             return
-        heard = read(path, body)
+        operation = operation_at(path)
+        heard = read_operation(operation, body) if operation else read(path, body)
         name = path.strip("/").split("/")[0]
         step = step_of(self.model(heard)) if self.model else self._next(name, heard.model)
         if step.name == "ok" and heard.problem:

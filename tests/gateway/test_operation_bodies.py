@@ -1,0 +1,148 @@
+"""What of a call beside chat is refused here, before anybody is asked: bodies, files, keys, methods."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from artifacts.models import Artifact
+from capabilities.body_limits import body_limit
+from capabilities.core.operations.table import OPERATIONS, BodyShape
+from tests.cast import key_of
+from tests.gateway.asgi_caller import Call, Loopback, headers, loopback_providers
+from tests.gateway.plane import logged, post
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+EMBEDDINGS, TRANSCRIPTS, EDITS = "/v1/embeddings", "/v1/audio/transcriptions", "/v1/images/edits"
+PATHS = [f"/v1{each.path}" for each in OPERATIONS]
+WAV = b"RIFF$\0\0\0WAVEfmt "
+
+
+def form(key: str, path: str = TRANSCRIPTS, **fields: Any) -> Any:
+    """A form as a client sends it."""
+    return Client().post(path, fields, headers={"authorization": f"Bearer {key}"})
+
+
+def error_of(response: Any) -> tuple[int, str, str | None]:
+    """Why a call was refused."""
+    error = response.json()["error"]
+    assert error["request_id"] == response.headers["x-request-id"]
+    return response.status_code, error["code"], error["param"]
+
+
+def wav(name: str = "a.wav", data: bytes = WAV) -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, data, "audio/wav")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_operation_asks_for_a_key_and_its_scope_and_is_a_post(key, path) -> None:
+    """As a chat does."""
+    assert post("", {}, path).status_code == 401
+    assert post(key_of("text-agent", scopes=["registry:read"]), {}, path).status_code == 403
+    refused = Client().get(path, headers={"authorization": f"Bearer {key}"})
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize("path", [f"/v1{each.path}" for each in OPERATIONS if BodyShape.JSON in each.bodies])
+@pytest.mark.parametrize(
+    ("body", "code", "param"),
+    [
+        (b"", "invalid_json", None),
+        (b"[1]", "invalid_json", None),
+        (b'{"model": ', "invalid_json", None),
+        (b"{}", "missing_required_parameter", "model"),
+        (b'{"model": 7}', "invalid_type", "model"),
+        (b'{"model": "nobody"}', "model_not_found", "model"),
+    ],
+)
+def test_a_body_that_says_nothing_sensible_is_refused(key, path, body, code, param) -> None:
+    """The log has it under the operation's name."""
+    refused = post(key, body, path)
+    assert error_of(refused)[1:] == (code, param)
+    row = logged(refused.headers["x-request-id"])
+    assert (row.outcome, row.surface[:3], row.agent) == (code, "v1/", "text-agent")
+
+
+def test_a_form_is_refused_where_json_is_due_and_json_where_a_form_is(key) -> None:
+    """With what to send."""
+    refused = form(key, EMBEDDINGS, model="m", input="a")
+    assert error_of(refused) == (400, "invalid_content_type", None)
+    assert "application/json" in refused.json()["error"]["message"]
+    refused = post(key, {"model": "m"}, TRANSCRIPTS)
+    assert error_of(refused) == (400, "invalid_content_type", None)
+    assert "multipart/form-data with the fields model, file" in refused.json()["error"]["message"]
+
+
+def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
+    """And so is one whose file is empty words, or names nobody's artifact."""
+    assert error_of(form(key, file=wav())) == (400, "missing_required_parameter", "model")
+    assert error_of(form(key, model="m")) == (400, "missing_required_parameter", "file")
+    assert error_of(form(key, EDITS, model="m", prompt="p")) == (400, "missing_required_parameter", "image")
+    assert error_of(form(key, model="m", file="artifact:" + "0" * 32)) == (400, "artifact_not_found", "file")
+    assert error_of(form(key, model="m", file="no id")) == (400, "artifact_not_found", "file")
+
+
+def test_another_agent_s_private_file_is_none(key, demo) -> None:
+    """It is not said that there is one."""
+    other = key_of("vision-agent", scopes=["artifacts:write"])
+    ref = form(other, "/v1/files", file=wav(), purpose="user_data").json()["id"]
+    Artifact.objects.update(visibility="private")
+    assert error_of(form(key, model="m", file=ref)) == (400, "artifact_not_found", "file")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=x"]
+)
+def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
+    """Without its boundary, or with another one."""
+    sent = {"authorization": f"Bearer {key}"}
+    refused = Client().generic("POST", TRANSCRIPTS, b"--y\r\n\r\nz", content_type=content_type, headers=sent)
+    assert refused.status_code == 400
+    assert error_of(refused)[1] in ("invalid_form", "missing_required_parameter")
+
+
+def test_a_file_beyond_the_largest_upload_is_refused(key, settings) -> None:
+    """413 that names the field; the whole body has its limit, too, packed or not."""
+    settings.MAX_UPLOAD_BYTES = 1000
+    assert error_of(form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
+    assert error_of(form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
+    bomb = gzip.compress(b" " * (body_limit(EMBEDDINGS) + 1), 1)
+    assert error_of(post(key, bomb, EMBEDDINGS, **{"content-encoding": "gzip"})) == (413, "body_too_large", None)
+
+
+def test_a_call_that_only_the_demo_could_take_is_refused_with_what_to_do(key) -> None:
+    """Its provider answers chats inside this process, and nothing else."""
+    refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
+    assert error_of(refused) == (400, "operation_not_offered", "model")
+    assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_other_protocol"
+
+
+@pytest.fixture
+def loopback(transactional_db: None, demo: None) -> Iterator[Loopback]:
+    """Providers of this machine."""
+    with loopback_providers() as providers:
+        yield providers
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+async def test_a_caller_that_leaves_ends_the_call(loopback: Loopback, key: str) -> None:
+    """The provider is hung up on; the log says who left."""
+    data = json.dumps({"model": "silent/m", "input": "a"}).encode()
+    call = Call([data], headers(key, len(data), [(b"x-request-id", b"the-call")]), path=EMBEDDINGS)
+    async with loopback.serve():
+        running = asyncio.create_task(call.run())
+        await loopback.asked.wait()
+        call.left.set()
+        await running
+        await loopback.closed.wait()
+    row = await asyncio.to_thread(logged, "the-call")
+    assert (row.outcome, row.status, row.surface) == ("client_cancelled", 499, "v1/embeddings")
+    assert call.sent == []

@@ -1,0 +1,359 @@
+"""Embeddings, ranks, transcripts, sounds and images through /v1: the official client over real sockets."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.gateway.serving import Server, routing, served
+from tests.lab import Lab
+from tests.lab.operations import SOUND, vector
+from tests.lab.recordings import PICTURE
+
+WAV = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0\x80>\0\0\2\0\x10\0data\0\0\0\0"
+SPOKEN = ("talk.wav", WAV, "audio/wav")
+
+
+def configured(lab: Lab) -> dict[str, Any]:
+    """The usual providers; routes whose models are the same everywhere, or another's, or of other protocols."""
+    file = routing(lab)
+    same, other = [{"provider": name, "model": "embed-1"} for name in ("two", "three")], {"provider": "three"}
+    file["routing"] |= {
+        "vectors": {"provider": "one", "model": "embed-1", "fallback": same, "retries": 0},
+        "mixed-vectors": {"provider": "one", "model": "embed-1", "fallback": [other, same[0]], "retries": 0},
+        "crossing": {"provider": "by-gemini", "fallback": ["by-anthropic", "two"], "retries": 0},
+        "elsewhere": {"provider": "by-gemini", "fallback": ["by-openai-responses"], "retries": 0},
+    }
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("operations"), configured=configured) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    server.lab.play({})
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+@pytest.fixture
+async def async_client(server: Server) -> openai.AsyncOpenAI:
+    server.lab.play({})
+    return openai.AsyncOpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+def post(server: Server, path: str, body: Any, **headers: str) -> httpx.Response:
+    """A plain call."""
+    return httpx.post(
+        server.url + path, json=body, headers={"authorization": f"Bearer {server.key}", **headers}, timeout=30
+    )
+
+
+def facts(server: Server, response: Any) -> dict[str, Any]:
+    """The logged request, without what differs each time."""
+    row = server.timeline(response.headers["x-request-id"])
+    names = ("surface", "outcome", "status", "stream", "taskType", "model", "usage")
+    return {name: row[name] for name in names if name in row}
+
+
+def stored(server: Server, response: Any) -> list[bytes]:
+    """The bytes of the artifacts that the answer names."""
+    refs = response.headers["x-routing-artifacts"].split(", ")
+    headers = {"authorization": f"Bearer {server.key}"}
+    return [httpx.get(f"{server.url}/v1/files/{ref}/content", headers=headers).content for ref in refs]
+
+
+# Embeddings
+
+
+def test_embeddings_come_as_the_official_client_asks_for_them(client, server):
+    """It asks for base64 and unpacks it; the model is called as it was asked for, the provider gets its own."""
+    answer = client.embeddings.create(model="one/embed-1", input=["hello", "你好"])
+    assert [each.embedding for each in answer.data] == [vector("hello"), vector("你好")]
+    assert (answer.model, answer.usage.prompt_tokens) == ("one/embed-1", 9)
+    (received,) = server.lab.requests
+    assert received.path == "/one/v1/embeddings"
+    assert received.json == {"model": "embed-1", "input": ["hello", "你好"], "encoding_format": "base64"}
+
+
+async def test_the_asynchronous_client_gets_the_same(async_client):
+    """As numbers, where they are asked for as such."""
+    answer = await async_client.embeddings.create(model="one/embed-1", input="hello", encoding_format="float")
+    assert answer.data[0].embedding == vector("hello")
+
+
+def test_parameters_go_along_untouched(client, server):
+    """Also those that nobody here knows; our own `task_type` does not."""
+    extra = {"task_type": "vectors", "truncate": "END", "n": {"deep": [1, None, "x"]}}
+    client.embeddings.create(model="anything", input="a", dimensions=3, user="u", extra_body=extra)
+    sent = server.lab.requests[0].json
+    assert sent == {
+        "model": "embed-1",
+        "input": "a",
+        "dimensions": 3,
+        "user": "u",
+        "encoding_format": "base64",
+        "truncate": "END",
+        "n": {"deep": [1, None, "x"]},
+    }
+
+
+def test_the_same_model_of_another_provider_follows(client, server):
+    """The log has the row with its operation, its tokens and both attempts."""
+    server.lab.play({"one": [503]})
+    raw = client.embeddings.with_raw_response.create(model="task:vectors", input="a")
+    told = [raw.headers[f"x-routing-{name}"] for name in ("provider", "model", "attempts")]
+    assert (told, raw.parse().model) == (["two", "embed-1", "2"], "embed-1")
+    assert facts(server, raw) == {
+        "surface": "v1/embeddings",
+        "outcome": "ok",
+        "status": 200,
+        "stream": False,
+        "taskType": "vectors",
+        "model": "task:vectors",
+        "usage": {"promptTokens": 9, "completionTokens": None},
+    }
+    row = server.timeline(raw.headers["x-request-id"])
+    assert [each["outcome"] for each in row["attempts"]] == ["http_503", "ok"]
+
+
+def test_embeddings_never_go_to_another_model(client, server):
+    """Vectors of two models do not mix: the other one is passed by, and the headers say so."""
+    server.lab.play({"one": [503]})
+    raw = client.embeddings.with_raw_response.create(model="task:mixed-vectors", input="a")
+    assert raw.headers["x-routing-provider"] == "two"
+    assert raw.headers["x-routing-skipped"] == "three/lab=other_model"
+    attempts = server.timeline(raw.headers["x-request-id"])["attempts"]
+    assert [each["outcome"] for each in attempts] == ["http_503", "skipped_other_model", "ok"]
+    assert "embed-1" in attempts[1]["error"]
+    assert server.lab.played_for("three") == []
+
+
+def test_embeddings_end_where_only_another_model_is_left(server):
+    """The caller is told of each candidate."""
+    server.lab.play({"one": [503], "two": [503], "three": ["ok"]})
+    refused = post(server, "/v1/embeddings", {"model": "task:mixed-vectors", "input": "a"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (502, "all_providers_failed")
+    assert [each["outcome"] for each in refused.json()["error"]["attempts"]] == [
+        "http_503",
+        "skipped_other_model",
+        "http_503",
+    ]
+
+
+# Who is asked
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/rerank", {"query": "q", "documents": ["a", "b"]}),
+        ("/v1/embeddings", {"input": "a"}),
+        ("/v1/images/generations", {"prompt": "p"}),
+        ("/v1/audio/speech", {"input": "hi", "voice": "alloy"}),
+    ],
+)
+def test_candidates_of_other_protocols_are_passed_by(server, path, body):
+    """The first that speaks OpenAI's is asked; the headers and the log name the others."""
+    server.lab.play({})
+    answer = post(server, path, {"model": "task:crossing", **body})
+    assert (answer.status_code, answer.headers["x-routing-provider"]) == (200, "two")
+    assert answer.headers["x-routing-skipped"] == "by-gemini/lab=other_protocol; by-anthropic/lab=other_protocol"
+    outcomes = [each["outcome"] for each in server.timeline(answer.headers["x-request-id"])["attempts"]]
+    assert outcomes == ["skipped_other_protocol", "skipped_other_protocol", "ok"]
+
+
+def test_a_call_that_no_candidate_has_is_refused_with_what_to_do(server):
+    """400 in OpenAI's shape; the log has why each was passed by."""
+    refused = post(server, "/v1/embeddings", {"model": "task:elsewhere", "input": "a"})
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"], error["param"]) == (400, "operation_not_offered", "model")
+    assert error["type"] == "invalid_request_error"
+    assert "by-gemini speaks gemini" in error["message"]
+    assert "provider that speaks openai" in error["message"]
+    row = server.timeline(refused.headers["x-request-id"])
+    assert (row["outcome"], row["surface"], len(row["attempts"])) == ("operation_not_offered", "v1/embeddings", 2)
+
+
+def test_ranks_are_passed_on_whole(server):
+    """Other hosts' call; a count that is a total alone is what went in."""
+    server.lab.play({})
+    body = {"model": "one/ranker", "query": "q", "documents": ["a", "b"], "top_n": 2}
+    answer = post(server, "/v1/rerank", body)
+    assert answer.json()["results"] == [{"index": 0, "relevance_score": 1.0}, {"index": 1, "relevance_score": 0.5}]
+    assert server.lab.requests[0].json == {**body, "model": "ranker"}
+    assert facts(server, answer)["surface"] == "v1/rerank"
+
+
+# Sound
+
+
+def test_a_transcript_comes_of_a_form(client, server):
+    """The file's bytes, name and type arrive; so do the other fields, lists among them."""
+    answer = client.audio.transcriptions.create(
+        model="one/whisper-1",
+        file=SPOKEN,
+        language="de",
+        timestamp_granularities=["word", "segment"],
+        temperature=0.2,
+    )
+    assert answer.text == f"You said:  [audio/wav, {len(WAV)} bytes]"
+    (received,) = server.lab.requests
+    assert received.path == "/one/v1/audio/transcriptions"
+    assert received.heard.media[0].data == WAV
+    assert received.heard.data == {
+        "model": ["whisper-1"],
+        "language": ["de"],
+        "temperature": ["0.2"],
+        "file": ["talk.wav"],
+        "timestamp_granularities[]": ["word", "segment"],
+    }
+
+
+async def test_a_plain_transcript_stays_plain(async_client):
+    """As it was asked for."""
+    answer = await async_client.audio.transcriptions.create(model="one/whisper-1", file=SPOKEN, response_format="text")
+    assert answer == f"You said:  [audio/wav, {len(WAV)} bytes]\n"
+
+
+def test_a_translation_passes_through_too(client, server):
+    """The same form at another address."""
+    assert client.audio.translations.create(model="one/whisper-1", file=SPOKEN).text.startswith("You said")
+    assert server.lab.requests[0].path == "/one/v1/audio/translations"
+
+
+def test_the_file_is_sent_again_to_the_next_candidate(client, server):
+    """All of it."""
+    server.lab.play({"one": [503]})
+    raw = client.audio.transcriptions.with_raw_response.create(model="task:chain", file=SPOKEN)
+    assert raw.headers["x-routing-provider"] == "two"
+    assert [each.heard.media[0].data for each in server.lab.requests] == [WAV, WAV]
+
+
+@pytest.mark.parametrize("lead", ["", "file-", "artifact:"])
+def test_a_stored_file_is_named_in_place_of_a_file(client, server, lead):
+    """By any form of its id; its bytes go along, with its name and its type."""
+    ref = client.files.create(file=SPOKEN, purpose="user_data").id.removeprefix("artifact:")
+    headers = {"authorization": f"Bearer {server.key}"}
+    fields = {"model": (None, "one/whisper-1"), "file": (None, lead + ref)}
+    answer = httpx.post(f"{server.url}/v1/audio/transcriptions", files=fields, headers=headers)
+    assert answer.status_code == 200, answer.text
+    (received,) = server.lab.requests
+    assert (received.heard.media[0].data, received.heard.data["file"]) == (WAV, ["talk.wav"])
+
+
+def test_a_large_file_goes_through(client, server):
+    """Larger than one piece of a request is; byte for byte."""
+    data = WAV + bytes(range(256)) * 40_000
+    client.audio.transcriptions.create(model="one/whisper-1", file=("long.wav", data, "audio/wav"))
+    assert server.lab.requests[0].heard.media[0].data == data
+
+
+def test_a_transcript_is_streamed_event_by_event(client, server):
+    """As the provider sends it; the log has the count of its last event."""
+    stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPOKEN, stream=True)
+    events = list(stream)
+    words = "".join(each.delta for each in events if each.type == "transcript.text.delta")
+    assert (events[-1].type, events[-1].text) == ("transcript.text.done", words)
+    row = server.timeline(stream.response.headers["x-request-id"])
+    assert (row["stream"], row["outcome"], row["usage"]["promptTokens"]) == (True, "ok", 14)
+
+
+def test_a_voice_s_bytes_come_as_they_are_and_are_kept(client, server):
+    """The artifact holds the same bytes and belongs to the agent."""
+    raw = client.audio.speech.with_raw_response.create(model="one/tts-1", voice="alloy", input="Hello")
+    assert raw.content == SOUND
+    assert raw.headers["content-type"] == "audio/mpeg"
+    assert stored(server, raw) == [SOUND]
+    row = server.timeline(raw.headers["x-request-id"])
+    (made,) = row["answer"]["media"]
+    assert (made["kind"], made["size"], row["surface"]) == ("audio", len(SOUND), "v1/speech")
+
+
+def test_a_voice_is_streamed_and_kept_whole(client, server):
+    """The pieces of its events are one sound in the end."""
+    with client.audio.speech.with_streaming_response.create(
+        model="one/tts-1", voice="alloy", input="Hello", stream_format="sse"
+    ) as raw:
+        lines = [json.loads(line[6:]) for line in raw.iter_lines() if line.startswith("data: ")]
+    sound = b"".join(base64.b64decode(each["audio"]) for each in lines if each["type"] == "speech.audio.delta")
+    assert (sound, lines[-1]["type"]) == (SOUND, "speech.audio.done")
+    row = server.timeline(raw.headers["x-request-id"])
+    assert [each["size"] for each in row["answer"]["media"]] == [len(SOUND)]
+    assert row["usage"]["completionTokens"] == 30
+
+
+# Images
+
+
+def test_an_image_is_kept_as_an_artifact_and_answered_as_asked_for(client, server):
+    """The same bytes twice: in the answer as base64, and in the store."""
+    raw = client.images.with_raw_response.generate(model="one/gpt-image-1", prompt="a cat", n=2)
+    answer = raw.parse()
+    assert [base64.b64decode(each.b64_json) for each in answer.data] == [PICTURE, PICTURE]
+    assert set(stored(server, raw)) == {PICTURE}
+    row = server.timeline(raw.headers["x-request-id"])
+    assert (row["surface"], row["usage"]["completionTokens"]) == ("v1/images", 40)
+    assert [(each["kind"], each["mimeType"]) for each in row["answer"]["media"]] == [("image", "image/png")] * 2
+
+
+def test_an_image_at_an_address_is_passed_on_untouched(client, server):
+    """It is neither fetched nor kept, and the log does not hold the address."""
+    raw = client.images.with_raw_response.generate(model="one/dall-e-3", prompt="a cat", response_format="url")
+    assert raw.parse().data[0].url == "https://images.example/1.png?signature=s"
+    assert "x-routing-artifacts" not in raw.headers
+    row = server.timeline(raw.headers["x-request-id"])
+    assert row["answer"]["media"][0]["elsewhere"] is True
+    assert "signature" not in json.dumps(row)
+
+
+def test_an_image_is_edited(client, server):
+    """Several files in one form, and a mask."""
+    files = [("a.png", PICTURE, "image/png"), ("b.png", PICTURE + b"b", "image/png")]
+    answer = client.images.edit(model="one/gpt-image-1", image=files, mask=("m.png", PICTURE), prompt="bluer")
+    assert base64.b64decode(answer.data[0].b64_json) == PICTURE
+    heard = server.lab.requests[0].heard
+    assert sorted((each.slot, len(each.data)) for each in heard.media) == [
+        ("image[]", len(PICTURE)),
+        ("image[]", len(PICTURE) + 1),
+        ("mask", len(PICTURE)),
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_sketches_of_an_image_are_passed_on_and_the_image_is_kept(client, server, count):
+    """Each of those that were asked for; a sketch is nothing made."""
+    stream = client.images.generate(model="one/gpt-image-1", prompt="a cat", stream=True, partial_images=1, n=count)
+    assert [each.type for each in stream] == [
+        "image_generation.partial_image",
+        *["image_generation.completed"] * count,
+    ]
+    row = server.timeline(stream.response.headers["x-request-id"])
+    assert [each["size"] for each in row["answer"]["media"]] == [len(PICTURE)] * count
+
+
+def test_a_whole_answer_comes_as_an_event_where_events_were_asked_for(client, server):
+    """As `whisper-1`, which does not stream, answers."""
+    server.lab.play({"one": ["unstreamed"]})
+    stream = client.audio.transcriptions.create(model="one/whisper-1", file=SPOKEN, stream=True)
+    (event,) = list(stream)
+    assert (event.type, event.text[:8]) == ("transcript.text.done", "You said")
+
+
+def test_a_stream_that_breaks_ends_with_an_error(client, server):
+    """And the log says what broke it."""
+    server.lab.play({"one": ["reset_mid_body"]})
+    stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPOKEN, stream=True)
+    with pytest.raises(openai.APIError, match="broke off"):
+        list(stream)
+    row = server.timeline(stream.response.headers["x-request-id"])
+    assert row["attempts"][-1]["outcome"] == "stream_broken"

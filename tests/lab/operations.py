@@ -1,0 +1,198 @@
+"""OpenAI's calls beside chat, heard and answered: embeddings, ranks, transcripts, sounds, images."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import Any
+
+from tests.lab.received_requests import Media, ReceivedRequest
+from tests.lab.recordings import PICTURE
+from tests.lab.shapes import Frames, OpenAI, ReplyText, pieces, sse
+
+SOUND = b"ID3\x04\x00\x00\x00\x00\x00\x0a" + bytes(range(256))
+"""What its voice says: the tag of an mp3, and bytes that no codec takes for text."""
+PATHS = {
+    "/embeddings": "embeddings",
+    "/rerank": "rerank",
+    "/audio/transcriptions": "transcriptions",
+    "/audio/translations": "transcriptions",
+    "/audio/speech": "speech",
+    "/images/generations": "images",
+    "/images/edits": "edits",
+}
+NEEDED = {"embeddings": "input", "rerank": "query", "speech": "input", "images": "prompt", "edits": "prompt"}
+"""What each refuses to be without."""
+
+
+def operation_at(path: str) -> str:
+    """The operation at the end of a path; empty for every other call."""
+    plain = path.split("?")[0]
+    return next((name for end, name in PATHS.items() if plain.endswith(end)), "")
+
+
+def read_operation(operation: str, body: bytes) -> ReceivedRequest:
+    """The request; fields of a form are a list each, its files are media."""
+    heard = ReceivedRequest("openai", operation=operation)
+    try:
+        heard.data = _form(body, heard) if body[:2] == b"--" else json.loads(body)
+    except (ValueError, AttributeError, TypeError):
+        heard.problem = "the body is neither a form nor JSON"
+        return heard
+    heard.names = frozenset(heard.data)
+    heard.model = str(_first(heard.data.get("model", "")))
+    heard.stream = str(_first(heard.data.get("stream"))).lower() == "true" or heard.data.get("stream_format") == "sse"
+    need = NEEDED.get(operation)
+    words = _first(heard.data.get(need or "prompt", ""))
+    heard.turns = [("user", words if isinstance(words, str) else json.dumps(words))]
+    if need and need not in heard.data:
+        heard.problem = f"{need} is required"
+    elif operation in ("transcriptions", "edits") and not heard.media:
+        heard.problem = "a file is required"
+    return heard
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else value
+
+
+def _form(body: bytes, heard: ReceivedRequest) -> dict[str, Any]:
+    boundary = body[2 : body.index(b"\r\n")]
+    head = b"Content-Type: multipart/form-data; boundary=" + boundary + b"\r\n\r\n"
+    fields: dict[str, Any] = {}
+    for part in BytesParser(policy=HTTP).parsebytes(head + body).iter_parts():
+        name = part.get_param("name", header="content-disposition")
+        data = part.get_payload(decode=True)
+        filename = part.get_filename()
+        if filename is not None:
+            heard.media.append(Media(name, part.get_content_type(), data))
+        fields.setdefault(name, []).append(data.decode() if filename is None else filename)
+    return fields
+
+
+def vector(text: str) -> list[float]:
+    """Three numbers that single precision holds: the same for the same text, others for most others."""
+    return [len(text) / 8, sum(text.encode()) % 256 / 8, -0.5]
+
+
+@dataclass
+class _Operation(OpenAI):
+    """How an operation is answered; errors are those of every call of OpenAI's."""
+
+    heard: ReceivedRequest
+    kind = "application/json"
+
+    def bad_events(self) -> list[bytes]:
+        return [b'data: {"type":\n\n', b"data: nonsense\n\n", b"data: [1]\n\n"]
+
+
+class Embeddings(_Operation):
+    def plain(self, said: ReplyText, model: str) -> Any:
+        asked = self.heard.data["input"]
+        texts = asked if isinstance(asked, list) else [asked]
+        rows = [self._row(at, vector(str(text))) for at, text in enumerate(texts)]
+        return {"object": "list", "data": rows, "model": model, "usage": {"prompt_tokens": 9, "total_tokens": 9}}
+
+    def empty(self, model: str) -> Any:
+        return {"object": "list", "data": [], "model": model}
+
+    def _row(self, at: int, numbers: list[float]) -> dict[str, Any]:
+        packed = base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
+        as_text = self.heard.data.get("encoding_format") == "base64"
+        return {"object": "embedding", "index": at, "embedding": packed if as_text else numbers}
+
+
+class Rerank(_Operation):
+    def plain(self, said: ReplyText, model: str) -> Any:
+        ranks = [{"index": at, "relevance_score": 1 / (at + 1)} for at, _ in enumerate(self.heard.data["documents"])]
+        return {"id": "rerank-lab1", "model": model, "results": ranks, "usage": {"total_tokens": 21}}
+
+    def empty(self, model: str) -> Any:
+        return {"model": model, "results": []}
+
+
+class Transcriptions(_Operation):
+    counted = {"type": "tokens", "input_tokens": 14, "output_tokens": 5, "total_tokens": 19}
+    counted |= {"input_token_details": {"text_tokens": 2, "audio_tokens": 12}}
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "text/plain; charset=utf-8" if self._wanted in ("text", "srt", "vtt") else "application/json"
+
+    @property
+    def _wanted(self) -> str:
+        return str(_first(self.heard.data.get("response_format", "json")))
+
+    def plain(self, said: ReplyText, model: str) -> Any:
+        if self.kind.startswith("text/"):
+            return f"{said.text}\n".encode()
+        return {"text": said.text, "usage": self.counted}
+
+    def frames(self, said: ReplyText, model: str) -> Frames:
+        done = {"type": "transcript.text.done", "text": said.text, "usage": self.counted}
+        return Frames(
+            content=[_event({"type": "transcript.text.delta", "delta": piece}) for piece in pieces(said.text)],
+            finish=[_event(done)],
+        )
+
+
+class Speech(_Operation):
+    kind = "audio/mpeg"
+
+    def plain(self, said: ReplyText, model: str) -> Any:
+        return SOUND
+
+    def frames(self, said: ReplyText, model: str) -> Frames:
+        parts = [base64.b64encode(SOUND[at : at + 100]).decode() for at in range(0, len(SOUND), 100)]
+        usage = {"input_tokens": 6, "output_tokens": 30, "total_tokens": 36}
+        return Frames(
+            content=[_event({"type": "speech.audio.delta", "audio": part}) for part in parts],
+            finish=[_event({"type": "speech.audio.done", "usage": usage})],
+        )
+
+
+class Images(_Operation):
+    prefix = "image_generation"
+    counted = {"input_tokens": 4, "output_tokens": 40, "total_tokens": 44}
+    counted |= {"input_tokens_details": {"text_tokens": 3, "image_tokens": 1}}  # type: ignore[dict-item]
+
+    def plain(self, said: ReplyText, model: str) -> Any:
+        picture = base64.b64encode(PICTURE).decode()
+        by_url = _first(self.heard.data.get("response_format")) == "url"
+        image = {"url": "https://images.example/1.png?signature=s"} if by_url else {"b64_json": picture}
+        count = int(_first(self.heard.data.get("n", 1)))
+        return {"created": 1_790_000_000, "data": [image] * count, "output_format": "png", "usage": self.counted}
+
+    def empty(self, model: str) -> Any:
+        return {"created": 1_790_000_000, "data": []}
+
+    def frames(self, said: ReplyText, model: str) -> Frames:
+        picture = base64.b64encode(PICTURE).decode()
+        partial = {"type": f"{self.prefix}.partial_image", "b64_json": picture, "partial_image_index": 0}
+        done = {"type": f"{self.prefix}.completed", "b64_json": picture, "output_format": "png", "usage": self.counted}
+        count = int(_first(self.heard.data.get("n", 1)))
+        return Frames(content=[_event(partial)], finish=[_event(done)] * count)
+
+
+class Edits(Images):
+    prefix = "image_edit"
+
+
+def _event(value: dict[str, Any]) -> bytes:
+    return sse(value, value["type"])
+
+
+SPOKEN: dict[str, Callable[[ReceivedRequest], _Operation]] = {
+    "embeddings": Embeddings,
+    "rerank": Rerank,
+    "transcriptions": Transcriptions,
+    "speech": Speech,
+    "images": Images,
+    "edits": Edits,
+}
+"""Who answers which operation."""
