@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
+from artifacts.core.detection.kinds import kind_of
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart
+from capabilities.core.operations.forms import FormFile
 from capabilities.core.operations.passing import SPEAKS, Passing
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import PlannedCandidate, SkipReason
@@ -25,7 +29,18 @@ def pass_through(planned: PlannedRequest, passing: Passing) -> PlannedRequest:
     only = first.model if first is not None and passing.operation.same_model else None
     candidates = tuple(_judge(each, passing, only) for each in planned.plan.candidates)
     plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
-    return replace(planned, plan=plan)
+    chat = _in_words(planned.chat) if planned.state.record_bodies else planned.chat
+    return replace(planned, plan=plan, chat=chat)
+
+
+def _in_words(chat: ChatRequest) -> ChatRequest:
+    """The request with its fields as a message, and its files as facts beside them: what the log may record."""
+    values = [(name, value if isinstance(value, tuple) else (value,)) for name, value in chat.extra.items()]
+    texts = {name: kept for name, each in values if (kept := [one for one in each if not isinstance(one, FormFile)])}
+    files = (one for _, each in values for one in each if isinstance(one, FormFile))
+    plain = {name: kept[0] if len(kept) == 1 else kept for name, kept in texts.items()}
+    facts = (NativePart(kind_of(one.mime_type), one.mime_type, filename=one.filename) for one in files)
+    return replace(chat, messages=(Message(Role.USER, (TextPart(json.dumps(plain, ensure_ascii=False)), *facts)),))
 
 
 def _judge(candidate: PlannedCandidate, passing: Passing, only: str | None) -> PlannedCandidate:

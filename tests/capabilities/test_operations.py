@@ -1,0 +1,214 @@
+"""Calls beside chat, written and read: addresses, forms, what counts as an answer, what was made and counted."""
+
+from __future__ import annotations
+
+import base64
+import json
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import Any
+
+import pytest
+from openai.types import create_embedding_response, image_gen_completed_event, images_response
+from openai.types.audio import transcription, transcription_text_done_event
+from pydantic import BaseModel
+
+from capabilities.core.message import ChatRequest, blob_of
+from capabilities.core.operations import usage
+from capabilities.core.operations.forms import FormFile, FormRequest
+from capabilities.core.operations.passing import Passing
+from capabilities.core.operations.replies import PassedAnswer
+from capabilities.core.operations.table import OPERATIONS, BodyShape
+from capabilities.core.operations.usage import usage_of
+from capabilities.core.wire import Failure, Fault, Finish, Target, UpstreamRequest
+
+OPERATION = {each.name: each for each in OPERATIONS}
+
+
+def encode(name: str, fields: dict[str, Any], shape: BodyShape = BodyShape.JSON, **target: Any) -> UpstreamRequest:
+    """The call of an operation."""
+    where = Target(**{"provider": "p", "endpoint": "https://llm.example/v1", "model": "m", "api_key": "k", **target})
+    return Passing(OPERATION[name], shape).encode(ChatRequest((), extra=fields), where, stream=False)
+
+
+def decode(name: str, body: bytes, kind: str = "application/json", **call: Any) -> PassedAnswer | Failure:
+    """What a whole response comes to."""
+    outcome = Passing(OPERATION[name], **call).decode(200, {"Content-Type": kind}, body)
+    assert isinstance(outcome, PassedAnswer | Failure)
+    return outcome
+
+
+def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -> Fault:
+    """Why a response is no answer."""
+    outcome = decode(name, body, kind, **call)
+    assert isinstance(outcome, Failure)
+    return outcome.fault
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("https://llm.example/v1", "https://llm.example/v1/embeddings"),
+        ("https://llm.example/v1/", "https://llm.example/v1/embeddings"),
+        ("https://llm.example/v1/chat/completions", "https://llm.example/v1/embeddings"),
+        ("https://llm.example/v1/embeddings", "https://llm.example/v1/embeddings"),
+        ("https://llm.example/x/chat/completions?api-version=3", "https://llm.example/x/embeddings?api-version=3"),
+    ],
+)
+def test_a_call_stands_beside_the_chat_s(endpoint: str, url: str) -> None:
+    """Whether the endpoint is a base URL or a whole call; its query stays."""
+    assert encode("embeddings", {}, endpoint=endpoint).url == url
+
+
+def test_the_provider_s_own_fields_come_last() -> None:
+    """In JSON and in forms, where what is no text is JSON."""
+    extra = {"input_type": "query", "deep": {"a": 1}}
+    assert encode("embeddings", {"input": "a", "deep": {"b": 2}}, extra_body=extra).payload == {
+        "input": "a",
+        "deep": {"b": 2, "a": 1},
+        "model": "m",
+        "input_type": "query",
+    }
+    form = encode("transcriptions", {"language": ("de",)}, BodyShape.FORM, extra_body=extra)
+    assert form.payload == {"language": ("de",), "model": ("m",), "input_type": ("query",), "deep": ('{"a": 1}',)}
+
+
+def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
+    """Names with quotes and line ends, and words of every script; its length is known before it is read."""
+    fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", blob_of(b"\x00--\r\n")),)}
+    request = encode("transcriptions", fields, BodyShape.FORM)
+    assert isinstance(request, FormRequest)
+    pieces = [piece if isinstance(piece, bytes) else b"".join(piece.blocks()) for piece in request.pieces()]  # type: ignore[union-attr]
+    body = b"".join(pieces)
+    assert request.content_length == len(body)
+    head = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
+    parts = list(BytesParser(policy=HTTP).parsebytes(head + body).iter_parts())
+    told = [(part.get_param("name", header="content-disposition"), part.get_payload(decode=True)) for part in parts]
+    assert told == [
+        ("a%22b%0D%0Ac", b"one"),
+        ("a%22b%0D%0Ac", "zwei 你好".encode()),
+        ("file", b"\x00--\r\n"),
+        ("model", b"m"),
+    ]
+    assert parts[2].get_filename() == "x%22%0A.wav"
+    assert request.elide()["file"] == ["<5 bytes>"]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "kind", "expected"),
+    [
+        ("embeddings", b'{"data": []}', "application/json", Fault.EMPTY_CHOICES),
+        ("embeddings", b'{"data": "x"}', "application/json", Fault.BAD_SHAPE),
+        ("embeddings", b'{"error": {"code": 429, "message": "slow down"}}', "application/json", Fault.HTTP_429),
+        ("transcriptions", b'{"words": []}', "application/json", Fault.BAD_SHAPE),
+        ("speech", b"", "audio/mpeg", Fault.EMPTY_CONTENT),
+        ("speech", b"{}", "application/json", Fault.BAD_SHAPE),
+        ("speech", b"<html>", "text/html", Fault.BAD_CONTENT_TYPE),
+    ],
+)
+def test_what_is_no_answer_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
+    """So that another candidate can give one."""
+    assert fault(name, body, kind) is expected
+
+
+def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
+    """Also silence."""
+    said = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
+    assert isinstance(said, PassedAnswer)
+    assert (said.body, said.text, said.content_type) == (b"<noise>", "<noise>", "text/plain")
+    assert isinstance(decode("transcriptions", b"", "", answer_format="text"), PassedAnswer)
+    assert fault("transcriptions", b"<html>", "text/html", answer_format="text") is Fault.BAD_CONTENT_TYPE
+
+
+def test_no_ranks_are_an_answer() -> None:
+    """A threshold may leave none; Voyage calls them `data`."""
+    for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):
+        assert isinstance(decode("rerank", body), PassedAnswer)
+
+
+def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() -> None:
+    """Not a byte changes where the name is the same, or where there is none."""
+    raw = b'{"data":[{"embedding":[1.0e-05]}],  "model":"m-2"}'
+    said = decode("embeddings", raw)
+    assert isinstance(said, PassedAnswer)
+    assert said.body_for("m-2") == raw
+    assert json.loads(said.body_for("mine")) == {**json.loads(raw), "model": "mine"}
+    images = decode("images", b'{"data": [{"url": "https://x.example/a.png"}]}')
+    assert isinstance(images, PassedAnswer)
+    assert images.body_for("mine") == images.body
+
+
+def test_whole_answers_become_the_events_that_were_asked_for() -> None:
+    """Each image one, a sound two; the log has what was made."""
+    two = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
+    said = decode("images", two, stream=True)
+    assert isinstance(said, PassedAnswer)
+    events = [json.loads(line[6:]) for line in said.text.splitlines() if line.startswith("data: ")]
+    assert [(each["type"], each["b64_json"]) for each in events] == [
+        ("image_generation.completed", "AA=="),
+        ("image_generation.completed", "AQ=="),
+    ]
+    assert [each.mime_type for each in said.media] == ["image/webp"] * 2
+    sound = decode("speech", b"\x01", "audio/wav", stream=True)
+    assert isinstance(sound, PassedAnswer)
+    assert base64.b64encode(b"\x01").decode() in sound.text
+    assert "speech.audio.done" in sound.text
+
+
+def test_a_stream_without_its_last_event_is_cut() -> None:
+    """And one with it is whole without a goodbye."""
+    first, last = (
+        b'data: {"type": "transcript.text.delta", "delta": "a"}\n\n',
+        b'data: {"type": "transcript.text.done"}\n\n',
+    )
+    cut, whole = (Passing(OPERATION["transcriptions"], stream=True).decoder() for _ in range(2))
+    assert [*cut.feed(first), *cut.close()][-1].fault is Fault.STREAM_TRUNCATED  # type: ignore[union-attr]
+    assert isinstance([*whole.feed(first + last), *whole.close()][-1], Finish)
+
+
+# Counts
+
+
+@pytest.mark.parametrize(
+    ("value", "counts"),
+    [
+        ({"usage": {"prompt_tokens": 9, "total_tokens": 9}}, (9, None)),
+        ({"usage": {"total_tokens": 21}}, (21, None)),  # Jina, Voyage
+        ({"meta": {"tokens": {"input_tokens": 30, "output_tokens": 2}}}, (30, 2)),  # Cohere, SiliconFlow
+        ({"usage": {"type": "duration", "seconds": 9}}, (None, None)),
+        ({"usage": 7, "meta": []}, (None, None)),
+    ],
+)
+def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
+    """A total alone is what went in."""
+    counted = usage_of(value)
+    assert (counted.prompt_tokens, counted.completion_tokens) == counts
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        create_embedding_response.Usage,
+        images_response.Usage,
+        image_gen_completed_event.Usage,
+        transcription.UsageTokens,
+        transcription.UsageDuration,
+        transcription_text_done_event.Usage,
+    ],
+)
+def test_the_sdk_says_no_count_that_no_table_knows(model: type[BaseModel]) -> None:
+    """What is new in an SDK fails here."""
+    assert set(model.model_fields) <= {*usage.TOTALS, *usage.DETAILS, *usage.UNREAD}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        images_response.UsageInputTokensDetails,
+        images_response.UsageOutputTokensDetails,
+        transcription.UsageTokensInputTokenDetails,
+    ],
+)
+def test_nor_a_sort_of_tokens(model: type[BaseModel]) -> None:
+    """The same of the parts."""
+    assert set(model.model_fields) <= {*usage.INPUT, *usage.OUTPUT, *usage.UNREAD}

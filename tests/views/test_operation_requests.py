@@ -1,0 +1,64 @@
+"""The pages of the log name calls beside chat, and say of them only what holds for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from capabilities.core.operations.table import OPERATIONS
+from routing_admin.gateway.operations.endpoints import OPERATION_DOORS
+from routing_admin.models import RequestLog
+from routing_admin.request_log.operations import OPERATION_NAMES
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+WORDS = {
+    "en": ("Embeddings", "9 tokens in", "The call passed through as it came"),
+    "zh-hans": ("嵌入向量", "输入 9 Token", "调用原样透传"),
+}
+
+
+@pytest.fixture
+def request_row(db: Any) -> RequestLog:
+    """An answered request for vectors."""
+    row = {"id": "req_vectors", "started_at": timezone.now(), "surface": "v1/embeddings", "asked_model": "one/embed"}
+    return RequestLog.objects.create(**row, outcome="ok", status=200, prompt_tokens=9)
+
+
+def test_every_operation_has_a_name_that_its_column_holds() -> None:
+    """The log calls it by its door's."""
+    surfaces = {door.surface for door in OPERATION_DOORS.values()}
+    assert surfaces == set(OPERATION_NAMES)
+    assert len(surfaces) == len(OPERATIONS)
+    assert max(map(len, surfaces)) <= (RequestLog._meta.get_field("surface").max_length or 0)
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
+    """And neither a prefix that was kept nor a simulation, which are a chat's."""
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    page = admin.get(reverse("request", args=[request_row.pk])).content.decode()
+    for word in WORDS[language]:
+        assert word in page
+    for word in ("Prefix", "前缀", reverse("simulate") + "?request=", "? out"):
+        assert word not in page
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_row, language) -> None:
+    """It is not called text only."""
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    page = admin.get(reverse("requests"), {"q": "surface:v1/embeddings"}).content.decode()
+    assert WORDS[language][0] in page
+    assert "Text only" not in page
+    other = admin.get(reverse("requests"), {"q": "surface:v1/rerank"}).content.decode()
+    assert request_row.pk not in other
+
+
+def test_the_search_offers_the_operations(admin: Client, request_row: RequestLog) -> None:
+    """As values of `surface`."""
+    found = admin.get(reverse("requests_words"), {"q": "surface:v1/"})
+    assert "surface:v1/embeddings" in found.content.decode()
