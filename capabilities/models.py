@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.vocabulary import Source
 
 
@@ -163,6 +164,41 @@ class ProbeTranscript(models.Model):
 
     def __str__(self) -> str:
         return f"{self.provider}/{self.model} {self.capability}: {self.outcome}"
+
+
+class Drift(models.Model):
+    """What speaks against, or changed, what a model of a provider is said to read: evidence, no configuration.
+
+    `request` is the request that showed it, `revision` the one that recorded it. One that was dismissed stays, so that
+    the same is not told again the next day.
+    """
+
+    provider = models.CharField(max_length=120)
+    model = models.CharField(max_length=200)
+    capability = models.CharField(max_length=100)
+    kind = models.CharField(max_length=10, choices=[(each.value, each.value) for each in DriftKind])
+    at = models.DateTimeField()
+    request = models.CharField(max_length=64, blank=True)
+    status = models.PositiveIntegerField(null=True)
+    revision = models.BigIntegerField(null=True)
+    dismissed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-at"]
+        constraints = [models.UniqueConstraint(fields=["provider", "model", "capability"], name="one_drift_per_cell")]
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model} {self.capability}: {self.kind}"
+
+
+class NightlyProbe(models.Model):
+    """A service whose model is probed every night, and the last night that it was; no part of the configuration."""
+
+    service_id = models.CharField(primary_key=True, max_length=200)
+    last_night = models.DateField()
+
+    def __str__(self) -> str:
+        return f"{self.service_id}: {self.last_night}"
 
 
 class Agent(models.Model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
 
-from capabilities.views import agents, keys, matrix, provider_add, providers, services, testing
+from capabilities.views import agents, drift, keys, matrix, provider_add, providers, services, testing
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("new/provider/", provider_add.provider_new, name="provider_new"),
@@ -28,6 +28,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("forget/<path:service_id>/", services.service_forget, name="service_forget"),
     path("catalogue/<path:service_id>/", services.service_catalogue, name="service_catalogue"),
     path("probe/<path:service_id>/", services.service_probe, name="service_probe"),
+    path("doubt/<path:service_id>/", drift.service_drift, name="service_drift"),
+    path("nightly/<path:service_id>/", drift.service_nightly, name="service_nightly"),
     path("delete/service/<path:service_id>/", services.service_delete, name="service_delete"),
     path("agents/", agents.agents, name="agents"),
     path("agents/<path:agent_id>/", agents.agent, name="agent"),

@@ -13,6 +13,7 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
+from routing_admin.actions.nightly import nightly_probes  # noqa: E402
 from routing_admin.agents_api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
 from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
@@ -72,12 +73,13 @@ def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> S
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Starts the journal's writer and the upkeep; at the end writes what waits, lets connections to providers go."""
+    """Starts the journal's writer, upkeep and nightly probes; at the end writes what waits, lets connections go."""
     await receive()
     memory.settle()
     memory.note_loop()
     journal.start()
     upkeep.start()
+    nightly_probes.start()
     draining.listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
@@ -89,6 +91,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 
 def threads_end() -> None:
     """The same for what lives in threads: connections of calls without an event loop, the journal's writer, upkeep."""
+    nightly_probes.stop()
     run_sync(process_upstream().close())
     journal.stop()
     upkeep.stop()

@@ -15,6 +15,8 @@ from capabilities.actions.agents import (
     save_agent,
 )
 from capabilities.actions.catalogue import NewModel, add_models, fill_from_catalogue
+from capabilities.actions.drift import accept_doubt, dismiss_drift
+from capabilities.actions.nightly import set_nightly
 from capabilities.actions.probing import probe_service
 from capabilities.actions.providers import (
     KeyChange,
@@ -35,6 +37,7 @@ from capabilities.actions.testing import record_tests
 __all__ = [
     "KeyChange",
     "NewModel",
+    "accept_doubt",
     "add_models",
     "check_can_delete_agent",
     "check_can_delete_provider",
@@ -43,6 +46,7 @@ __all__ = [
     "delete_made_agent",
     "delete_provider",
     "delete_service",
+    "dismiss_drift",
     "enable_providers",
     "fill_from_catalogue",
     "issue_key",
@@ -56,4 +60,5 @@ __all__ = [
     "save_service",
     "set_capabilities",
     "set_cell",
+    "set_nightly",
 ]

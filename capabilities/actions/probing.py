@@ -10,13 +10,13 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from capabilities.actions.drift import record_drift, settle_doubts
 from capabilities.actions.services import set_capabilities
 from capabilities.acts import Actor
-from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.probe_places import list_probes
 from capabilities.core.message import ChatRequest
-from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
+from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
-from capabilities.core.providers.probes.questions import PROBES, Probe
 from capabilities.core.providers.redaction import brief
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.core.worded import data_of
@@ -25,6 +25,8 @@ from capabilities.ports import DialAnswer, ports
 
 ANSWER_BYTES = 2048
 """The most that is kept of one answer."""
+NOT_KNOWN = (Source.UNKNOWN, Source.CONTESTED)
+"""Where a value comes from that nobody knew: another one is no change of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,53 +34,58 @@ class ProbeResult:
     """What probing found: by capability, what was proved, what an administrator's word kept from being recorded, what
     stayed unclear, and the revision that made (None when nothing changed).
 
-    `failed` is the call that did not answer words alone; then nothing else was asked. A capability in none of them
-    stays as unknown as it was.
+    `changed` are the values that were known otherwise before. `failed` is the call that did not answer words alone;
+    then nothing else was asked. A capability in none of them stays as unknown as it was.
     """
 
     answers: Mapping[str, bool] = field(default_factory=dict)
     contradicted: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
+    changed: Mapping[str, bool] = field(default_factory=dict)
     failed: DialAnswer | None = None
     revision: int | None = None
 
 
-def probe_service(actor: Actor, row: Service) -> ProbeResult:
+def probe_service(actor: Actor, row: Service, action: str = "service.capabilities") -> ProbeResult:
     """Sends the model files that hold a word, keeps what was said, and records what it proved, in one revision.
 
-    A cell that was declared stays as it is: an administrator's word wins. Calls are made before anything is written.
+    A cell that was declared stays as it is: an administrator's word wins, and where it says that the model reads what
+    it does not, that is a doubt. Calls are made before anything is written.
     """
-    greeting = ports.dial.test(row.provider.name, row.model)
+    provider = row.provider
+    greeting = ports.dial.test(provider.name, row.model)
     if greeting.fault:
         return ProbeResult(failed=greeting)
-    findings = conduct(list_probes(row), lambda chats: _ask_each(row, chats), random.SystemRandom().sample)
+    probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
+    findings = conduct(probes, lambda chats: _ask_each(row, chats), random.SystemRandom().sample)
     keep_transcripts(actor, row, findings)
     proved = {each.probe.capability: each.outcome is ProbeOutcome.YES for each in findings if is_decided(each)}
-    found = {"text": True, **proved}
-    there = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
-    declared = {
-        name for name in found if (there[name].source == Source.DECLARED if name in there else row.knows_the_rest)
-    }
-    cells: dict[Cell, bool] = {("input", name): on for name, on in found.items() if name not in declared}
-    revision = set_capabilities(actor, {row: cells}, source=Source.PROBED).revision if cells else None
-    against = (name for name in declared if found[name] != (name in there and there[name].supported))
     unclear = tuple(each.probe.capability for each in findings if not is_decided(each))
-    return ProbeResult(found, tuple(sorted(against)), unclear, revision=revision)
+    return _record(actor, row, {"text": True, **proved}, unclear, action)
+
+
+def _record(
+    actor: Actor, row: Service, answers: Mapping[str, bool], unclear: tuple[str, ...], action: str
+) -> ProbeResult:
+    there = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
+    before = {name: cell.supported for name, cell in there.items() if cell.source not in NOT_KNOWN}
+    declared = {
+        name for name in answers if (there[name].source == Source.DECLARED if name in there else row.knows_the_rest)
+    }
+    cells: dict[Cell, bool] = {("input", name): on for name, on in answers.items() if name not in declared}
+    act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None
+    against = tuple(sorted(name for name in declared if answers[name] != before.get(name, False)))
+    settle_doubts(row, [name for name in answers if name not in against])
+    for name in against:
+        if not answers[name]:
+            record_drift(row, name, DriftKind.DENIED)
+    changed = {name: on for (_, name), on in cells.items() if before.get(name, on) != on}
+    return ProbeResult(answers, against, unclear, changed, revision=act.revision if act else None)
 
 
 def is_decided(finding: ProbeFinding) -> bool:
     """Whether a probe proved something."""
     return finding.outcome is not ProbeOutcome.UNCLEAR
-
-
-def list_probes(row: Service) -> list[Probe]:
-    """The probes of the kinds that the service's protocol has a place for."""
-    provider = row.provider
-    preset = preset_for_endpoint(provider.endpoint)
-    quirks = quirks_for(provider.endpoint, provider.quirks)
-    slots = slots_for(provider.protocol, preset.slots if preset else None, row.limits or None, quirks)
-    places = ((slots.get(probe.kind), probe) for probe in PROBES.values())
-    return [probe for slot, probe in places if slot is not None and slot.carries(probe.mime_type)]
 
 
 def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:

@@ -67,18 +67,24 @@ def set_cell(actor: Actor, row: Service, cell: Cell, *, supported: bool, source:
 
 
 def set_capabilities(
-    actor: Actor, cells_by_service: Mapping[Service, Mapping[Cell, bool]], *, source: Source = Source.DECLARED
+    actor: Actor,
+    cells_by_service: Mapping[Service, Mapping[Cell, bool]],
+    *,
+    source: Source = Source.DECLARED,
+    action: str = "service.capabilities",
 ) -> Act:
-    """Switches several cells, of one service or of many, as one revision."""
-    return set_sourced_capabilities(actor, {row: {source: cells} for row, cells in cells_by_service.items()})
+    """Switches several cells, of one service or of many, as one revision; `action` is what the audit log calls it."""
+    return set_sourced_capabilities(actor, {row: {source: cells} for row, cells in cells_by_service.items()}, action)
 
 
 def set_sourced_capabilities(
-    actor: Actor, cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]]
+    actor: Actor,
+    cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]],
+    action: str = "service.capabilities",
 ) -> Act:
     """The same for cells that come from several sources."""
     names = ", ".join(row.service_id for row in cells_by_service)
-    with ports.ledger.change(actor, Act("service.capabilities", "service", names[:300])) as act:
+    with ports.ledger.change(actor, Act(action, "service", names[:300])) as act:
         for row, cells_by_source in cells_by_service.items():
             for source, cells in cells_by_source.items():
                 write_cells(row, cells, source)

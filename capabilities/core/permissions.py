@@ -106,6 +106,8 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "service_forget": (NOTHING, NOTHING, CHANGE),
         "service_catalogue": (NOTHING, NOTHING, CHANGE),
         "service_probe": (NOTHING, NOTHING, CHANGE),
+        "service_drift": (NOTHING, NOTHING, CHANGE),
+        "service_nightly": (NOTHING, NOTHING, CHANGE),
         "service_delete": (NOTHING, NOTHING, CHANGE),
     },
     "agents": {

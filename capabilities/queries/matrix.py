@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from capabilities.core.providers.catalogue import Fact, entry_at
+from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.core.vocabulary import Cell, Source
-from capabilities.models import Service, ServiceCapability
+from capabilities.models import Drift, Service, ServiceCapability
 
 SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
@@ -28,6 +29,7 @@ class Square:
     on: bool
     source: str
     fact: Fact | None = None
+    in_doubt: bool = False
 
     @property
     def key(self) -> str:
@@ -100,10 +102,11 @@ def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
 
 
 def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
-    """A page of the matrix of the services asked for; five queries."""
+    """A page of the matrix of the services asked for; six queries."""
     reads, writes = find_columns(matrix_filter)
     page = Paginator(select_rows(matrix_filter), PER_PAGE).get_page(matrix_filter.page)
-    rows = tuple(build_row(service, reads, writes) for service in page)
+    doubts = find_doubts()
+    rows = tuple(mark_doubts(build_row(service, reads, writes), doubts) for service in page)
     return Matrix(reads, writes, rows, select_services(matrix_filter).filter(IS_UNKNOWN).count(), page)
 
 
@@ -141,6 +144,24 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
     knows_the_rest = service.knows_the_rest
     columns = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
     return MatrixRow(service, tuple(build_square(there.get(cell), cell, service, knows_the_rest) for cell in columns))
+
+
+def find_doubts() -> frozenset[tuple[str, str, str]]:
+    """What is in doubt and nobody dismissed: provider, model and capability of each; one query."""
+    rows = Drift.objects.filter(kind__in=DOUBTS, dismissed_at=None)
+    return frozenset(rows.values_list("provider", "model", "capability"))
+
+
+def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> MatrixRow:
+    """The row with a mark on each cell that says of its model what is in doubt."""
+    place = (row.service.provider.name, row.service.model)
+    if not any(doubt[:2] == place for doubt in doubts):
+        return row
+    marked = (
+        replace(square, in_doubt=square.side == INPUT and square.on and (*place, square.name) in doubts)
+        for square in row.cells
+    )
+    return replace(row, cells=tuple(marked))
 
 
 def build_square(cell: ServiceCapability | None, where: Cell, service: Service, knows_the_rest: bool) -> Square:

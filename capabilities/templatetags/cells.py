@@ -37,7 +37,7 @@ LABELS: Mapping[str, str | Promise] = {
 }
 CELL = (
     '<input class="cell" type="checkbox" role="switch" name="on" value="1" id="c-{pk}-{side}-{name}"'
-    ' data-source="{source}" title="{title}" aria-label="{label}"{checked}{act}>'
+    ' data-source="{source}" title="{title}" aria-label="{label}"{checked}{mark}{act}>'
 )
 ROW = (
     '<tr id="row-{pk}"{act}><th scope="row" class="name"><a href="{href}">{id}</a><span class="sub">{sub}</span></th>'
@@ -62,7 +62,7 @@ class Pen:
         self.cell_url = reverse("matrix_cell", args=[0])
         self.menu_url, self.probe_url = reverse("matrix_row", args=[0]), reverse("matrix_probe", args=[0])
         self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
-        self.disabled = escape(_("disabled"))
+        self.disabled, self.doubtful = escape(_("disabled")), escape(_("doubtful"))
 
     def name(self, name: str) -> tuple[str, str, str]:
         """A capability's id and its label, both escaped, and its id as part of an address."""
@@ -75,6 +75,8 @@ class Pen:
         name, label, quoted = self.name(square.name)
         source = self.sources.get(square.source, "")
         title = escape(explain_contest(square.fact)) if square.fact else source
+        if square.in_doubt:
+            title = f"{title}, {self.doubtful}"
         url = self.cell_url.replace("/0/", f"/{pk}/")
         act = f' hx-post="{url}?side={square.side}&amp;name={quoted}" hx-swap="outerHTML"'
         return CELL.format(
@@ -86,6 +88,7 @@ class Pen:
             label=self.labels[square.side] % {"service": service_id, "capability": label, "source": title},
             checked=" checked" if square.on else "",
             act=act if self.can_edit else " disabled",
+            mark=" data-doubt" if square.in_doubt else "",
         )
 
     def row(self, row: MatrixRow, query: str, note: str = "", *, probing: bool = False) -> str:

@@ -33,6 +33,14 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
 }
 """What a capability is called; a custom one is called by its id."""
 
+CONTENTS: Mapping[str, str | Promise] = {
+    "vision": _("images"),
+    "audio": _("sounds"),
+    "video": _("videos"),
+    "file": _("files"),
+}
+"""What a capability reads, as sentences call it."""
+
 BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "ok": ("ok", "check", pgettext_lazy("health", "Ok")),
     "slow": ("warn", "clock", pgettext_lazy("health", "Slow")),

@@ -25,8 +25,9 @@ from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
 from capabilities.ports import ports
+from capabilities.queries.drift import list_drifts_of
 from capabilities.queries.matrix import Square, list_squares
-from capabilities.queries.probes import list_transcripts
+from capabilities.queries.probes import estimate_night, list_transcripts
 from capabilities.queries.providers import find_provider
 from capabilities.queries.services import describe_service, find_service, list_agents_using, list_services
 from capabilities.sentences import join_words
@@ -34,6 +35,7 @@ from capabilities.templatetags.ui import capability_label
 from capabilities.views import dialling
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
 from capabilities.views.consent import find_unconfirmed
+from capabilities.views.drift import render_drifts
 from capabilities.views.matrix import summarize_probe
 from capabilities.views.refused_forms import Difference, add_refusal, find_differences, render_value, renew_version
 from capabilities.views.transcripts import render_transcripts
@@ -187,6 +189,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
     stored = list_squares(row)
     switches = form.apply_switches(stored)
     entry = entry_for(row.provider, row.model)
+    transcripts = list_transcripts(row)
     context = {
         "row": row,
         "form": form,
@@ -199,7 +202,9 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "token_limits": list_token_limits(row, entry),
         "list_price": describe_list_price(row),
         "agents": list_agents_using(row),
-        "transcripts": render_transcripts(list_transcripts(row)),
+        "drifts": render_drifts(list_drifts_of(row)),
+        "transcripts": render_transcripts(transcripts),
+        "night": estimate_night(row, transcripts),
         "refusals": ports.refusals.of(row.provider.name, row.model),
         "cannot_delete": find_refusal(actions.check_can_delete_service, row),
         "losses": ports.foresight.of_deleting("service", [row.service_id]),

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.providers.probes.judgement import AnswerReading, ProbeOutcome, ProbeReason
 from capabilities.core.worded import text_of
+from capabilities.queries.probes import sum_tokens
 from capabilities.sentences import translate_sentence
 
 if TYPE_CHECKING:
@@ -99,9 +100,3 @@ def _render_exchange(data: Mapping[str, Any]) -> ExchangeView:
     said = translate_sentence(text_of(data["message"])) if data["message"] else ""
     problem = " · ".join(part for part in (status, said or data["fault"]) if part) if data["fault"] else ""
     return ExchangeView(data["word"], data["text"], problem, READINGS.get(data["reading"], data["reading"]))
-
-
-def sum_tokens(exchanges: Iterable[Mapping[str, Any]]) -> int | None:
-    """The tokens of all answers; None where one that came does not tell its own."""
-    counts = [(each["promptTokens"], each["completionTokens"]) for each in exchanges if not each["fault"]]
-    return sum(prompt + answer for prompt, answer in counts) if all(None not in pair for pair in counts) else None

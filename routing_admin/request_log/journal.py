@@ -23,6 +23,7 @@ from routing_admin.databases.router import LOGS
 from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.request_log.entries import Entry
 from routing_admin.request_log.insertion import Row, Rows, rows_of, write, write_missing
+from routing_admin.request_log.refused_files import note_refused_files
 from routing_admin.request_log.spool import Spool
 from routing_admin.server.repeating_thread import RepeatingThread
 
@@ -90,8 +91,10 @@ class Journal:
             if self.behind_since is not None and time.monotonic() >= self._retry_at:
                 self._drain()
             while self.waiting:
-                if not self._write(self._next_batch()):
+                batch = self._next_batch()
+                if not self._write(batch):
                     break
+                note_refused_files(batch)
         if self.behind_since is not None:
             self._thread.demand()
 

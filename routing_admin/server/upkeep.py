@@ -1,6 +1,7 @@
 """What a serving process does beside its requests, so that no request waits for it.
 
-It looks whether the configuration is still the newest, and writes down when keys were last used.
+It looks whether the configuration is still the newest, and writes down when keys were last used, and which models
+refused what they are said to read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 
 from django.db import connections
 
+from capabilities.doubts import NotedRefusals, noted_refusals
 from capabilities.last_use import LastUses, last_uses
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import LOOK_WAIT_SECONDS
@@ -28,6 +30,7 @@ class Upkeep:
     """The rounds, in a thread of their own."""
 
     uses: LastUses = last_uses
+    refusals: NotedRefusals = noted_refusals
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,6 +44,7 @@ class Upkeep:
     def stop(self) -> None:
         """Ends the rounds; what is noted is written first, or the log says that it is lost."""
         self._thread.stop()
+        self.refusals.write()
         if not self.uses.write():
             log.warning(
                 "the database is locked: when %s keys were last used is not written", len(self.uses.list_noted())
@@ -52,6 +56,7 @@ class Upkeep:
         snapshot.look()
         with waiting_at_most(LOOK_WAIT_SECONDS):
             self.uses.write()
+            self.refusals.write()
 
 
 upkeep = Upkeep()

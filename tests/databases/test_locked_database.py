@@ -17,8 +17,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.access import Principal, authenticate, make_key
+from capabilities.doubts import NotedRefusals, RefusedFile
 from capabilities.last_use import EVERY, LastUses, last_uses
-from capabilities.models import AgentKey
+from capabilities.models import AgentKey, Drift
 from capabilities.templatetags.moments import exact
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import FRESH_SECONDS
@@ -279,3 +280,16 @@ def test_while_the_log_is_locked_calls_go_on_and_their_entries_wait_on_disk(tmp_
             again.process.terminate()
             again.process.wait(timeout=40)
     assert [status for status, _, _ in found] == [200] * 5
+
+
+@rows
+def test_a_refused_file_is_written_by_the_upkeep_once_the_database_takes_it(key: str) -> None:
+    """Of a model that is said to read it; while the database is locked it stays noted."""
+    refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
+    refusals = NotedRefusals()
+    refusals.note(refused)
+    with waiting_at_most(0), locked(connection.settings_dict["NAME"]):
+        assert not refusals.write()
+    Upkeep(refusals=refusals).round()
+    found = Drift.objects.get()
+    assert (found.model, found.capability, found.request) == ("echo-vision", "vision", "r1")

@@ -41,6 +41,7 @@ AT_THE_ROOT: Mapping[str, set[str]] = {
             "access",
             "acts",
             "body_limits",
+            "doubts",
             "errors",
             "last_use",
             "ports",

@@ -58,6 +58,7 @@ ADMINISTRATORS = {
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
         "providers_test",
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
+        *("service_drift", "service_nightly"),
         *("matrix_cell", "matrix_fill", "matrix_probe", "alias", "route_new", "route_enabled", "route_delete"),
     },
 }

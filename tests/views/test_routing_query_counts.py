@@ -21,13 +21,13 @@ from tests.views.visits import queries_of
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES: dict[str, tuple[int, int]] = {
-    "/": (6, 6),
+    "/": (7, 6),
     "/requests/": (2, 1),
     "/requests/?q=status:error+provider:echo": (2, 2),
     "/requests/r0/": (2, 2),
-    "/routes/": (2, 1),
-    "/routes/design/": (8, 0),
-    "/routes/new/": (3, 0),
+    "/routes/": (3, 1),
+    "/routes/design/": (9, 0),
+    "/routes/new/": (4, 0),
     "/simulate/": (3, 0),
     "/simulate/?request=r0": (3, 2),
     "/config/": (2, 0),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from capabilities.core.providers.probes.drift import DOUBTS, NO_DRIFTS, DriftKind, Drifts, is_current
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import SkipReason
@@ -39,6 +40,10 @@ class Finding(StrEnum):
     """The first candidate with another model than the primary's: answers may differ in style."""
     READS_MORE = "reads_more"
     """It reads what every candidate before it would only get described."""
+    DOUBTFUL = "doubtful"
+    """It is said to read what it refused, or what a probe found that it does not."""
+    STOPPED = "stopped"
+    """The nightly probe found that it does not read any more what it did."""
     LAST = "last"
     """Nothing comes after it; its error is the caller's."""
 
@@ -57,7 +62,8 @@ OF_SKIP: Mapping[SkipReason, Finding] = {
 class CheckedCandidate:
     """One candidate and what is to be known of it; `detail` is the sentence why its provider cannot be called.
 
-    `loses` are the media capabilities that some candidate before it reads natively and this one gets described.
+    `loses` are the media capabilities that some candidate before it reads natively and this one gets described,
+    `drifts` what was seen of its capabilities of late.
     """
 
     spec: CandidateSpec
@@ -67,6 +73,7 @@ class CheckedCandidate:
     detail: str = ""
     loses: tuple[str, ...] = ()
     gains: tuple[str, ...] = ()
+    drifts: tuple[tuple[str, DriftKind], ...] = ()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -92,9 +99,17 @@ class ChainLint:
         return tuple(one for one in self.candidates if not one.skipped)
 
 
-def lint(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, Unusable] | None = None) -> ChainLint:
-    """The findings of a route, saved or not. `unusable` are the providers that cannot be called, and why."""
-    plain = list(_check_candidates(configuration, route, unusable or {}))
+def lint(
+    configuration: Configuration,
+    route: RouteSpec,
+    unusable: Mapping[str, Unusable] | None = None,
+    drifts: Drifts = NO_DRIFTS,
+) -> ChainLint:
+    """The findings of a route, saved or not.
+
+    `unusable` are the providers that cannot be called, and why; `drifts` what was seen of models of late.
+    """
+    plain = [_add_drifts(one, drifts) for one in _check_candidates(configuration, route, unusable or {})]
     live = [at for at, one in enumerate(plain) if not one.skipped]
     read: set[str] = set()
     candidates = []
@@ -109,6 +124,15 @@ def lint(configuration: Configuration, route: RouteSpec, unusable: Mapping[str, 
         candidates.append(replace(one, findings=findings, loses=loses, gains=gains))
         read |= able
     return ChainLint(tuple(candidates), _common([plain[at].capabilities for at in live]))
+
+
+def _add_drifts(one: CheckedCandidate, drifts: Drifts) -> CheckedCandidate:
+    """The candidate with what was seen of its model and still matters."""
+    seen = drifts.get((one.spec.provider, one.model), {}).items()
+    found = tuple((word, kind) for word, kind in seen if is_current(kind, one.capabilities.has(word)))
+    doubtful = [Finding.DOUBTFUL] if any(kind in DOUBTS for _, kind in found) else []
+    stopped = [Finding.STOPPED] if any(kind is DriftKind.STOPPED for _, kind in found) else []
+    return replace(one, findings=(*one.findings, *doubtful, *stopped), drifts=found) if found else one
 
 
 def _check_place(plain: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:

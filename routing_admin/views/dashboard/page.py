@@ -16,7 +16,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from capabilities.core.providers.origins import is_embedded
+from capabilities.queries.drift import list_drifts
 from capabilities.sentences import translate_sentence
+from capabilities.views.drift import render_drifts
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import KeyFrom, Snapshot
 from routing_admin.core.planning.plan import RoutingQuery
@@ -113,6 +115,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "disk_space": low_disk_space(),
         "state": state,
         "blocked": [each for each in standings if not each.ready],
+        "drifts": render_drifts(list_drifts()),
         "tiles": tiles[:SHOWN],
         "more_tiles": len(tiles[SHOWN:]),
         "figures": figures_of(*health.two_days(now), health.first_content(now)),

@@ -17,6 +17,7 @@ from capabilities.core.permissions import PagePart
 from capabilities.core.side_by_side import SideBySideRow
 from capabilities.core.wire import Failure, Fault
 from capabilities.errors import ActionError, ConflictError
+from capabilities.queries.drift import map_drifts
 from capabilities.sentences import translate_refusal
 from capabilities.views.answers import add_toast
 from routing_admin import actions
@@ -228,7 +229,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     if page.press.verb != "save" and not draft.form["task_type"].value():
         draft.form.errors.pop("task_type", None)  # nobody has been asked to save yet
     spec = draft.spec(page.base)
-    findings = lint(state.configuration, spec, unusable_of(state))
+    findings = lint(state.configuration, spec, unusable_of(state), map_drifts())
     policy = policy_of(spec)
     changes = route_changes(page.base if page.row else None, spec)
     inherit(draft, spec)

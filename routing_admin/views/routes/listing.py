@@ -17,8 +17,10 @@ from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
+from capabilities.core.providers.probes.drift import Drifts
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
+from capabilities.queries.drift import map_drifts
 from capabilities.sentences import translate_refusal
 from capabilities.views.answers import add_toast, wants_fragment
 from routing_admin import actions
@@ -76,15 +78,16 @@ class RouteRow:
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
-    """The rows of these routes, with their traffic; one query of the log."""
+    """The rows of these routes, with their traffic; one query of the log, one of what was seen of models."""
     routes = list(routes)
     traffic = map_traffic([each.task_type for each in routes], timezone.now())
-    return [route_row(state, each, traffic.get(each.task_type, Traffic())) for each in routes]
+    drifts = map_drifts()
+    return [route_row(state, each, traffic.get(each.task_type, Traffic()), drifts) for each in routes]
 
 
-def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic) -> RouteRow:
+def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drifts) -> RouteRow:
     """The row of one route, its chain linted against the configuration in use."""
-    found = lint(state.configuration, route, unusable_of(state))
+    found = lint(state.configuration, route, unusable_of(state), drifts)
     return RouteRow(
         route.task_type,
         route.enabled,
@@ -115,6 +118,7 @@ def _warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
     yield from _losses(lint)
+    yield from _drifts(lint)
 
 
 def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
@@ -134,6 +138,14 @@ def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
             "say",
             text % {"places": words.join_list([str(at) for at in found]), "kinds": words.join_kinds(lost)},
         )
+
+
+def _drifts(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """Which candidates are in doubt, or read less than before."""
+    for place, one in enumerate(lint.candidates, start=1):
+        for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(one.findings):
+            text = _("Candidate %(place)s: %(what)s")
+            yield "warn", "warn", text % {"place": place, "what": words.hint(one, finding)}
 
 
 def sentence(state: Snapshot) -> str:

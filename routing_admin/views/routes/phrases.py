@@ -9,7 +9,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.sentences import join_words, translate_sentence
+from capabilities.templatetags.words import CONTENTS
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
 from routing_admin.core.planning.lint import CheckedCandidate, Finding
 from routing_admin.views.routes.draft import Draft, Press
@@ -26,6 +28,8 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.PRIMARY: ("acc", "check", gettext_lazy("Primary")),
     Finding.CROSS_MODEL: ("info", "info", gettext_lazy("Cross-model")),
     Finding.READS_MORE: ("info", "vision", gettext_lazy("Reads more than those before")),
+    Finding.DOUBTFUL: ("warn", "warn", gettext_lazy("Doubtful")),
+    Finding.STOPPED: ("warn", "warn", gettext_lazy("Reads less than before")),
     Finding.LAST: ("", "down", gettext_lazy("Last: its error is the answer")),
 }
 """Finding → tone, icon, label."""
@@ -35,12 +39,6 @@ HINTS: Mapping[Finding, Text] = {
     Finding.CROSS_MODEL: gettext_lazy("Another model than the primary's answers here; tone and length may differ."),
     Finding.UNREACHABLE: gettext_lazy("The same provider and model stand higher in the chain. Remove one of them."),
     Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
-}
-KINDS: Mapping[str, Text] = {
-    "vision": gettext_lazy("images"),
-    "audio": gettext_lazy("sounds"),
-    "video": gettext_lazy("videos"),
-    "file": gettext_lazy("files"),
 }
 FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),
@@ -70,7 +68,7 @@ def loss(capabilities: Sequence[str]) -> str:
 
 def join_kinds(capabilities: Sequence[str]) -> str:
     """What these capabilities read, as a sentence holds it."""
-    return join_list([KINDS.get(word, word) for word in capabilities])
+    return join_list([CONTENTS.get(word, word) for word in capabilities])
 
 
 def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
@@ -85,6 +83,14 @@ def hint(checked: CheckedCandidate, finding: Finding) -> Text:
     """One more sentence on a finding; empty where its label says everything."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
         return translate_sentence(checked.detail)
+    if finding is Finding.DOUBTFUL:
+        return _("It is said to read %(kinds)s, and that is in doubt: see its model service.") % {
+            "kinds": join_kinds([word for word, kind in checked.drifts if kind in DOUBTS])
+        }
+    if finding is Finding.STOPPED:
+        return _("The nightly probe found that it does not read %(kinds)s any more.") % {
+            "kinds": join_kinds([word for word, kind in checked.drifts if kind not in DOUBTS])
+        }
     return HINTS.get(finding, "")
 
 

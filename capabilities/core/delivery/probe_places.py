@@ -1,0 +1,39 @@
+"""Which probes a model can be asked: those of the kinds that its protocol has a place for; and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.tokens import file_tokens, text_tokens
+from capabilities.core.message import FilePart
+from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
+from capabilities.core.providers.probes.questions import PROBES, Probe
+
+FILES = 3
+"""How many files a probe has, the control among them."""
+ANSWER_TOKENS = 8
+
+
+def list_probes(
+    protocol: str, endpoint: str, own_quirks: Mapping[str, Any], limits: Mapping[str, Any] | None
+) -> list[Probe]:
+    """The probes for a service at that endpoint with those compatibility options and limits."""
+    preset = preset_for_endpoint(endpoint)
+    slots = slots_for(protocol, preset.slots if preset else None, limits or None, quirks_for(endpoint, own_quirks))
+    places = ((slots.get(probe.kind), probe) for probe in PROBES.values())
+    return [probe for slot, probe in places if slot is not None and slot.carries(probe.mime_type)]
+
+
+def estimate_tokens(model: str, probe: Probe) -> int | None:
+    """About how many tokens the whole of a probe takes; None where nobody says how the model counts such files."""
+    width, height, pages, seconds = probe.measures
+    file = FilePart(probe.kind, probe.mime_type, width=width, height=height, pages=pages, seconds=seconds)
+    counted = file_tokens(model, file)
+    return FILES * (text_tokens(probe.question).tokens + counted.tokens + ANSWER_TOKENS) if counted else None
+
+
+def count_calls(probes: Iterable[Probe]) -> int:
+    """How many calls these probes make at most, with the greeting before them."""
+    return 1 + FILES * len(list(probes))

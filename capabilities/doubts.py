@@ -1,0 +1,93 @@
+"""Which models refused, in requests, what they are said to read: noted in memory, written behind the answers.
+
+The journal's writer notes (routing_admin/request_log/refused_files.py), the server's upkeep writes. A note that a crash
+loses comes again with the next refusal.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, transaction
+
+from capabilities.core.providers.probes.drift import DriftKind
+from capabilities.models import Drift, ServiceCapability
+
+log = logging.getLogger(__name__)
+
+QUIET = timedelta(days=7)
+"""How long a refusal is not told again after somebody dismissed one."""
+AGAIN = timedelta(minutes=1)
+"""How often a doubt gets a newer request as its evidence at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """A request in which a model refused a file: what the file may have needed, the status, and when."""
+
+    provider: str
+    model: str
+    capabilities: frozenset[str]
+    request: str
+    status: int | None
+    at: datetime
+
+
+class NotedRefusals:
+    """The refusals that are not written yet, the latest of each model and kind of file."""
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[str, str, frozenset[str]], RefusedFile] = {}
+        self._writing = threading.Lock()
+
+    def note(self, refused: RefusedFile) -> None:
+        """Remembers a refusal until it is written."""
+        self._noted[refused.provider, refused.model, refused.capabilities] = refused
+
+    def write(self) -> bool:
+        """Writes what is noted, in one transaction; False where the database does not take it, then it stays noted."""
+        if not self._noted:
+            return True
+        with self._writing:
+            noted = dict(self._noted)
+            try:
+                with transaction.atomic():
+                    for refused in noted.values():
+                        _write(refused)
+            except (DatabaseError, InterfaceError) as error:
+                log.debug("%s refused files could not be written yet: %s", len(noted), error)
+                return False
+            for key, refused in noted.items():
+                if self._noted.get(key) is refused:
+                    del self._noted[key]
+            return True
+
+
+def _write(refused: RefusedFile) -> None:
+    """A doubt about the one capability that the model is said to have; where that may be several nobody knows which."""
+    said = _find_said(refused.provider, refused.model, refused.capabilities)
+    if len(said) != 1:
+        return
+    place: dict[str, Any] = {"provider": refused.provider, "model": refused.model, "capability": said.pop()}
+    there = Drift.objects.filter(**place, kind=DriftKind.REFUSED).first()
+    if there and (refused.at - there.at < AGAIN or (there.dismissed_at and refused.at - there.dismissed_at < QUIET)):
+        return
+    evidence = {"at": refused.at, "request": refused.request, "status": refused.status}
+    Drift.objects.update_or_create(
+        defaults={**evidence, "kind": DriftKind.REFUSED, "revision": None, "dismissed_at": None}, **place
+    )
+
+
+def _find_said(provider: str, model: str, capabilities: Collection[str]) -> set[str]:
+    cells = ServiceCapability.objects.filter(service__provider__name=provider, service__model=model)
+    found = cells.filter(service__declares_capabilities=True, side="input", supported=True, name__in=capabilities)
+    return set(found.values_list("name", flat=True))
+
+
+noted_refusals = NotedRefusals()
+"""This process's."""

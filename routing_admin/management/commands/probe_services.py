@@ -1,0 +1,52 @@
+"""Probes services now as the server does at night: by hand, or from cron where the server runs elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
+
+from capabilities.actions.nightly import claim_all, find_live, probe_nightly
+from capabilities.actions.probing import ProbeResult
+from routing_admin.management import command
+
+
+class Command(command.Command):
+    """The command."""
+
+    help = "Ask the models of services what they read, and record what that proves. Run it daily where no server does."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which services."""
+        parser.add_argument("service", nargs="*", help="model services; without any those chosen for every night")
+
+    def run(self, **options: Any) -> None:
+        """One line for each service. Raises `CommandError` for an id that no enabled service has."""
+        names: list[str] = options["service"]
+        found = {name: find_live(name) for name in names}
+        missing = [name for name, row in found.items() if row is None]
+        if missing:
+            raise CommandError(f"There is no enabled model service {', '.join(missing)}.")
+        for row in found.values() if names else claim_all(timezone.now()):
+            if row is not None:
+                self.stdout.write(f"{row.service_id}: {describe(probe_nightly(row))}")
+
+
+def describe(result: ProbeResult) -> str:
+    """What came of a probe, in one line."""
+    if result.failed:
+        return f"not probed, it does not answer words alone ({result.failed.fault})"
+    parts = [
+        ("reads ", [name for name, on in result.answers.items() if on]),
+        ("does not read ", [name for name, on in result.answers.items() if not on]),
+        ("unclear, and left as it is: ", result.unclear),
+        ("declared otherwise, and kept: ", result.contradicted),
+        ("changed: ", list(result.changed)),
+    ]
+    return "; ".join(text + _join(names) for text, names in parts if names)
+
+
+def _join(names: Iterable[str]) -> str:
+    return ", ".join(names)
