@@ -94,6 +94,7 @@ class Places:
             self._own[name] = left
         else:
             del self._own[name]
+        self._line = [each for each in self._line if not each[1].cancelled()]  # who left a moment ago takes none
         while self._line:
             at = min(range(len(self._line)), key=lambda at: self._own.get(self._line[at][0], 0))
             if not self.take(self._line[at][0]):

@@ -52,6 +52,22 @@ async def test_a_place_that_becomes_free_goes_to_whoever_holds_least():
     assert (places.in_use, places.waiting, places.refused) == (4, 0, 0)
 
 
+async def test_who_left_the_line_a_moment_ago_takes_no_place():
+    """When many leave at once a place may become free before those in line have noticed that they are gone."""
+    places = Places(2, 4, NEVER)
+    assert names(places, "ab") == "ab"
+    leaving, staying = (asyncio.create_task(places.wait(name)) for name in "cd")
+    while places.waiting < 2:
+        await asyncio.sleep(0)
+    leaving.cancel()
+    places.leave("a")
+    await staying
+    assert (places.in_use, places.waiting) == (2, 0)
+    places.leave("b")
+    places.leave("d")
+    assert places.in_use == 0
+
+
 async def test_the_line_is_as_short_as_it_says_and_shared_like_the_places():
     """Who is too many is refused at once; who waits too long is refused then, and stands in nobody's way."""
     places = Places(1, 4, NEVER)
