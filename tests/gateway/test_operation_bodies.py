@@ -13,8 +13,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from artifacts.models import Artifact
+from capabilities import actions
+from capabilities.acts import SYSTEM
 from capabilities.body_limits import body_limit
 from capabilities.core.operations.table import OPERATIONS, BodyShape
+from capabilities.models import Agent
+from routing_admin.actions import installation
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, headers, loopback_providers
 from tests.gateway.plane import logged, post
@@ -116,6 +120,26 @@ def test_a_file_beyond_the_largest_upload_is_refused(key, settings) -> None:
     assert error_of(form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
     bomb = gzip.compress(b" " * (body_limit(EMBEDDINGS) + 1), 1)
     assert error_of(post(key, bomb, EMBEDDINGS, **{"content-encoding": "gzip"})) == (413, "body_too_large", None)
+
+
+def test_what_an_agent_may_not_use_is_403_here_too(key) -> None:
+    """Before it is asked whether the call makes sense there."""
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = {"models": ["task:planning"]}
+    actions.save_agent(SYSTEM, row)
+    refused = post(key, {"model": "task:design", "input": "a"}, EMBEDDINGS)
+    assert refused.status_code == 403
+    assert logged(refused.headers["x-request-id"]).status == 403
+
+
+def test_what_was_said_is_recorded_where_that_is_on(key) -> None:
+    """The fields as words, files as facts; never their bytes."""
+    installation.record_bodies(SYSTEM, True)
+    asked = form(key, model="auto", file=wav(), language="de")
+    (message,) = logged(asked.headers["x-request-id"]).body["messages"]
+    words, file = message["content"]
+    assert json.loads(words["text"]) == {"language": "de"}
+    assert (file["kind"], file["filename"]) == ("audio", "a.wav")
 
 
 def test_a_call_that_only_the_demo_could_take_is_refused_with_what_to_do(key) -> None:

@@ -150,6 +150,17 @@ def test_embeddings_end_where_only_another_model_is_left(server):
     ]
 
 
+def test_a_key_for_once_pays_for_one_call(client, server):
+    """The same vectors, from the log of outcomes, and a sound byte by byte."""
+    once = {"extra_headers": {"Idempotency-Key": "vectors"}}
+    first, again = (client.embeddings.create(model="one/embed-1", input="a", **once) for _ in range(2))
+    assert first == again
+    twice = {"extra_headers": {"Idempotency-Key": "voice"}}
+    sounds = [client.audio.speech.create(model="one/tts", voice="v", input="a", **twice).content for _ in range(2)]
+    assert sounds == [SOUND, SOUND]
+    assert len(server.lab.requests) == 2
+
+
 # Who is asked
 
 

@@ -14,13 +14,18 @@ from pathlib import Path
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from artifacts.core.detection.signatures import SIGNATURES
 from capabilities.core.delivery import limits
+from capabilities.core.operations.table import OPERATIONS
+from capabilities.core.permissions import CALLS as CALL_SCOPES
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import PRESETS
 from capabilities.core.providers.quirks import ALL
 from capabilities.core.texts.friendly import FORMAT_OF
 from routing_admin.core.files.endpoints import CALLS
 from routing_admin.core.files.seed_export import SPOKEN
+from routing_admin.request_log.operations import OPERATION_NAMES
 from tests.artifacts.samples import SAMPLES
+from tests.lab.operations import PATHS
+from tests.lab.operations import SPOKEN as PLAYED
 from tests.lab.received_requests import READERS
 from tests.lab.server import BASES
 from tests.lab.shapes import VENDORS
@@ -63,6 +68,17 @@ def test_a_protocol_stands_in_every_table() -> None:
     for document in ("README.md", "docs/configuration.md"):
         text = (ROOT / document).read_text("utf-8")
         assert [name for name in PROTOCOLS if f"`{name}`" not in text] == [], document
+
+
+def test_a_call_beside_chat_stands_in_every_table() -> None:
+    """Its scope, its name on pages, its line in the documents, who answers it in the lab."""
+    paths = {each.path for each in OPERATIONS}
+    assert {f"POST /v1{path}" for path in paths} <= set(CALL_SCOPES)
+    assert set(OPERATION_NAMES) == {f"v1/{each.name}" for each in OPERATIONS}
+    text = (ROOT / "docs/data-plane.md").read_text("utf-8")
+    assert [path for path in paths if f"| `POST /v1{path}` |" not in text] == []
+    assert set(PATHS) == paths
+    assert set(PATHS.values()) == set(PLAYED)
 
 
 def test_a_vendor_s_protocol_is_played_in_the_lab_and_named_in_exports() -> None:
