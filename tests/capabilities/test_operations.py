@@ -120,6 +120,15 @@ def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
     assert fault("transcriptions", b"<html>", "text/html", answer_format="text") is Fault.BAD_CONTENT_TYPE
 
 
+def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
+    """Bytes of whatever type are bytes, words are words."""
+    sound = decode("speech", b"<svg>", "image/svg+xml")
+    words = decode("transcriptions", b"a", "text/xml", answer_format="text")
+    assert isinstance(sound, PassedAnswer)
+    assert isinstance(words, PassedAnswer)
+    assert (sound.content_type, words.content_type) == ("application/octet-stream", "text/plain; charset=utf-8")
+
+
 def test_no_ranks_are_an_answer() -> None:
     """A threshold may leave none; Voyage calls them `data`."""
     for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):

@@ -34,6 +34,9 @@ SOUND_TYPES: Mapping[str, str] = MappingProxyType(
 )
 """The type of a sound by the `response_format` that was asked for; OpenAI's default is mp3."""
 TYPE_CHARS = 150
+ANY_TYPE, PLAIN_TYPE = "application/octet-stream", "text/plain; charset=utf-8"
+PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
+"""What a caller is told of bytes and of words whose own type no caller should act on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +112,13 @@ def _read_transcript(reply: OperationReply) -> PassedAnswer | Failure:
     if "html" in reply.content_type:
         return _other_type(reply)
     words = reply.body.decode("utf-8", "replace")
-    return PassedAnswer(
-        words, finish_reason="", body=reply.body, content_type=reply.content_type or "text/plain; charset=utf-8"
-    )
+    kind = reply.content_type if reply.content_type.startswith(PLAIN_TYPES) else PLAIN_TYPE
+    return PassedAnswer(words, finish_reason="", body=reply.body, content_type=kind)
 
 
 def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
-    said = reply.content_type or SOUND_TYPES.get(reply.answer_format or "mp3", "application/octet-stream")
+    usual = SOUND_TYPES.get(reply.answer_format or "mp3", "audio/mpeg")
+    said = reply.content_type or usual
     if "json" in said:
         value = object_of(reply.status, reply.headers, reply.body, reply.now)
         if isinstance(value, Failure):
@@ -125,9 +128,10 @@ def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
         return _other_type(reply)
     if not reply.body:
         return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
-    kind = said if said.startswith("audio/") else SOUND_TYPES.get(reply.answer_format or "mp3", "audio/mpeg")
-    sound = media_of_base64(kind, base64.b64encode(reply.body).decode())
-    return PassedAnswer(finish_reason="", media=(sound,) if sound else (), body=reply.body, content_type=said)
+    is_sound = said.startswith("audio/")
+    sound = media_of_base64(said if is_sound else usual, base64.b64encode(reply.body).decode())
+    kind = said if is_sound else ANY_TYPE
+    return PassedAnswer(finish_reason="", media=(sound,) if sound else (), body=reply.body, content_type=kind)
 
 
 def _other_type(reply: OperationReply) -> Failure:
