@@ -146,7 +146,7 @@ def test_a_call_that_only_the_demo_could_take_is_refused_with_what_to_do(key) ->
     """Its provider answers chats inside this process, and nothing else."""
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
     assert error_of(refused) == (400, "operation_not_offered", "model")
-    assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_other_protocol"
+    assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_protocol"
 
 
 @pytest.fixture

@@ -178,9 +178,9 @@ def test_candidates_of_other_protocols_are_passed_by(server, path, body):
     server.lab.play({})
     answer = post(server, path, {"model": "task:crossing", **body})
     assert (answer.status_code, answer.headers["x-routing-provider"]) == (200, "two")
-    assert answer.headers["x-routing-skipped"] == "by-gemini/lab=other_protocol; by-anthropic/lab=other_protocol"
+    assert answer.headers["x-routing-skipped"] == "by-gemini/lab=protocol; by-anthropic/lab=protocol"
     outcomes = [each["outcome"] for each in server.timeline(answer.headers["x-request-id"])["attempts"]]
-    assert outcomes == ["skipped_other_protocol", "skipped_other_protocol", "ok"]
+    assert outcomes == ["skipped_protocol", "skipped_protocol", "ok"]
 
 
 def test_a_call_that_no_candidate_has_is_refused_with_what_to_do(server):

@@ -28,7 +28,7 @@ class SkipReason(StrEnum):
     CANNOT_READ = "skipped_cannot_read"
     WOULD_DROP = "skipped_would_drop"
     TOO_LONG = "skipped_too_long"
-    OTHER_PROTOCOL = "skipped_other_protocol"
+    OTHER_PROTOCOL = "skipped_protocol"
     OTHER_MODEL = "skipped_other_model"
     COOLING = "skipped_cooling"
     NO_KEY = "key_missing"
