@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from routing_admin.agents_api import assembly
 from routing_admin.views import session
+from routing_admin.views.dashboard.endings import model_replace
 from routing_admin.views.dashboard.page import dashboard
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -13,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.server.health_checks")),
     path("api/v1/", assembly.urls),
     path("", dashboard, name="dashboard"),
+    path("successor/<path:name>/", model_replace, name="model_replace"),
     path("theme/", session.set_theme, name="set_theme"),
     path("undo/<int:number>/", session.undo, name="undo"),
     path("", include("routing_admin.views.people.urls")),

@@ -109,6 +109,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "service_drift": (NOTHING, NOTHING, CHANGE),
         "service_nightly": (NOTHING, NOTHING, CHANGE),
         "service_delete": (NOTHING, NOTHING, CHANGE),
+        "model_replace": (NOTHING, NOTHING, CHANGE),
     },
     "agents": {
         "agents": (NOTHING, SEE, SEE),

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from capabilities import actions
 from capabilities.access import actor_of
-from capabilities.actions.catalogue import cells_of, entry_for
+from capabilities.actions.catalogue import cells_of, entry_for, retirement_of
 from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot
@@ -201,6 +201,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "slots": list_slots(row),
         "token_limits": list_token_limits(row, entry),
         "list_price": describe_list_price(row),
+        "retirement": retirement_of(row.provider, row.model),
         "agents": list_agents_using(row),
         "drifts": render_drifts(list_drifts_of(row)),
         "transcripts": render_transcripts(transcripts),

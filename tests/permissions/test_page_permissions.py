@@ -59,6 +59,7 @@ ADMINISTRATORS = {
         "providers_test",
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
         *("service_drift", "service_nightly"),
+        "model_replace",
         *("matrix_cell", "matrix_fill", "matrix_probe", "alias", "route_new", "route_enabled", "route_delete"),
     },
 }

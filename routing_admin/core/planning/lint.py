@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from enum import StrEnum
 
+from capabilities.core.providers.catalogue import Retirement, retirement_at
 from capabilities.core.providers.probes.drift import DOUBTS, NO_DRIFTS, DriftKind, Drifts, is_current
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
@@ -17,6 +19,8 @@ from routing_admin.core.planning.plan import Unusable, disabled_service
 
 MEDIA = ("vision", "audio", "video", "file")
 """Capabilities whose lack turns content into a description."""
+NOTICE = timedelta(days=120)
+"""How long before its day the end of a model is told."""
 
 
 class Finding(StrEnum):
@@ -44,6 +48,10 @@ class Finding(StrEnum):
     """It is said to read what it refused, or what a probe found that it does not."""
     STOPPED = "stopped"
     """The nightly probe found that it does not read any more what it did."""
+    ENDED = "ended"
+    """Its vendor no longer serves the model."""
+    ENDS = "ends"
+    """Its vendor soon no longer serves the model."""
     LAST = "last"
     """Nothing comes after it; its error is the caller's."""
 
@@ -63,7 +71,8 @@ class CheckedCandidate:
     """One candidate and what is to be known of it; `detail` is the sentence why its provider cannot be called.
 
     `loses` are the media capabilities that some candidate before it reads natively and this one gets described,
-    `drifts` what was seen of its capabilities of late.
+    `drifts` what was seen of its capabilities of late. `retirement` is set where its model has ended, or ends within
+    the notice.
     """
 
     spec: CandidateSpec
@@ -74,6 +83,7 @@ class CheckedCandidate:
     loses: tuple[str, ...] = ()
     gains: tuple[str, ...] = ()
     drifts: tuple[tuple[str, DriftKind], ...] = ()
+    retirement: Retirement | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -104,12 +114,17 @@ def lint(
     route: RouteSpec,
     unusable: Mapping[str, Unusable] | None = None,
     drifts: Drifts = NO_DRIFTS,
+    *,
+    today: date | None = None,
 ) -> ChainLint:
     """The findings of a route, saved or not.
 
-    `unusable` are the providers that cannot be called, and why; `drifts` what was seen of models of late.
+    `unusable` are the providers that cannot be called, and why; `drifts` what was seen of models of late. With `today`,
+    models that end within the notice are found, too.
     """
     plain = [_add_drifts(one, drifts) for one in _check_candidates(configuration, route, unusable or {})]
+    if today is not None:
+        plain = [_check_end(configuration, one, today) for one in plain]
     live = [at for at, one in enumerate(plain) if not one.skipped]
     read: set[str] = set()
     candidates = []
@@ -133,6 +148,16 @@ def _add_drifts(one: CheckedCandidate, drifts: Drifts) -> CheckedCandidate:
     doubtful = [Finding.DOUBTFUL] if any(kind in DOUBTS for _, kind in found) else []
     stopped = [Finding.STOPPED] if any(kind is DriftKind.STOPPED for _, kind in found) else []
     return replace(one, findings=(*one.findings, *doubtful, *stopped), drifts=found) if found else one
+
+
+def _check_end(configuration: Configuration, one: CheckedCandidate, today: date) -> CheckedCandidate:
+    """The candidate, with what is to be known of its model's end."""
+    provider = configuration.provider(one.spec.provider)
+    retirement = retirement_at(provider.name, provider.endpoint, one.model) if provider else None
+    if retirement is None or retirement.day > today + NOTICE:
+        return one
+    finding = Finding.ENDED if retirement.day <= today else Finding.ENDS
+    return replace(one, findings=(*one.findings, finding), retirement=retirement)
 
 
 def _check_place(plain: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:

@@ -24,6 +24,7 @@ from routing_admin.configuration.snapshot import KeyFrom, Snapshot
 from routing_admin.core.planning.plan import RoutingQuery
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
+from routing_admin.queries.endings import list_endings
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
 from routing_admin.server.disk_space import low_disk_space
@@ -114,6 +115,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "log_dropped": journal.dropped,
         "disk_space": low_disk_space(),
         "state": state,
+        "endings": list_endings(),
         "blocked": [each for each in standings if not each.ready],
         "drifts": render_drifts(list_drifts()),
         "tiles": tiles[:SHOWN],

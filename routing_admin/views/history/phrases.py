@@ -84,6 +84,7 @@ ACTS: Mapping[str, Text] = {
     "service.add": gettext_lazy("Model service added"),
     "service.capabilities": gettext_lazy("Capabilities changed"),
     "service.change": gettext_lazy("Model service changed"),
+    "model.replace": gettext_lazy("Model replaced by its successor"),
     "service.delete": gettext_lazy("Model service deleted"),
     "service.nightly": gettext_lazy("Nightly probe switched"),
     "service.probe_nightly": gettext_lazy("Changed by the nightly probe"),

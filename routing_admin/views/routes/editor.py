@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from django.views.decorators.http import require_http_methods
@@ -229,7 +230,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     if page.press.verb != "save" and not draft.form["task_type"].value():
         draft.form.errors.pop("task_type", None)  # nobody has been asked to save yet
     spec = draft.spec(page.base)
-    findings = lint(state.configuration, spec, unusable_of(state), map_drifts())
+    findings = lint(state.configuration, spec, unusable_of(state), map_drifts(), today=timezone.localdate())
     policy = policy_of(spec)
     changes = route_changes(page.base if page.row else None, spec)
     inherit(draft, spec)

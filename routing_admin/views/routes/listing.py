@@ -87,7 +87,7 @@ def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
 
 def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drifts) -> RouteRow:
     """The row of one route, its chain linted against the configuration in use."""
-    found = lint(state.configuration, route, unusable_of(state), drifts)
+    found = lint(state.configuration, route, unusable_of(state), drifts, today=timezone.localdate())
     return RouteRow(
         route.task_type,
         route.enabled,
@@ -119,6 +119,18 @@ def _warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
     yield from _losses(lint)
     yield from _drifts(lint)
+    yield from _ends(lint)
+
+
+def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """Which candidates' models are no longer served, or soon will not be."""
+    for one in lint.candidates:
+        if one.retirement and not one.skipped:
+            facts = {"name": one.model, "day": one.retirement.day}
+            if Finding.ENDED in one.findings:
+                yield "bad", "stop", _("%(name)s is retired since %(day)s") % facts
+            else:
+                yield "warn", "clock", _("%(name)s is served until %(day)s") % facts
 
 
 def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from capabilities.core.providers.catalogue import Retirement
 from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.sentences import join_words, translate_sentence
 from capabilities.templatetags.words import CONTENTS
@@ -30,6 +31,8 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.READS_MORE: ("info", "vision", gettext_lazy("Reads more than those before")),
     Finding.DOUBTFUL: ("warn", "warn", gettext_lazy("Doubtful")),
     Finding.STOPPED: ("warn", "warn", gettext_lazy("Reads less than before")),
+    Finding.ENDED: ("bad", "stop", gettext_lazy("Retired: its vendor serves it no more")),
+    Finding.ENDS: ("warn", "clock", gettext_lazy("Will be retired")),
     Finding.LAST: ("", "down", gettext_lazy("Last: its error is the answer")),
 }
 """Finding → tone, icon, label."""
@@ -91,7 +94,17 @@ def hint(checked: CheckedCandidate, finding: Finding) -> Text:
         return _("The nightly probe found that it does not read %(kinds)s any more.") % {
             "kinds": join_kinds([word for word, kind in checked.drifts if kind not in DOUBTS])
         }
+    if finding in (Finding.ENDED, Finding.ENDS) and checked.retirement:
+        return end_text(checked.retirement)
     return HINTS.get(finding, "")
+
+
+def end_text(retirement: Retirement) -> str:
+    """Until when a model is served, who says so, and what its vendor names instead."""
+    facts = {"day": retirement.day, "source": retirement.source, "name": retirement.successor}
+    if retirement.successor:
+        return _("Served until %(day)s (%(source)s); its vendor names %(name)s instead.") % facts
+    return _("Served until %(day)s (%(source)s).") % facts
 
 
 def value_text(value: Any) -> str:

@@ -1,0 +1,91 @@
+"""What is foreseen of models that end: for whom, in which order, and from when on."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from capabilities.core.consequence import Gravity
+from capabilities.core.providers.catalogue import retirement_at
+from capabilities.core.vocabulary import Capabilities
+from routing_admin.core.configuration.specs import (
+    CandidateSpec,
+    Configuration,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.core.planning.endings import foresee_endings
+from routing_admin.core.planning.lint import NOTICE, Finding, lint
+
+ANTHROPIC, OPENAI = "https://api.anthropic.com/v1", "https://api.openai.com/v1"
+SEES = Capabilities(("text", "vision"), ("text",))
+
+
+def day_of(endpoint: str, model: str) -> date:
+    found = retirement_at("host", endpoint, model)
+    assert found is not None
+    return found.day
+
+
+SONNET = day_of(ANTHROPIC, "claude-sonnet-4-5")
+GPT = day_of(OPENAI, "gpt-4o")
+
+
+def installed(*chain: CandidateSpec) -> Configuration:
+    """Two models that see and end, and one that neither sees nor ends."""
+    return Configuration(
+        providers=(
+            ProviderSpec("claude", ANTHROPIC, "claude-sonnet-4-5", "anthropic"),
+            ProviderSpec("gpt", OPENAI, "gpt-4o"),
+            ProviderSpec("words", "http://127.0.0.1:9/v1", "plain"),
+        ),
+        services=(
+            ServiceSpec("sonnet", "", "claude", "claude-sonnet-4-5", ANTHROPIC, SEES),
+            ServiceSpec("four-o", "", "gpt", "gpt-4o", OPENAI, SEES),
+        ),
+        routes=(RouteSpec("design", chain),),
+    )
+
+
+BOTH = installed(CandidateSpec("words"), CandidateSpec("claude"), CandidateSpec("gpt"))
+
+
+def test_a_route_loses_its_last_model_that_sees_on_a_day():
+    """The first end leaves one that sees; the second takes that, too, and is told as what it then means."""
+    first, second = foresee_endings(BOTH, max(SONNET, GPT) - timedelta(days=1))
+    assert (first.end.model, first.is_over) == ("claude-sonnet-4-5", True)
+    assert [each.sentence for each in first.consequences] == ["design goes on without sonnet."]
+    assert (second.end.model, second.is_over) == ("gpt-4o", False)
+    lost, _ = second.consequences
+    assert (lost.gravity, lost.sentence) == (Gravity.DEGRADES, "design loses its last model that reads images.")
+
+
+def test_a_route_of_ended_models_alone_stops():
+    """Nobody is left to ask."""
+    (ending,) = foresee_endings(installed(CandidateSpec("claude")), SONNET)
+    assert (ending.is_over, ending.consequences[0].gravity) == (True, Gravity.STOPS)
+
+
+@pytest.mark.parametrize(("before", "told"), [(NOTICE, True), (NOTICE + timedelta(days=1), False)])
+def test_an_end_is_told_from_its_notice_on(before: timedelta, told: bool):
+    """Not years ahead."""
+    chain = installed(CandidateSpec("claude"))
+    assert bool(foresee_endings(chain, SONNET - before)) is told
+
+
+def test_an_end_that_changes_nothing_for_anybody_is_not_told():
+    """A provider's default that no route and no agent asks."""
+    assert foresee_endings(installed(CandidateSpec("words")), SONNET) == ()
+
+
+@pytest.mark.parametrize(
+    ("today", "finding"),
+    [(SONNET, Finding.ENDED), (SONNET - timedelta(days=1), Finding.ENDS), (SONNET - NOTICE * 2, None)],
+)
+def test_a_chain_is_told_of_its_models_ends(today: date, finding: Finding | None):
+    """At the candidate whose model it is."""
+    words, claude, _ = lint(BOTH, BOTH.routes[0], today=today).candidates
+    assert words.retirement is None
+    assert {Finding.ENDED, Finding.ENDS} & set(claude.findings) == ({finding} if finding else set())
