@@ -1,0 +1,98 @@
+"""`Idempotency-Key` at the doors beside chat, with the official client: forms, sounds and images are paid for once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from routing_admin.gateway.application import DOORS
+from tests.gateway.serving import Server, served
+
+SPOKEN = ("talk.wav", b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0\x80>\0\0\2\0\x10\0data\0\0\0\0", "audio/wav")
+PICTURE = ("a.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 32, "image/png")
+Ask = Callable[[openai.OpenAI, str], Any]
+
+
+def once(word: str) -> dict[str, Any]:
+    return {"extra_headers": {"Idempotency-Key": word}}
+
+
+def rerank(client: openai.OpenAI, word: str) -> Any:
+    body = {"model": "one/rank", "query": "q", "documents": ["a", "b"]}
+    return client.post("/rerank", cast_to=httpx.Response, body=body, options={"headers": {"Idempotency-Key": word}})
+
+
+ASKED: dict[str, Ask] = {
+    "/v1/embeddings": lambda client, word: client.embeddings.with_raw_response.create(
+        model="one/embed", input="hello", **once(word)
+    ),
+    "/v1/rerank": rerank,
+    "/v1/audio/transcriptions": lambda client, word: client.audio.transcriptions.with_raw_response.create(
+        model="one/hear", file=SPOKEN, **once(word)
+    ),
+    "/v1/audio/translations": lambda client, word: client.audio.translations.with_raw_response.create(
+        model="one/hear", file=SPOKEN, **once(word)
+    ),
+    "/v1/audio/speech": lambda client, word: client.audio.speech.with_raw_response.create(
+        model="one/speak", voice="alloy", input="hello", **once(word)
+    ),
+    "/v1/images/generations": lambda client, word: client.images.with_raw_response.generate(
+        model="one/draw", prompt="a cat", **once(word)
+    ),
+    "/v1/images/edits": lambda client, word: client.images.with_raw_response.edit(
+        model="one/draw", image=PICTURE, prompt="a dog", **once(word)
+    ),
+}
+"""A call at each of the doors; of a form the client makes the boundary anew each time."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("idempotency")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    server.lab.play({})
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+def test_every_door_beside_chat_is_asked_here() -> None:
+    """One that is added takes the header, too."""
+    assert set(ASKED) == set(DOORS) - {"/v1/chat/completions", "/v1/messages", "/v1/responses"}
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_the_same_call_is_paid_for_once(client: openai.OpenAI, server: Server, path: str) -> None:
+    """The same bytes and type, and what names the artifacts that were made."""
+    answers = [ASKED[path](client, path) for _ in range(3)]
+    first, *others = [getattr(each, "http_response", each) for each in answers]
+    assert len(server.lab.requests) == 1
+    for each in others:
+        assert (each.status_code, each.content) == (200, first.content)
+        assert each.headers["content-type"] == first.headers["content-type"]
+        assert each.headers.get("x-routing-artifacts") == first.headers.get("x-routing-artifacts")
+        assert each.headers["x-routing-original-request-id"] == first.headers["x-request-id"]
+    row = server.timeline(others[0].headers["x-request-id"])
+    assert (row["surface"], row["answer"]) == (DOORS[path].surface, {"replayOf": first.headers["x-request-id"]})
+
+
+def test_another_file_with_the_same_key_is_422(client: openai.OpenAI) -> None:
+    """Only the boundary of a form may differ."""
+    ASKED["/v1/audio/transcriptions"](client, "file")
+    with pytest.raises(openai.UnprocessableEntityError, match="came with another request"):
+        client.audio.transcriptions.create(model="one/hear", file=("b.wav", SPOKEN[1]), **once("file"))
+
+
+def test_a_stream_of_events_is_replayed(client: openai.OpenAI, server: Server) -> None:
+    """Event by event, as it came."""
+    asked: Any = {"model": "one/draw", "prompt": "x", "stream": True, **once("events")}
+    streams = [[each.model_dump() for each in client.images.generate(**asked)] for _ in range(2)]
+    assert streams[0] == streams[1]
+    assert streams[0]
+    assert len(server.lab.requests) == 1
