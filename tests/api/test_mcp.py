@@ -248,6 +248,14 @@ def test_strangers_are_turned_away_before_the_package_is_imported(
     assert (answer.status_code, answer.json()["error"]) == (status, code)
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_there_is_no_session_to_open_or_to_end(installation: Installation, method: str) -> None:
+    """A stream beside the calls would say nothing and stay open, as long as its program runs."""
+    headers = {"authorization": f"Bearer {installation.keys['text-agent']}", "accept": "text/event-stream"}
+    answer = httpx2.request(method, f"{installation.server.url}/mcp", headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
+
+
 def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> None:
     """By our limit, not by the package's four MiB: a long text is stored, one beyond the limit is 413."""
     headers = {

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NO_STREAM = "MCP is spoken here by POST alone: there are no sessions, and so no stream to open and nothing to end."
+
 
 class McpDoor:
     """Answers at `/mcp`; its server runs in a task of its own, from the first call until the process ends."""
@@ -36,6 +38,9 @@ class McpDoor:
         if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
             message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
             await send_refusal(PATH, 400, "host_not_allowed", message, send)
+            return
+        if scope["method"] in ("GET", "DELETE"):  # clients of before ask for a stream that would never say anything
+            await send_refusal(PATH, 405, "method_not_allowed", NO_STREAM, send)
             return
         try:
             caller = await identify(scope, headers, make_request_id(headers.get("x-request-id", "")))
