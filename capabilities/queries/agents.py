@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Q
@@ -177,3 +178,9 @@ def write_snippets(row: Agent) -> tuple[Snippet, ...]:
         "print(answer.choices[0].message.content)"
     )
     return Snippet("curl", "shell", curl), Snippet("OpenAI SDK", "python", sdk)
+
+
+def describe_tool_server() -> dict[str, Any]:
+    """How programs are told where the tools are, in the form that most of them read."""
+    url, headers = f"{settings.PUBLIC_URL.rstrip('/')}/mcp", {"Authorization": "Bearer ${ROUTING_ADMIN_KEY}"}
+    return {"mcpServers": {"artifacts": {"type": "http", "url": url, "headers": headers}}}

@@ -20,6 +20,7 @@ from capabilities.ports import ports
 from capabilities.queries.agents import (
     NAMES,
     AgentLine,
+    describe_tool_server,
     find_agent,
     find_guarantee,
     find_profile,
@@ -126,6 +127,7 @@ def agent_page(
         "keys": list_keys(row),
         "now": timezone.now(),
         "snippets": write_snippets(row),
+        "tool_server": describe_tool_server(),
         "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
         "cannot_delete": find_refusal(actions.check_can_delete_agent, row),
         "losses": ports.foresight.of_deleting("agent", [row.agent_id]),

@@ -140,11 +140,12 @@ def test_an_agent_is_changed_with_undo_and_a_late_save_shows_both_versions(admin
 
 
 def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client, settings: object) -> None:
-    """curl and the OpenAI SDK point at the public URL; the tools are those of /api/v1/tools."""
+    """curl, the OpenAI SDK and MCP point at the public URL; the tools are those of /api/v1/tools."""
     settings.PUBLIC_URL = "https://ra.example"  # type: ignore[attr-defined]
     page = text_of(admin.get("/agents/text-agent/"))
     assert "curl https://ra.example/v1/chat/completions" in page
     assert "base_url=&quot;https://ra.example/v1&quot;" in page
+    assert "https://ra.example/mcp" in page
     assert "get_artifact" in page
 
 
