@@ -57,6 +57,7 @@ lock: ## resolve the dependencies anew (needs uv and npm)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
 	sed -n 's/^heic = \["\(.*\)"\].*/\1/p' pyproject.toml | uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o requirements-heic.txt
 	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements.txt
+	uv pip compile --group clients-crewai --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-crewai.txt
 	uv pip compile --group clients-llm --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-llm.txt
 	uv pip compile --group catalogue --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o capabilities/catalogue/requirements.txt
 	cd tests/clients/node && npm install --package-lock-only --silent --no-audit --no-fund
@@ -85,7 +86,7 @@ $(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/python
 	@$(HEIC)
 	@touch $@ $(VENV)/run
 
-$(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-llm.txt tests/clients/node/package-lock.json | $(BIN)/python
+$(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-crewai.txt tests/clients/requirements-llm.txt tests/clients/node/package-lock.json | $(BIN)/python
 	@echo "Installing other people's clients (once) …"
 	@rm -rf $(CLIENTS)
 	@$(BIN)/python -m venv $(CLIENTS)
@@ -96,6 +97,8 @@ $(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-
 	@tar -xzf $(CLIENTS)/source/openai-*.tar.gz -C $(CLIENTS)/openai-python --strip-components 1
 	@$(BIN)/python -m venv $(CLIENTS)/llm  # apart: its plug-in needs Anthropic's client of before
 	@$(CLIENTS)/llm/bin/python -m pip install --quiet --require-hashes -r tests/clients/requirements-llm.txt
+	@$(BIN)/python -m venv $(CLIENTS)/crewai  # apart: it needs OpenAI's client of before
+	@$(CLIENTS)/crewai/bin/python -m pip install --quiet --require-hashes -r tests/clients/requirements-crewai.txt
 	@mkdir $(CLIENTS)/node && cp tests/clients/node/package*.json $(CLIENTS)/node/
 	@cd $(CLIENTS)/node && npm ci --silent --no-audit --no-fund 2>/dev/null || echo "There is no npm; the clients for Node are not run."
 	@touch $@

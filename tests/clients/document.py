@@ -15,7 +15,7 @@ BEGIN = "<!-- written by make test-clients -->\n"
 END = "<!-- end of what is written -->\n"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 LOCK = Path(__file__).parent / "node" / "package-lock.json"
-NODE = ("@anthropic-ai/sdk",)
+NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,16 @@ class Suite:
         return found[1] if found else ""
 
 
+RECIPES = {
+    "LangGraph": Suite("langgraph", "the recipe for LangGraph", "langgraph"),
+    "AutoGen": Suite("autogen", "the recipe for AutoGen", "autogen-agentchat"),
+    "CrewAI": Suite("crewai", "the recipe for CrewAI", "crewai", "crewai"),
+    "OpenAI's Agents SDK": Suite("openai-agents-mcp", "the recipe for OpenAI's Agents SDK", "openai-agents"),
+    "Claude Code": Suite("claude-code", "the recipe for Claude Code", "@anthropic-ai/claude-code"),
+    "Codex": Suite("codex", "the recipe for Codex", "@openai/codex"),
+}
+"""The suites that run a recipe of docs/recipes.md, by its heading there."""
+
 SUITES = (
     Suite("langchain", "LangChain's standard tests, at each door", "langchain-tests"),
     Suite("openai-python", "openai-python's tests of chat, models and files", "openai"),
@@ -49,6 +59,7 @@ SUITES = (
     Suite("llm", "`llm` with its plug-in for Anthropic, at each door", "llm", "llm"),
     Suite("node", "the vendors' clients for Node", "@anthropic-ai/sdk"),
     Suite("llm-comply", "llm-comply: chat, Responses, Messages", "llm-comply"),
+    *RECIPES.values(),
     Suite("exchanges", "exchanges shaped as Codex and Claude Code have them, door × protocol × content", ""),
 )
 

@@ -2,9 +2,9 @@
 
 The suites run in an environment of their own, `.venv-clients`, which `make test-clients` installs: LangChain's standard
 tests, openai-python's own tests (its source distribution holds them), agents of pydantic-ai and of OpenAI, `llm`, the
-clients for Node, llm-comply. The server is ours, in a process of its own, with the lab's capable model behind it in
-each protocol. What is known to differ stands with its reason in `differences.toml`; a difference that has gone away
-fails the run like a new one.
+clients for Node, llm-comply, the recipes of docs/recipes.md. The server is ours, in a process of its own, with the
+lab's capable model behind it in each protocol. What is known to differ stands with its reason in `differences.toml`;
+a difference that has gone away fails the run like a new one.
 
 `ARGS="--write docs/data-plane.md"` writes the table of the run there.
 """
@@ -23,8 +23,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.clients.document import SUITES, Outcome, Suite, table, with_table
-from tests.gateway.serving import Server, serving
+from tests.clients.document import RECIPES, SUITES, Outcome, Suite, table, with_table
+from tests.gateway.serving import Server, environment_of, manage, serving
 from tests.lab import Lab
 
 HERE = Path(__file__).resolve().parent
@@ -41,6 +41,8 @@ MODELS = {
     "gemini": "capable-gemini",
 }
 """The service that speaks each protocol to its model, by its id."""
+READER = "reader"
+"""The provider behind the route of the recipes, and its service: its model does what it is told with its tools."""
 NAMES_UPSTREAM = {
     "openai": "capable",
     "openai-responses": "gpt-5.5-pro",
@@ -67,13 +69,17 @@ ARGUMENTS = {
     "llm": ("-c", "clients.ini", "-o", "asyncio_mode=strict", "llm_models.py"),
     "node": ("-c", "clients.ini", "node_clients.py"),
     "llm-comply": ("-c", "clients.ini", "comply.py"),
+    **{
+        suite.name: ("-c", "clients.ini", "-W", "ignore::pytest.PytestConfigWarning", "recipes.py")
+        for suite in RECIPES.values()
+    },
     "exchanges": ("test_exchanges.py",),
 }
 """What pytest is told for each suite."""
 
 
 def providers(lab: Lab) -> dict[str, Any]:
-    """One provider per protocol, whose model is the lab's capable one."""
+    """One provider per protocol, whose model is the lab's capable one, and one whose model reads with tools."""
     rows = [
         {
             "providerName": name,
@@ -82,14 +88,15 @@ def providers(lab: Lab) -> dict[str, Any]:
             "defaultModel": NAMES_UPSTREAM[protocol],
             "protocol": protocol,
         }
-        for protocol, name in MODELS.items()
+        for protocol, name in (*MODELS.items(), ("openai", READER))
     ]
-    return {"providers": rows, "routing": {"default": {"provider": MODELS["openai"]}}}
+    return {"providers": rows, "routing": {"default": {"provider": MODELS["openai"]}, "planning": {"provider": READER}}}
 
 
 def services(lab: Lab) -> dict[str, Any]:
     """One service per protocol that reads everything, and one for each name that foreign tests call a model by."""
     names = {name: (protocol, name) for protocol, name in MODELS.items()}
+    names[READER] = ("openai", READER)
     names |= dict.fromkeys(NAMES_IN_TESTS, ("openai", MODELS["openai"]))
     names |= {
         f"{name}-over-{protocol}": (protocol, MODELS[protocol]) for name, protocol in product(NAMES_THAT_THINK, MODELS)
@@ -118,7 +125,7 @@ def services(lab: Lab) -> dict[str, Any]:
 def served(directory: Path) -> Iterator[Server]:
     """A server that listens, with the lab behind it."""
     with (
-        Lab(dict.fromkeys(MODELS.values(), PLAYED)) as lab,
+        Lab({**dict.fromkeys(MODELS.values(), PLAYED), READER: "tool_reader"}) as lab,
         serving(directory, lab, [providers(lab), services(lab)]) as server,
     ):
         yield server
@@ -127,12 +134,15 @@ def served(directory: Path) -> Iterator[Server]:
 def run_suite(suite: Suite, server: Server, directory: Path, words: list[str]) -> Outcome:
     """What came of one suite; its own output goes to the terminal."""
     report = directory / f"{suite.name}.json"
+    recipe = next((heading for heading, each in RECIPES.items() if each is suite), "")
     ours = {
         "PYTHONPATH": str(HERE / "plugins"),
         "NO_PROXY": "127.0.0.1",
         "CLIENTS_SUITE": suite.name,
         "CLIENTS_URL": f"{server.url}/v1",
         "CLIENTS_KEY": server.key,
+        "CLIENTS_VISION_KEY": manage(environment_of(directory, server.lab), "issue_agent_key", "vision-agent"),
+        "CLIENTS_RECIPE": recipe,
         "CLIENTS_MODELS": json.dumps(MODELS),
         "CLIENTS_REPORT": str(report),
         "TEST_API_BASE_URL": f"{server.url}/v1",  # where openai-python's tests call

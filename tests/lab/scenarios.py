@@ -19,6 +19,7 @@ from tests.lab.recordings import RECORDINGS
 from tests.lab.response_recordings import RESPONSE_RECORDINGS
 from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, sse
 from tests.lab.strict_hosts import RefusedError, known_host
+from tests.lab.tool_reader import next_reply
 from tests.lab.wire import Line
 
 JSON = "application/json"
@@ -157,6 +158,11 @@ async def unstreamed(scene: ScriptedExchange) -> None:
 async def capable(scene: ScriptedExchange) -> None:
     reply = reply_of(scene.heard) or scene.said()
     await scene.speak(replace(reply, reasoning=THOUGHT) if wants_thought(scene.heard) else reply)
+
+
+@scenario("tool_reader", "calls the tools that a user names, one after the other, then says what the last one gave")
+async def tool_reader(scene: ScriptedExchange) -> None:
+    await scene.speak(next_reply(scene.heard) or scene.said())
 
 
 @scenario("tool_call", "calls the tool `tool` (default get_weather) without a word")

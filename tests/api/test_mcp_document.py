@@ -1,0 +1,47 @@
+"""docs/mcp.md says what `/mcp` does: its table is the tools', its program runs as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from artifacts.core.delivery.tools import REQUIRED, tool_definitions
+from capabilities.core.permissions import TOOL_SCOPES
+from tests.gateway.serving import ROOT, served
+
+DOCUMENT = (ROOT / "docs" / "mcp.md").read_text("utf-8")
+ROW = re.compile(r"^\| (?:`(\w+)`)? ?\| ([^|]*)\| [^|]*\| ?(?:`([\w:]+)`)? ?\|$", re.MULTILINE)
+
+
+def test_the_table_of_tools_is_that_of_the_definitions() -> None:
+    """Law: each tool with its arguments and its scope, and the ones that it cannot do without."""
+    table, scopes, tool = {}, {}, ""
+    for name, arguments, scope in ROW.findall(DOCUMENT.partition("## Tools")[2].partition("\n## ")[0]):
+        tool = name or tool
+        table.setdefault(tool, set()).update(re.findall(r"`(\w+)`", arguments))
+        scopes |= {tool: scope} if scope else {}
+    functions = [each["function"] for each in tool_definitions()]
+    assert table == {each["name"]: set(each["parameters"]["properties"]) for each in functions}
+    assert scopes == TOOL_SCOPES
+    (sentence,) = re.findall(r"^(.*) are required\.", DOCUMENT, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", sentence)) == {name for names in REQUIRED.values() for name in names}
+
+
+def test_the_program_of_the_document_runs_as_it_stands(tmp_path: Path) -> None:
+    """Law: what a reader copies works; every tool is called."""
+    (program,) = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+    with served(tmp_path) as server:
+        ours = {"ROUTING_ADMIN_URL": server.url, "ROUTING_ADMIN_KEY": server.key, "NO_PROXY": "127.0.0.1"}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        str([each["function"]["name"] for each in tool_definitions()]),
+        "True",
+        "Launch: Friday",
+        "['multimodal-agent', 'vision-agent']",
+        "['text']",
+    ]

@@ -1,0 +1,91 @@
+"""A recipe of docs/recipes.md, taken out of the page and run as it stands against a served `/v1` and `/mcp`.
+
+The model behind the route uses the tools that the question names, and then says what the last of them gave: what a
+program prints was read over `/mcp`, sent to the model over `/v1`, and came back.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+URL, KEY = os.environ["CLIENTS_URL"].removesuffix("/v1"), os.environ["CLIENTS_KEY"]
+KEY_OF_A_READER = os.environ["CLIENTS_VISION_KEY"]
+"""A key of the agent whose service reads images."""
+RECIPE = os.environ["CLIENTS_RECIPE"]
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
+ADDRESS = "http://127.0.0.1:8000"
+"""Where the installation is for a block that cannot read it from a variable."""
+BLOCK = re.compile(r"^```(python|sh|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROGRAMS = Path(sys.prefix) / "node" / "node_modules" / ".bin"
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+QUIET = {"CREWAI_DISABLE_TELEMETRY": "true", "NO_PROXY": "127.0.0.1"}
+
+_, _, section = DOCUMENT.read_text("utf-8").partition(f"\n## {RECIPE}\n")
+BLOCKS: dict[str, str] = dict(BLOCK.findall(section.partition("\n## ")[0]))
+"""The recipe's blocks by their language."""
+
+program = BLOCKS["sh"].splitlines()[-1].split()[0] if "sh" in BLOCKS else ""
+if program and shutil.which(program, path=PROGRAMS) is None:
+    pytest.skip("The packages for Node are not installed: there was no npm.", allow_module_level=True)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[[str], str]:
+    """Runs the recipe with a key, in a home of its own, and gives what it prints."""
+
+    def run(key: str) -> str:
+        if "toml" in BLOCKS:
+            (tmp_path / ".codex").mkdir()
+            (tmp_path / ".codex" / "config.toml").write_text(BLOCKS["toml"].replace(ADDRESS, URL))
+        code = ["sh", "-e", "-c", BLOCKS["sh"]] if "sh" in BLOCKS else [sys.executable, "-P", "-c", BLOCKS["python"]]
+        path = os.pathsep.join((str(PROGRAMS), os.environ["PATH"]))
+        ours = {"ROUTING_ADMIN_URL": URL, "ROUTING_ADMIN_KEY": key, "HOME": str(tmp_path), "PATH": path}
+        done = subprocess.run(
+            code,
+            cwd=tmp_path,
+            env=os.environ | QUIET | ours,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def store(key: str, kind: str, body: bytes) -> None:
+    """Stores an artifact of the agent with that key."""
+    headers = {"authorization": f"Bearer {key}", "content-type": kind}
+    urllib.request.urlopen(urllib.request.Request(f"{URL}/api/v1/artifacts", body, headers), timeout=30).close()
+
+
+def test_a_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
+    """Through both tools that the question names."""
+    store(KEY, "application/json", json.dumps({"text": f"{RECIPE} has it.", "filename": "notes.md"}).encode())
+    printed = run(KEY)
+    assert "The tool said: " in printed
+    assert f"{RECIPE} has it." in printed
+
+
+def test_a_picture_is_seen_by_the_model(run: Callable[[str], str]) -> None:
+    """As a picture, by an agent whose service reads them."""
+    head = 'Content-Disposition: form-data; name="file"; filename="dot.png"\r\nContent-Type: image/png'
+    body = b"--lab\r\n" + head.encode() + b"\r\n\r\n" + PNG + b"\r\n--lab--\r\n"
+    store(KEY_OF_A_READER, "multipart/form-data; boundary=lab", body)
+    assert f"[image/png, {len(PNG)} bytes]" in run(KEY_OF_A_READER)

@@ -1,0 +1,44 @@
+"""docs/recipes.md names what its recipes were run with: the versions that are pinned, each in a suite of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.clients.document import RECIPES
+
+HERE = Path(__file__).resolve().parent
+DOCUMENT = (HERE.parents[1] / "docs" / "recipes.md").read_text("utf-8")
+ROW = re.compile(r"^\| \[([^\]]+)\]\(#[\w-]+\) \| [^|]*\| [^|]*\| ([^|]+) \|$", re.MULTILINE)
+NOT_RUN = ("read only", "by hand")
+
+
+def pinned() -> dict[str, set[str]]:
+    """The versions of every package that is installed for the clients, for Python and for Node."""
+    found: dict[str, set[str]] = {}
+    for path in HERE.glob("requirements*.txt"):
+        for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==(\S+)", path.read_text("utf-8"), re.MULTILINE):
+            found.setdefault(name, set()).add(version)
+    packages = json.loads((HERE / "node" / "package-lock.json").read_text("utf-8"))["packages"]
+    return found | {name.removeprefix("node_modules/"): {each.get("version")} for name, each in packages.items()}
+
+
+def test_each_recipe_names_the_versions_it_is_run_with() -> None:
+    """Law: a new version is run before the page says so, and the page says so when it was run."""
+    versions, rows = pinned(), dict(ROW.findall(DOCUMENT))
+    run = {name: words for name, words in rows.items() if not words.endswith(NOT_RUN)}
+    assert run.keys() == RECIPES.keys()
+    for words in run.values():
+        for package, version in (word.split(" ") for word in words.split(", ")):
+            assert version in versions[package]
+
+
+def test_each_program_has_its_recipe() -> None:
+    """Law: what the table lists stands below it; what was not run says why, and what it was read of."""
+    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
+    rows = dict(ROW.findall(DOCUMENT))
+    assert list(sections) == list(rows)
+    for name, words in rows.items():
+        if words.endswith(NOT_RUN):
+            assert re.search(r"^(`pip install \S+`\. Run by hand|Read only: .+\. Read: )", sections[name], re.M)
