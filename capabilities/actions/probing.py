@@ -15,10 +15,13 @@ from capabilities.actions.services import set_capabilities
 from capabilities.acts import Actor
 from capabilities.core.delivery.probe_places import list_probes
 from capabilities.core.message import ChatRequest
+from capabilities.core.own_prices import price_of
+from capabilities.core.prices import Price, cost_of
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
 from capabilities.core.providers.redaction import brief
 from capabilities.core.vocabulary import Cell, Source
+from capabilities.core.wire import Usage
 from capabilities.core.worded import data_of
 from capabilities.models import ProbeTranscript, Service
 from capabilities.ports import DialAnswer, ports
@@ -98,6 +101,7 @@ def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
 def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding]) -> None:
     """Keeps what was asked and answered; what decides takes the place of all before, the rest only of its like."""
     now = timezone.now()
+    price = price_of(row.price) or ports.price_lists.price_at(row.provider.endpoint, row.model)
     with transaction.atomic():
         for each in findings:
             place: dict[str, Any] = {
@@ -115,14 +119,15 @@ def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding
                 "actor": actor.name,
                 "question": each.probe.question,
                 "mime_type": each.probe.mime_type,
-                "exchanges": [_exchange_data(one) for one in each.exchanges],
+                "exchanges": [_exchange_data(one, price) for one in each.exchanges],
             }
             ProbeTranscript.objects.update_or_create(**place, decided=decided, defaults=said)
 
 
-def _exchange_data(exchange: Exchange) -> dict[str, Any]:
+def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
     """One question as its column keeps it; what looks like a key is masked."""
     answer = exchange.answer
+    cost = cost_of(Usage(answer.prompt_tokens, answer.completion_tokens), price) if price else None
     return {
         "word": exchange.word,
         "reading": exchange.reading.value,
@@ -132,4 +137,5 @@ def _exchange_data(exchange: Exchange) -> dict[str, Any]:
         "message": data_of(brief(answer.message, limit=ANSWER_BYTES)) if answer.message else "",
         "promptTokens": answer.prompt_tokens,
         "completionTokens": answer.completion_tokens,
+        "cost": {"nanos": cost.nanos, "currency": cost.currency} if cost else None,
     }

@@ -118,6 +118,12 @@ def size(count: int | None) -> str:
 
 
 @register.filter
+def actor_label(name: str) -> str:
+    """Who acted: a name as it is, and the nightly probe in the reader's language."""
+    return str(words.ACTORS.get(name, name))
+
+
+@register.filter
 def money(nanos: int | None, currency: str) -> str:
     """An amount of thousand-millionths as `12.34 USD`, small ones as `0.0035 USD`; the empty string when unknown."""
     return "" if nanos is None else f"{amount_text(nanos)} {currency}"

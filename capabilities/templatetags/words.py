@@ -41,6 +41,9 @@ CONTENTS: Mapping[str, str | Promise] = {
 }
 """What a capability reads, as sentences call it."""
 
+ACTORS: Mapping[str, str | Promise] = {"nightly probe": _("nightly probe")}
+"""Who acts and is no person."""
+
 BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "ok": ("ok", "check", pgettext_lazy("health", "Ok")),
     "slow": ("warn", "clock", pgettext_lazy("health", "Slow")),

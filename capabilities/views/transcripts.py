@@ -13,8 +13,9 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.providers.probes.judgement import AnswerReading, ProbeOutcome, ProbeReason
 from capabilities.core.worded import text_of
-from capabilities.queries.probes import sum_tokens
+from capabilities.queries.probes import sum_usage
 from capabilities.sentences import translate_sentence
+from capabilities.templatetags.ui import money
 
 if TYPE_CHECKING:
     from capabilities.models import ProbeTranscript
@@ -61,7 +62,7 @@ class ExchangeView:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptView:
-    """One probe of a capability; `tokens` None where the provider did not tell all."""
+    """One probe of a capability; `tokens` None where the provider did not tell all, `cost` empty where nobody knows."""
 
     capability: str
     tone: str
@@ -73,6 +74,7 @@ class TranscriptView:
     question: str
     mime_type: str
     tokens: int | None
+    cost: str
     exchanges: tuple[ExchangeView, ...]
 
 
@@ -82,6 +84,7 @@ def render_transcripts(rows: Iterable[ProbeTranscript]) -> list[TranscriptView]:
 
 
 def _render(row: ProbeTranscript) -> TranscriptView:
+    usage, costs = sum_usage(row.exchanges), [each["cost"] for each in row.exchanges if each.get("cost")]
     return TranscriptView(
         row.capability,
         *OUTCOMES.get(row.outcome, OUTCOMES[ProbeOutcome.UNCLEAR]),
@@ -90,7 +93,8 @@ def _render(row: ProbeTranscript) -> TranscriptView:
         row.actor,
         row.question,
         row.mime_type,
-        sum_tokens(row.exchanges),
+        None if usage is None else (usage.prompt_tokens or 0) + (usage.completion_tokens or 0),
+        money(sum(each["nanos"] for each in costs), costs[0]["currency"]) if costs else "",
         tuple(_render_exchange(each) for each in row.exchanges),
     )
 

@@ -90,6 +90,19 @@ def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, 
     assert "How many tokens audio takes is not known." in page
 
 
+def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(admin: Client, gem: Service) -> None:
+    """By the price of its page; without one that is not known."""
+    assert "What that costs is not known: the model has no price." in text_of(admin.get("/services/gem/"))
+    gem.price = {"currency": "EUR", "input": 1000, "output": 1000}
+    actions.save_service(SYSTEM, gem)
+    actions.probe_service(SYSTEM, gem)
+    page = text_of(admin.get("/services/gem/"))
+    tokens = re.search(r"about (\d+) tokens, as the last probe took", page)
+    assert tokens is not None
+    assert f"That is about {int(tokens[1]) / 1000:.2f} EUR a night." in page
+    assert len(re.findall(r"\d+ tokens in all, as the provider counted\.\s+0\.\d+ EUR", page)) == 4
+
+
 def test_a_night_begins_at_three() -> None:
     """In the installation's time zone; before that it is still the night before."""
     assert night_of(datetime(2026, 11, 22, 2, 59, tzinfo=UTC)) == date(2026, 11, 21)

@@ -10,6 +10,7 @@ from capabilities.core.delivery.tokens import file_tokens, text_tokens
 from capabilities.core.message import FilePart
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.core.providers.probes.questions import PROBES, Probe
+from capabilities.core.wire import Usage
 
 FILES = 3
 """How many files a probe has, the control among them."""
@@ -26,12 +27,14 @@ def list_probes(
     return [probe for slot, probe in places if slot is not None and slot.carries(probe.mime_type)]
 
 
-def estimate_tokens(model: str, probe: Probe) -> int | None:
-    """About how many tokens the whole of a probe takes; None where nobody says how the model counts such files."""
+def estimate_usage(model: str, probe: Probe) -> Usage | None:
+    """About what the whole of a probe takes; None where nobody says how the model counts such files."""
     width, height, pages, seconds = probe.measures
     file = FilePart(probe.kind, probe.mime_type, width=width, height=height, pages=pages, seconds=seconds)
     counted = file_tokens(model, file)
-    return FILES * (text_tokens(probe.question).tokens + counted.tokens + ANSWER_TOKENS) if counted else None
+    if counted is None:
+        return None
+    return Usage(FILES * (text_tokens(probe.question).tokens + counted.tokens), FILES * ANSWER_TOKENS)
 
 
 def count_calls(probes: Iterable[Probe]) -> int:

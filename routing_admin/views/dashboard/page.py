@@ -35,6 +35,8 @@ from routing_admin.views.settings.removal import describe_removal
 
 NAMED = 4
 """So many providers in trouble are called by their names."""
+MOST_DRIFTS = 5
+"""So many doubts about models, and changes of them, stand here whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     state, now = snapshot.current(), timezone.now()
     standings = standings_of(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
+    drifts = render_drifts(list_drifts())
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
@@ -117,7 +120,8 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "state": state,
         "endings": list_endings(),
         "blocked": [each for each in standings if not each.ready],
-        "drifts": render_drifts(list_drifts()),
+        "drifts": drifts[:MOST_DRIFTS],
+        "more_drifts": len(drifts[MOST_DRIFTS:]),
         "tiles": tiles[:SHOWN],
         "more_tiles": len(tiles[SHOWN:]),
         "figures": figures_of(*health.two_days(now), health.first_content(now)),

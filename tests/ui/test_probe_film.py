@@ -1,0 +1,37 @@
+"""The film of a probe, played by a browser: its word is there at the beginning, in the middle and at the end."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from capabilities.core.providers.probes.questions import film_of
+from tests.lab.reading_model import word_in
+from tests.lab.received_requests import Media
+
+pytestmark = pytest.mark.ui
+
+PLAY = """async ([address, moments]) => {
+  const film = document.createElement("video"), canvas = document.createElement("canvas"), drawn = [];
+  film.muted = true;
+  await new Promise((done, fail) => { film.onloadeddata = done; film.onerror = fail; film.src = address; });
+  [canvas.width, canvas.height] = [film.videoWidth, film.videoHeight];
+  for (const moment of moments) {
+    await new Promise((done) => { film.onseeked = done; film.currentTime = moment; });
+    canvas.getContext("2d").drawImage(film, 0, 0);
+    drawn.push(canvas.toDataURL("image/png").split(",")[1]);
+  }
+  return [film.duration, drawn];
+}"""
+
+
+def test_a_browser_plays_the_film_and_its_word_is_read_in_every_picture(browser: Any) -> None:
+    """Three seconds of it, though no encoder made it."""
+    page = browser.new_page()
+    address = "data:video/mp4;base64," + base64.b64encode(film_of("UMBRELLA")).decode()
+    seconds, drawn = page.evaluate(PLAY, [address, [0.1, 1.5, 2.9]])
+    page.close()
+    assert seconds == 3
+    assert [word_in(Media("", data=base64.b64decode(each))) for each in drawn] == ["UMBRELLA"] * 3
