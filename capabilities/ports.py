@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from capabilities.core.delivery.receiver import Receiver
     from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.prices import Price
+    from capabilities.core.services.agent_limits import AgentLimits, Meter
     from capabilities.core.services.agents import AgentDirectory
     from capabilities.core.services.registry import LlmServiceRegistry
     from capabilities.core.vocabulary import Capabilities
@@ -189,6 +190,33 @@ class PriceLists(Protocol):
         """The price of a model at the host of an endpoint today; None where no list has one."""
 
 
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """How much of a limit is used: `used` of `limit`, and when that begins anew; None for what ends with the calls."""
+
+    meter: Meter
+    limit: int
+    used: int
+    resets_at: datetime | None = None
+
+    @property
+    def percent(self) -> int:
+        """The same in whole percent, 100 at most."""
+        return min(100, self.used * 100 // self.limit)
+
+    @property
+    def remaining(self) -> int:
+        """What is left."""
+        return max(0, self.limit - self.used)
+
+
+class LimitUses(Protocol):
+    """What agents used of their limits."""
+
+    def of(self, agent: str, limits: AgentLimits | None) -> Sequence[LimitUse]:
+        """What of each limit that there is, in the order of `Meter`. Queries rows where there are limits."""
+
+
 class _Ports:
     """The filled ports."""
 
@@ -199,6 +227,7 @@ class _Ports:
     refusals: Refusals
     foresight: Foresight
     price_lists: PriceLists
+    limit_uses: LimitUses
 
 
 ports = _Ports()

@@ -18,6 +18,7 @@ from routing_admin.agents_api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
 from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
+from routing_admin.limits.gate import keeper  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
@@ -90,8 +91,9 @@ async def lifespan(receive: Receive, send: Send) -> None:
 
 
 def threads_end() -> None:
-    """The same for what lives in threads: connections of calls without an event loop, the journal's writer, upkeep."""
+    """The same for what lives in threads: connections without an event loop, shares of limits, the log, upkeep."""
     nightly_probes.stop()
     run_sync(process_upstream().close())
+    keeper.stop()
     journal.stop()
     upkeep.stop()

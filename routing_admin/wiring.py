@@ -12,8 +12,9 @@ from capabilities.acts import Actor
 from capabilities.core.consequence import Consequence
 from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price
+from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.vocabulary import TEXT_ONLY
-from capabilities.ports import Link, RefusedParameter, ports
+from capabilities.ports import LimitUse, Link, RefusedParameter, ports
 from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
@@ -23,6 +24,7 @@ from routing_admin.core.planning.plan import RoutingQuery, default_route_to, pla
 from routing_admin.dispatch.dial import Dialler
 from routing_admin.dispatch.receivers import SnapshotServices
 from routing_admin.dispatch.send import process_run_context
+from routing_admin.limits.uses import end_of_window, find_uses
 from routing_admin.prices.sheet import list_price
 from routing_admin.queries.consequences import foresee_deletion, foresee_disabling
 
@@ -106,8 +108,21 @@ class ShippedPriceLists:
         return list_price(endpoint, model, timezone.now())
 
 
+class LedgerUses:
+    """What agents used of their limits; see `capabilities.ports.LimitUses`."""
+
+    def of(self, agent: str, limits: AgentLimits | None) -> Sequence[LimitUse]:
+        """What of each limit that there is."""
+        used = find_uses([agent]) if limits is not None and limits.most else {}
+        return [
+            LimitUse(meter, limits.most[meter], used.get((agent, meter), 0), end_of_window(meter))
+            for meter in Meter
+            if limits is not None and meter in limits.most
+        ]
+
+
 def connect() -> None:
-    """Connects the ledger, the routes, the snapshot, the dialler, the memory of refusals, the foresight, the prices."""
+    """Connects the ledger, the routes, the snapshot, the dialler, and what is refused, foreseen, paid and used."""
     ports.ledger = ledger
     ports.routes = SnapshotRoutes()
     ports.installed = SnapshotServices()
@@ -115,3 +130,4 @@ def connect() -> None:
     ports.refusals = RememberedRefusals()
     ports.foresight = SnapshotForesight()
     ports.price_lists = ShippedPriceLists()
+    ports.limit_uses = LedgerUses()

@@ -21,6 +21,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.demo import load
 from routing_admin.dispatch import send
 from routing_admin.gateway import key_cache
+from routing_admin.limits.gate import keeper
 from routing_admin.request_log.journal import journal
 
 HTMX = {"HX-Request": "true"}
@@ -34,6 +35,7 @@ def load_demo() -> None:
     snapshot.forget()
     send.process_run_context.cache_clear()
     key_cache.forget()
+    keeper.forget()
     journal.waiting.clear()
     load.load()
 

@@ -6,6 +6,7 @@ which become the one error shape of CONTRACT §4.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -27,11 +28,12 @@ CONSTRAINTS = {"missing": "required", "literal_error": "enum", "enum": "enum"}
 
 
 class CallError(Exception):
-    """A call that is refused: status, code, a sentence, and more fields for the error's object."""
+    """A call that is refused: status, code, a sentence, more fields for the error's object, headers beside it."""
 
     def __init__(self, status: int, code: str, message: str, **more: Any) -> None:
         super().__init__(message)
         self.status, self.code, self.more = status, code, more
+        self.headers: Mapping[str, str] = {}
 
 
 class AgentKeyAuth(AuthBase):

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
 
-from capabilities.access import principal_of
+from capabilities.access import Principal, principal_of
 from capabilities.actions import delete_made_agent, put_agent
 from capabilities.api.calls import agent_actor, answer, read_as, takes
-from capabilities.api.schemas import AgentIn, AgentOut, AgentsOut, CapabilitiesOut, ServicesOut, SupportedOut
+from capabilities.api.schemas import (
+    AgentIn,
+    AgentOut,
+    AgentsOut,
+    CapabilitiesOut,
+    OwnAgentOut,
+    ServicesOut,
+    SupportedOut,
+)
 from capabilities.core.problems import Problem
 from capabilities.core.vocabulary import Direction
 from capabilities.errors import InvalidError
@@ -53,10 +62,28 @@ def list_agents(
     return answer({"agents": registry.list_agent_ids(capability, direction)})
 
 
-@router.get("/agents/me", response=AgentOut, tags=["agents"])
+@router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
-    """The calling agent: what its model can do, and who can take the rest."""
-    return answer(registry.describe_agent(principal_of(request).agent))
+    """The calling agent: what its model can do, who can take the rest, and what it used of its limits."""
+    principal = principal_of(request)
+    return answer({**registry.describe_agent(principal.agent), "limits": limits_json(principal)})
+
+
+def limits_json(principal: Principal) -> dict[str, Any] | None:
+    """The limits that hold for a caller, and what is used of each; None for none."""
+    if principal.limits is None:
+        return None
+    amounts = [
+        {
+            "meter": use.meter.value,
+            "limit": use.limit,
+            "used": use.used,
+            "remaining": use.remaining,
+            "resetsAt": use.resets_at.isoformat() if use.resets_at else None,
+        }
+        for use in ports.limit_uses.of(principal.holder, principal.limits)
+    ]
+    return {"models": sorted(principal.limits.models), "amounts": amounts}
 
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])

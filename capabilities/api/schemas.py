@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Self
 
 from ninja import Schema
@@ -67,6 +68,29 @@ class AgentOut(Schema):
     capabilities: CapabilitiesOut
     forwardTo: dict[str, list[str]]
     chain: ChainOut | None = None
+
+
+class LimitOut(Schema):
+    """One limit: how much is used of it and left, and when it begins anew; null for what ends with the calls."""
+
+    meter: str
+    limit: int
+    used: int
+    remaining: int
+    resetsAt: datetime | None
+
+
+class LimitsOut(Schema):
+    """What the calling agent may use: `models` are task routes and services, empty for all of them."""
+
+    models: list[str]
+    amounts: list[LimitOut]
+
+
+class OwnAgentOut(AgentOut):
+    """The calling agent's context, with its limits; null for none."""
+
+    limits: LimitsOut | None = None
 
 
 class AgentIn(Body):

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
-from capabilities.core.services.agent_limits import MODELS
+from capabilities.core.services.agent_limits import MODELS, MOST, Meter
 from capabilities.models import Agent
 from capabilities.ports import ports
 from capabilities.queries.services import select_services
@@ -33,6 +33,16 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
     "config:write": gettext_lazy("import a configuration"),
 }
 """What each scope lets a key do."""
+
+
+LIMITS: dict[Meter, tuple[Any, Any]] = {
+    Meter.REQUESTS_PER_MINUTE: (gettext_lazy("Requests a minute"), ""),
+    Meter.IN_FLIGHT: (gettext_lazy("Requests under way at a time"), ""),
+    Meter.TOKENS_PER_DAY: (gettext_lazy("Tokens a day"), gettext_lazy("Those of requests and answers together.")),
+    Meter.TOKENS_PER_MONTH: (gettext_lazy("Tokens a month"), ""),
+    Meter.BYTES_PER_DAY: (gettext_lazy("Bytes of requests a day"), ""),
+}
+"""What each limit is called, in the order of the form, and what is to be known of it."""
 
 
 class AgentForm(AgentModelForm):
@@ -76,15 +86,27 @@ class AgentForm(AgentModelForm):
             choices.append((own, own))
         self.fields["task_type"].choices = choices  # type: ignore[attr-defined]
         self.fields["models"].initial = "\n".join(self.instance.limits.get(MODELS, ()))
+        for meter, (label, hint) in LIMITS.items():
+            self.fields[meter.value] = forms.IntegerField(
+                label=label, help_text=hint, required=False, min_value=1, max_value=MOST, localize=False
+            )
+            self.fields[meter.value].initial = self.instance.limits.get(meter.value)
         if self.instance.origin == Agent.Origin.RUNTIME:  # its maker's hold for it
-            del self.fields["models"]
+            for name in (MODELS, *LIMITS):
+                del self.fields[name]
+
+    @property
+    def limit_fields(self) -> list[forms.BoundField]:
+        """The fields of the amounts, in their order."""
+        return [self[meter.value] for meter in LIMITS if meter.value in self.fields]
 
     def clean(self) -> dict[str, Any]:
         """A service or a route, not both; the limits as the row keeps them."""
         data = super().clean() or {}
         if "models" in self.fields:
             names = dict.fromkeys(filter(None, map(str.strip, str(data.get("models", "")).splitlines())))
-            self.instance.limits = {MODELS: list(names)} if names else {}
+            most = {meter.value: data[meter.value] for meter in LIMITS if data.get(meter.value) is not None}
+            self.instance.limits = ({MODELS: list(names)} if names else {}) | most
         if data.get("service") and data.get("task_type"):
             self.add_error("task_type", _("An agent uses a service or a task route, not both."))
         return data

@@ -14,8 +14,9 @@ from django.views.decorators.http import require_POST
 from capabilities import actions
 from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
+from capabilities.core.services.agent_limits import limits_of
 from capabilities.errors import ActionError, ConflictError
-from capabilities.forms.agents import AgentForm, KeyForm
+from capabilities.forms.agents import LIMITS, AgentForm, KeyForm
 from capabilities.ports import ports
 from capabilities.queries.agents import (
     NAMES,
@@ -126,6 +127,7 @@ def agent_page(
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
         "keys": list_keys(row),
         "now": timezone.now(),
+        "uses": [(LIMITS[use.meter][0], use) for use in ports.limit_uses.of(row.agent_id, limits_of(row.limits))],
         "snippets": write_snippets(row),
         "tool_server": describe_tool_server(),
         "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},

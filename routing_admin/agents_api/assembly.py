@@ -9,11 +9,12 @@ from ninja.openapi.schema import OpenAPISchema
 
 from artifacts.api.endpoints import router as artifacts_router
 from artifacts.api.uploads import router as uploads_router
-from capabilities.api.calls import AgentKeyAuth, json_of
+from capabilities.api.calls import json_of
 from capabilities.api.endpoints import router as capabilities_router
 from capabilities.api.schemas import ErrorOut
 from routing_admin.agents_api.configuration import router as configuration_router
 from routing_admin.agents_api.errors import with_our_errors
+from routing_admin.agents_api.limits import LimitedKeyAuth
 from routing_admin.agents_api.llm import router as llm_router
 
 
@@ -37,7 +38,7 @@ def agents_api() -> NinjaAPI:
         version="1",
         description="What agents ask: services, agents, artifacts, messages, routes. Errors all have one shape.",
         urls_namespace="agents-api",
-        auth=AgentKeyAuth(),
+        auth=LimitedKeyAuth(),
     )
     for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router):
         api.add_router("", each)

@@ -59,7 +59,9 @@ def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     """A call that was refused at the door."""
     response = refusal(request, error.status, error.code, str(error), **error.more)
-    return _come_again(response) if error.code == away.UNAVAILABLE else response
+    for name, value in error.headers.items():
+        response[name] = value
+    return _come_again(response) if error.code == away.UNAVAILABLE and not error.headers else response
 
 
 def on_invalid(request: HttpRequest, error: InvalidError) -> HttpResponse:

@@ -23,6 +23,7 @@ from capabilities.core.prices import amount_text
 from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
 from capabilities.core.worded import text_of
+from routing_admin.agents_api.limits import call_error_of, size_of
 from routing_admin.agents_api.schemas import RequestOut, ResolveOut, SendOut
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
@@ -33,10 +34,12 @@ from routing_admin.core.planning.model_names import NamedRoute, task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.databases import away
+from routing_admin.dispatch.estimates import estimate_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
 from routing_admin.dispatch.send import Dispatch, process_run_context
+from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
 from routing_admin.request_log.entries import token_details
 from routing_admin.request_log.journal import journal
@@ -73,14 +76,39 @@ class SendIn(ResolveIn):
 async def send(request: HttpRequest) -> HttpResponse:
     """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
 
-    A caller that goes away ends the run.
+    A caller that goes away ends the run. Raises `CallError` 429 where a limit of the agent is reached.
     """
+    principal = principal_of(request)
+    hold = reservation_of(principal.holder, principal.limits) if principal.limits is not None else None
+    if hold is None:
+        return await _send(request, None)
+    try:
+        await hold.enter(size_of(request))
+        response = await _send(request, hold)
+        for name, value in hold.headers().items():
+            response[name] = value
+        return response
+    except LimitReachedError as error:
+        refused = RequestRecorder(request_id_of(request), "api")
+        refused.add_facts(agent=principal.agent, key=principal.key)
+        refused.end(outcome=error.code, status=error.status, error=error.message)
+        raise call_error_of(error) from None
+    finally:
+        hold.close()
+
+
+async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
     recorder, planned = await sync_to_async(plan_send)(request)
+    if hold is not None and hold.counts_tokens:
+        await hold.reserve_tokens(*estimate_planned(planned))
     principal = principal_of(request)
     actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), request_id_of(request))
     dispatch = Dispatch(planned, keep_media=partial(store_generated, actor))
     try:
-        return answer(answer_json(planned, await record_answer(dispatch, recorder)))
+        result = await record_answer(dispatch, recorder)
+        if hold is not None:
+            hold.settle(result.answer.usage, result.answer.text)
+        return answer(answer_json(planned, result))
     except (RouterError, DrainingError) as error:
         response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
         for name, value in retry_headers(error).items():

@@ -16,7 +16,7 @@ from routing_admin.databases.sqlite.base import DatabaseWrapper
 LOGS = "logs"
 CONNECTION_SECONDS = 5.0
 """How long a thread that outlives its requests keeps a connection: a restored database is found again."""
-LOG_MODELS = frozenset({"requestlog", "attemptlog", "idempotencyrecord", "usagesum"})
+LOG_MODELS = frozenset({"requestlog", "attemptlog", "idempotencyrecord", "usagesum", "limitwindow", "limitshare"})
 
 
 class LogsRouter:

@@ -16,8 +16,9 @@ from capabilities.core.permissions import methods_of_call
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.sqlite import waiting_at_most
-from routing_admin.gateway.errors import GatewayError, MethodError, response_of
+from routing_admin.gateway.errors import GatewayError, MethodError, gateway_error_of_limit, response_of
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
+from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.server.refusals import OPENAI_CODES
 from routing_admin.server.request_id import request_id_of
 
@@ -83,12 +84,41 @@ def endpoint(path: str) -> Callable[[View], View]:
         @wraps(view)
         def for_the_agent(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             query = request.META.get("QUERY_STRING", "")
-            request.auth = admit_caller(request.method or "", query, request.headers, path)  # type: ignore[attr-defined]
-            return view(request, *args, **kwargs)
+            principal = admit_caller(request.method or "", query, request.headers, path)
+            request.auth = principal  # type: ignore[attr-defined]
+            hold = enter_limited(principal, size_of(request)) if request.method == "POST" else None
+            try:
+                response = view(request, *args, **kwargs)
+            finally:
+                if hold is not None:
+                    hold.close()
+            for name, value in (hold.headers() if hold is not None else {}).items():
+                response[name] = value
+            return response
 
         return open_endpoint(*methods_of_call(path))(for_the_agent)
 
     return wrap
+
+
+def enter_limited(principal: Principal, size: int) -> Reservation | None:
+    """What a call of so many bytes holds of its agent's limits, for a thread; None where nothing is counted.
+
+    Raises `GatewayError` 429 where a limit is reached, 503 where nobody can say.
+    """
+    hold = reservation_of(principal.holder, principal.limits)
+    try:
+        if hold is not None:
+            hold.enter_in_thread(size)
+    except LimitReachedError as error:
+        raise gateway_error_of_limit(error) from None
+    return hold
+
+
+def size_of(request: HttpRequest) -> int:
+    """How many bytes the request says that its body has."""
+    length = request.META.get("CONTENT_LENGTH") or ""
+    return int(length) if length.isdigit() else 0
 
 
 def open_endpoint(*methods: str) -> Callable[[View], View]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from artifacts.storage.content import RowStore
@@ -26,6 +26,7 @@ from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedErro
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.estimates import estimate_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.passing import pass_through
 from routing_admin.dispatch.plan import plan_request
@@ -36,13 +37,14 @@ from routing_admin.gateway.admission import admit_known_caller, check_method, er
 from routing_admin.gateway.body import is_packed, read_object
 from routing_admin.gateway.callers import look_up_caller
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, Door
-from routing_admin.gateway.errors import GatewayError, gateway_error_of, reply_of, skips_in
+from routing_admin.gateway.errors import GatewayError, gateway_error_of, gateway_error_of_limit, reply_of, skips_in
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpCall, HttpReply, header_value
 from routing_admin.gateway.idempotency import HEADER, answer_once
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import AnswerStream, later_error
 from routing_admin.gateway.threads import run_in_thread
+from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.places import OverloadedError
@@ -55,7 +57,7 @@ STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cach
 class AdmittedCall:
     """A call that is parsed and decided; `agent` makes it, at `door`.
 
-    `name` is its model's in the answer, empty for that of who answers.
+    `name` is its model's in the answer, empty for that of who answers; `hold` is what it reserved of limits.
     """
 
     door: Door
@@ -63,6 +65,7 @@ class AdmittedCall:
     parsed: ChatCall
     name: str
     agent: str
+    hold: Reservation | None = None
 
     def name_in(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
         """How the answer names its model."""
@@ -106,6 +109,8 @@ async def _complete(door: Door, call: HttpCall) -> HttpReply:
     try:
         admitted = await _admit(door, call, recorder)
         work = _answer_streamed if admitted.dispatch.planned.stream else _answer_whole
+        if admitted.hold is not None:
+            return await _answer_limited(admitted.hold, work(call, admitted, recorder))
         return await work(call, admitted, recorder)
     except asyncio.CancelledError:
         recorder.end(outcome=LEFT, status=LEFT_STATUS)
@@ -126,10 +131,13 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
     if principal is None:
         principal = await look_up_caller(call, door.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
+    hold = reservation_of(principal.holder, principal.limits) if principal.limits is not None else None
     try:
         if call.place is not None:
             await call.place.enter(principal.holder)
         packed, size = is_packed(call), len(call.body.data)
+        if hold is not None:
+            await _enter(hold, call, size)
         apart = packed or (size > SMALL_BYTES and door.read is not read_object)
         body = await run_in_thread(call, partial(door.read, call)) if apart else door.read(call)
         state = snapshot.newest.fresh()
@@ -137,10 +145,34 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
             state = await run_in_thread(call, snapshot.current)
         decide = partial(_decide, door, call, principal, state, body, recorder)
         in_thread = packed or door.needs_thread(body, size)  # what was packed may be of any size
-        return await run_in_thread(call, decide) if in_thread else decide()
-    except (GatewayError, OverloadedError, DrainingError) as error:
-        recorder.end(outcome=error.code, status=error.status, error=error.message)
+        admitted = await run_in_thread(call, decide) if in_thread else decide()
+        return admitted if hold is None else await _reserve_tokens(hold, admitted)
+    except BaseException as error:
+        if hold is not None:
+            hold.close()
+        if isinstance(error, GatewayError | OverloadedError | DrainingError):
+            recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
+
+
+async def _enter(hold: Reservation, call: HttpCall, size: int) -> None:
+    """Lets the call in as far as its agent's limits say; however it ends, they are told. Raises `GatewayError`."""
+    if call.place is not None:
+        call.place.at_end = hold.close
+    try:
+        await hold.enter(size)
+    except LimitReachedError as error:
+        raise gateway_error_of_limit(error) from None
+
+
+async def _reserve_tokens(hold: Reservation, admitted: AdmittedCall) -> AdmittedCall:
+    """The call, once what it may take is reserved. Raises `GatewayError`."""
+    try:
+        if hold.counts_tokens:
+            await hold.reserve_tokens(*estimate_planned(admitted.dispatch.planned))
+    except LimitReachedError as error:
+        raise gateway_error_of_limit(error) from None
+    return replace(admitted, hold=hold)
 
 
 def _decide(
@@ -195,11 +227,24 @@ def resolve_model(
         raise GatewayError(503, "no_route", error.sentence) from None
 
 
+async def _answer_limited(hold: Reservation, work: Awaitable[HttpReply]) -> HttpReply:
+    """The answer, which says what is left of the limits; where there is none, what was reserved is free again."""
+    try:
+        reply = await work
+    except BaseException:
+        hold.close()
+        raise
+    reply.headers.update(hold.headers())
+    return reply
+
+
 async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
     try:
         result = await record_answer(admitted.dispatch, recorder)
     except RouterError as error:
         raise gateway_error_of(error) from None
+    if admitted.hold is not None:
+        admitted.hold.settle(result.answer.usage, result.answer.text)
     origin = admitted.origin_of(result)
     if result.answer.tool_calls:
         turn_memory.keep(admitted.agent, turn_of(result.answer), origin)
@@ -215,7 +260,7 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
         raise gateway_error_of(error) from None
     events = admitted.door.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
     reply = HttpReply(200, dict(STREAM_HEADERS))
-    stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent)
+    stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent, admitted.hold)
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
     return reply

@@ -11,6 +11,7 @@ from django.http import HttpResponse, HttpResponseBase
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import RouterError, UpstreamRefused, retry_headers
 from routing_admin.gateway.http import HttpReply, header_value, response_of_reply
+from routing_admin.limits.gate import LimitReachedError
 
 TYPES: Mapping[int, str] = {
     401: "authentication_error",
@@ -40,6 +41,7 @@ class GatewayError(Exception):
         self.retry_after: float | None = None
         self.should_retry = False
         self.answered_by: Attempt | None = None
+        self.headers: Mapping[str, str] = {}
 
 
 class BadRequestError(GatewayError):
@@ -62,6 +64,13 @@ def gateway_error_of(error: RouterError) -> GatewayError:
     refusal = GatewayError(error.status, error.code, error.message, error.param, error.attempts)
     refusal.retry_after = error.retry_after
     refusal.answered_by = error.attempts[-1] if isinstance(error, UpstreamRefused) else None
+    return refusal
+
+
+def gateway_error_of_limit(error: LimitReachedError) -> GatewayError:
+    """What an agent's limits do not let in, for a caller of this plane."""
+    refusal = GatewayError(error.status, error.code, error.message)
+    refusal.retry_after, refusal.should_retry, refusal.headers = error.retry_after, error.should_retry, error.headers
     return refusal
 
 
@@ -94,6 +103,7 @@ def reply_of(
     reply = json_reply(write(error, request_id), error.status)
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))
+    reply.headers.update(error.headers)
     if error.attempts:
         reply.headers["x-routing-attempts"] = str(len(error.attempts))
         if skips := skips_in(error.attempts):

@@ -15,6 +15,7 @@ from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.door import AnswerEvents
 from routing_admin.gateway.errors import GatewayError
+from routing_admin.limits.gate import Reservation
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder
 from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
 from routing_admin.server.places import OverloadedError
@@ -31,6 +32,7 @@ class AnswerStream:
     events: AnswerEvents
     request_id: str
     agent: str
+    hold: Reservation | None = None
     finish: Finish | None = None
     failure: Failure | None = None
     drained: bool = False
@@ -50,7 +52,8 @@ class AnswerStream:
         """
         try:
             batches = aiter(self.result.answer)
-            delta = self._record_delta if self.dispatch.planned.state.record_bodies else self.events.write_delta
+            records = self.hold is not None or self.dispatch.planned.state.record_bodies
+            delta = self._record_delta if records else self.events.write_delta
             while True:
                 draining.check()
                 with draining.limit():
@@ -116,6 +119,8 @@ class AnswerStream:
         planned, took = self.dispatch.planned, self.recorder.elapsed_ms() - self.result.attempts[-1].started_ms
         attempts = end_stream(self.result, self.failure, took, planned.plan, self.dispatch.run_context)
         answer = Answer("".join(self.words), media=tuple(self.media))
+        if self.hold is not None:
+            self.hold.settle(self.finish.usage if self.finish is not None else None, answer.text)
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
             code = caller_of(self.failure)[1]

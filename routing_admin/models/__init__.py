@@ -2,6 +2,7 @@
 
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, Language
+from routing_admin.models.limits import LimitShare, LimitWindow
 from routing_admin.models.outcomes import IdempotencyRecord
 from routing_admin.models.people import Person, SignInAttempt
 from routing_admin.models.requests import AttemptLog, RequestLog
@@ -16,6 +17,8 @@ __all__ = [
     "IdempotencyRecord",
     "Installation",
     "Language",
+    "LimitShare",
+    "LimitWindow",
     "Person",
     "RequestLog",
     "Revision",

@@ -8,6 +8,7 @@ switches share their buffers (Choudhury and Hahne, 1998).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -112,12 +113,13 @@ class Places:
 class CallPlace:
     """The place of one call, or several, once it has them."""
 
-    __slots__ = ("_count", "_name", "_places")
+    __slots__ = ("_count", "_name", "_places", "at_end")
 
     _name: str | None
 
     def __init__(self, places: Places) -> None:
         self._places, self._name, self._count = places, None, 1
+        self.at_end: Callable[[], None] | None = None
 
     async def enter(self, name: str) -> None:
         """Has a place from now on, at once where one is free. Raises `OverloadedError`, `DrainingError`."""
@@ -133,7 +135,9 @@ class CallPlace:
         self._name, self._count = name, count
 
     def leave(self) -> None:
-        """Gives it back, if there is one."""
+        """Gives it back, if there is one, and does what is to be done at the end of the call."""
+        if self.at_end is not None:
+            self.at_end()
         if self._name is not None:
             self._places.leave(self._name, self._count)
 

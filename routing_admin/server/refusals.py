@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from types import MappingProxyType
 from typing import Any
 
 from routing_admin.server.ids import new_id
@@ -34,11 +35,13 @@ async def send_refusal(
     code: str,
     message: str,
     send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    headers: Mapping[str, str] = MappingProxyType({}),
     **more: Any,
 ) -> None:
     """The refusal as an ASGI answer, and the end of the connection."""
-    headers, body = refusal_parts(path, status, code, message, **more)
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    usual, body = refusal_parts(path, status, code, message, **more)
+    pairs = dict(usual) | {name.lower().encode(): value.encode() for name, value in headers.items()}
+    await send({"type": "http.response.start", "status": status, "headers": [*pairs.items()]})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -15,8 +15,12 @@ from asgiref.sync import SyncToAsync
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 import routing_admin
+from capabilities.actions import save_agent
+from capabilities.acts import SYSTEM
+from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.gateway import application
+from routing_admin.limits.gate import keeper
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
 
@@ -110,6 +114,30 @@ async def test_a_call_by_a_known_key_asks_no_rows_enters_no_thread_and_makes_no_
     assert costs.ours == watches
     assert set(costs.others) <= {"ClientRequest.write_bytes"}
     assert len(costs.others) <= 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_within_its_agents_share_of_a_limit_asks_no_rows_and_no_thread(
+    key, loopback, costs, monkeypatch, stream
+):
+    """What it needs was drawn before; the ledger hears of it later, from a thread beside the calls."""
+    monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", HOUR)
+    await asyncio.to_thread(limit, requestsPerMinute=10**6, tokensPerDay=10**9, inFlight=1000)
+    word = "stream" if stream else "plain"
+    async with loopback.serve():
+        call = await cost_of(key, word, costs, stream=stream)
+        rows, threads = [*costs.rows], [*costs.threads]
+        await asyncio.to_thread(keeper.stop)
+    assert call.answer_headers["x-ratelimit-limit-requests"] == str(10**6)
+    assert {each.rpartition(" ")[2] for each in rows} <= {"limits"}
+    assert (threads, costs.ours) == ([], [])
+
+
+def limit(**most: int) -> None:
+    """Limits of the text agent."""
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = dict(most)
+    save_agent(SYSTEM, row)
 
 
 async def test_the_count_sees_rows_threads_and_tasks(key, loopback, costs):

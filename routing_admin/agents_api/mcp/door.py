@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from capabilities.access import Refusal
-from routing_admin.agents_api.mcp.callers import KEY, PATH, identify
+from routing_admin.agents_api.mcp.callers import KEY, PATH, McpCaller, identify
 from routing_admin.databases import away
-from routing_admin.server.body_limit import Receive, Send, headers_of_scope
+from routing_admin.limits.gate import LimitReachedError, Reservation, limit_headers, reservation_of
+from routing_admin.server.body_limit import Receive, Send, announced_length, headers_of_scope
 from routing_admin.server.hosts import is_known_host
 from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
@@ -53,8 +54,24 @@ class McpDoor:
         if isinstance(caller, Refusal):
             await send_refusal(PATH, caller.status, caller.code, caller.message, send)
             return
-        server = await self._run_server()
-        await server.answer({**scope, KEY: caller}, receive, send)
+        await self._answer(
+            scope, receive, send, caller, reservation_of(caller.principal.holder, caller.principal.limits)
+        )
+
+    async def _answer(
+        self, scope: Any, receive: Receive, send: Send, caller: McpCaller, hold: Reservation | None
+    ) -> None:
+        """The server's answer, as far as the limits of the caller let it in."""
+        try:
+            if hold is not None:
+                await hold.enter(announced_length(scope))
+            server = await self._run_server()
+            await server.answer({**scope, KEY: caller}, receive, send)
+        except LimitReachedError as error:
+            await send_refusal(PATH, error.status, error.code, error.message, send, limit_headers(error))
+        finally:
+            if hold is not None:
+                hold.close()
 
     async def close(self) -> None:
         """Ends the server where there is one; a later call would start another."""

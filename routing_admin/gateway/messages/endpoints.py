@@ -16,7 +16,7 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.token_count import count_tokens as count_of_first
 from routing_admin.dispatch.token_count import first_candidate
 from routing_admin.dispatch.turns import turn_memory
-from routing_admin.gateway.admission import admit_caller, check_method, error_of_fault
+from routing_admin.gateway.admission import admit_caller, check_method, enter_limited, error_of_fault
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.calls import complete, resolve_model
 from routing_admin.gateway.door import ChatCall, Door
@@ -65,9 +65,11 @@ def count_reply(call: HttpCall) -> HttpReply:
 
 def _count(call: HttpCall) -> HttpReply:
     refuse = partial(reply_of, request_id=call.request_id, write=error_json)
+    hold = None
     try:
         check_method(call.method, call.path, methods_of_call(COUNT))
         principal = admit_caller(call.method, call.query, call.headers, COUNT)
+        hold = enter_limited(principal, len(call.body.data))
         parsed, state = parse(read_object(call), RowStore(principal.agent).part), snapshot.current()
         target = resolve_model(state, parsed.model, parsed.task_type, principal.limits)
         planned = plan_request(
@@ -85,6 +87,9 @@ def _count(call: HttpCall) -> HttpReply:
         return refuse(error)
     except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
         return refuse(error_of_fault(error))
+    finally:
+        if hold is not None:
+            hold.close()
     first = first_candidate(planned)
     told = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
     if counted is None:

@@ -1,0 +1,31 @@
+"""How much is a call likely to take? What is reserved before it is made, and settled by what it took."""
+
+from __future__ import annotations
+
+from capabilities.core.delivery.token_estimates import estimate_chat
+from capabilities.core.delivery.tokens import text_tokens
+from capabilities.core.message import ChatRequest
+from capabilities.core.wire import Usage
+
+DEFAULT_OUTPUT_TOKENS = 1024
+"""What an answer counts as that nobody sets a limit to."""
+
+
+def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int, int]:
+    """About the tokens that a request has, and those that its answer may have, of which `most` are allowed."""
+    return estimate_chat(chat, model), most or DEFAULT_OUTPUT_TOKENS
+
+
+def tokens_of(usage: Usage | None) -> int | None:
+    """The tokens that a provider counted; None where it did not say."""
+    if usage is None or (usage.prompt_tokens is None and usage.completion_tokens is None):
+        return usage.total_tokens if usage is not None else None
+    return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
+
+
+def tokens_taken(usage: Usage | None, question: int, text: str) -> int:
+    """The tokens of a call: as its provider counted them, else by question and answer; none without either."""
+    counted = tokens_of(usage)
+    if counted is not None:
+        return counted
+    return question + text_tokens(text).tokens if text else 0

@@ -1,0 +1,53 @@
+"""What a caller is told of a limit that is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from capabilities.core.services.agent_limits import Meter
+from capabilities.core.worded import Worded, worded
+
+BUDGET_EXCEEDED, RATE_EXCEEDED = "budget_exceeded", "rate_limit_exceeded"
+SILENT = worded(
+    "How much of its limits this agent has left cannot be looked up: the database does not answer just now. "
+    "Send the request again in a few seconds."
+)
+REACHED: Mapping[Meter, str] = {
+    Meter.REQUESTS_PER_MINUTE: worded(
+        "This agent may make %(limit)s requests a minute, and made them. Send this one again in %(wait)s."
+    ),
+    Meter.IN_FLIGHT: worded(
+        "This agent may have %(limit)s requests under way at a time, and has them. "
+        "Send this one again once another has ended."
+    ),
+    Meter.BYTES_PER_DAY: worded(
+        "This agent may send %(limit)s bytes a day: %(left)s are left, and this request has %(asked)s. "
+        "The next day begins at %(reset)s, in %(wait)s."
+    ),
+    Meter.TOKENS_PER_DAY: worded(
+        "This agent may use %(limit)s tokens a day: %(left)s are left, and this request may take %(asked)s. "
+        "The next day begins at %(reset)s, in %(wait)s."
+    ),
+    Meter.TOKENS_PER_MONTH: worded(
+        "This agent may use %(limit)s tokens a month: %(left)s are left, and this request may take %(asked)s. "
+        "The next month begins at %(reset)s, in %(wait)s."
+    ),
+}
+
+
+def sentence_of(meter: Meter, limit: int, left: int, need: int, ends_at: datetime | None, now: datetime) -> Worded:
+    """Why a request is refused, and when it would not be; `ends_at` in the zone that the caller is to read."""
+    wait = duration_of(ends_at - now) if ends_at else ""
+    reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
+    facts = {"limit": f"{limit:,}", "left": f"{left:,}", "asked": f"{need:,}", "wait": wait, "reset": reset}
+    return worded(REACHED[meter], **facts)
+
+
+def duration_of(time: timedelta) -> str:
+    """A time as OpenAI's headers write it: `12s`, `6m0s`, `1h0m5s`; at least a second."""
+    seconds = max(1, -int(-time.total_seconds() // 1))
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    parts = [f"{hours}h"] if hours else []
+    parts += [f"{minutes}m"] if hours or minutes else []
+    return "".join([*parts, f"{seconds % 60}s"])

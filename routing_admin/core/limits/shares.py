@@ -1,0 +1,82 @@
+"""A process's share of a limit: what it drew of the ledger, what its calls reserved of that and what they used.
+
+Calls reserve before and settle after, so that all shares together never pass the limit. What the real use of a call
+exceeds its reservation by, and what a share was extended by while the ledger was silent, is a debt: the ledger books it
+whatever is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from routing_admin.core.limits.windows import Window
+
+PARTS = 16
+"""Of what is left a process draws so many parts of one: so nobody holds much that others lack, and of a little left
+each draws what its calls need and no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a process may let its calls use in a window; `drawn` is what all processes drew, when it last heard of it.
+
+    `last` is the size of the last draw, `extension` what was added without the ledger.
+    """
+
+    limit: int
+    window: Window
+    granted: int = 0
+    used: int = 0
+    reserved: int = 0
+    drawn: int = 0
+    last: int = 0
+    extension: int = 0
+
+    @property
+    def committed(self) -> int:
+        """What is used, or may be by calls under way."""
+        return self.used + self.reserved
+
+    @property
+    def free(self) -> int:
+        """What further calls may reserve; below zero where calls used more than they had reserved."""
+        return self.granted + self.extension - self.committed
+
+    @property
+    def debt(self) -> int:
+        """What is committed beyond what the ledger granted."""
+        return max(0, self.committed - self.granted)
+
+    @property
+    def remaining(self) -> int:
+        """What is left of the limit as far as this process knows; what others drew counts as used."""
+        return max(0, self.limit - max(self.drawn, self.granted) + min(self.granted, self.free))
+
+    def reserve(self, amount: int) -> Share | None:
+        """The share with so much reserved; None where it has not so much free."""
+        return replace(self, reserved=self.reserved + amount) if amount <= self.free else None
+
+    def settle(self, reserved: int, used: int) -> Share:
+        """The share once a call that reserved so much has used so much."""
+        return replace(self, reserved=self.reserved - reserved, used=self.used + used)
+
+    def book(self, granted: int, drawn: int, last: int) -> Share:
+        """The share as the ledger has it now."""
+        return replace(self, granted=granted, drawn=drawn, last=last or self.last, extension=0)
+
+    def extend(self) -> Share | None:
+        """The share with as much as its last draw more, once until the ledger is heard of again; else None."""
+        return replace(self, extension=self.last) if self.last and not self.extension else None
+
+    def move_to(self, window: Window) -> Share:
+        """A share of the next window, which begins with nothing but what is reserved of a moment that never ends."""
+        return Share(self.limit, window, last=self.last)
+
+
+def size_of_grant(limit: int, drawn: int, want: int, least: int) -> int:
+    """How much a process gets that wants so much; nothing where not even `least` is left.
+
+    Where more is left it gets more than it wants, so that its next calls need not ask.
+    """
+    left = limit - drawn
+    return 0 if left < max(least, 1) else min(left, max(want, left // PARTS))

@@ -1,0 +1,183 @@
+"""This process's shares of the limits: calls reserve of them in memory; a thread beside them draws from the ledger.
+
+The thread draws ahead once half of a share is gone, says what is used, and gives back what nobody needs. A call waits
+for it only where its share is spent.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+
+from capabilities.core.services.agent_limits import Meter
+from routing_admin.core.limits.ledger import Ledger, Order
+from routing_admin.core.limits.shares import Share
+from routing_admin.core.limits.windows import PERIODS, Window, window_at
+from routing_admin.limits.cells import Cell, Waiter
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 0.1
+"""Between two rounds of the thread, where no call asks for one."""
+AGAIN_SECONDS = 0.02
+"""The same while calls wait."""
+MOST_ORDERS = 200
+"""So many are carried out in one transaction."""
+END_SECONDS = 10
+
+
+class ShareKeeper:
+    """The shares of one process; `clock` is monotonic, `now` and `zone` say in which window a call falls.
+
+    `is_away` says of an error that the ledger does not answer; `close` lets go of what the thread held.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        zone: Callable[[], tzinfo],
+        is_away: Callable[[Exception], bool],
+        close: Callable[[], object],
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._ledger, self._zone, self._is_away, self._close = ledger, zone, is_away, close
+        self._clock, self._now = clock, now
+        self._lock, self._in_round, self._wake = threading.Lock(), threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self._ends = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew as another process, which holds nothing: for tests, whose rows go behind our back."""
+        with self._lock:
+            self.process = secrets.token_hex(16)
+            self._cells: dict[tuple[str, Meter], Cell] = {}
+            self._active: dict[Cell, None] = {}
+
+    def reserve(self, agent: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
+        """The window in which so much is reserved, at once where the share has it.
+
+        Else who waits for it: the answer is the window, or None where the limit has not so much left.
+        """
+        with self._lock:
+            cell, clock = self._find(agent, meter, limit), self._clock()
+            self._active[cell] = None
+            if not cell.line and cell.take(amount, clock):
+                if cell.runs_low():
+                    self._wake.set()
+                    self._start()
+                return cell.share.window
+            waiter = Waiter(cell, amount, clock)
+            cell.line.append(waiter)
+            self._start()
+        self._wake.set()
+        return waiter
+
+    def give_up(self, waiter: Waiter) -> Window | None:
+        """What somebody has who waited long enough: what came at the last moment, or of the share extended once.
+
+        None where the ledger has nothing left. Raises `TimeoutError` where it did not answer.
+        """
+        with self._lock:
+            if waiter.answer.done():
+                return waiter.answer.result()
+            cell = waiter.cell
+            cell.line.remove(waiter)
+            if cell.heard_at >= waiter.since:
+                return None
+            if cell.take_unasked(waiter.amount, self._clock()):
+                log.warning("the ledger is silent: %s of the agent %s is extended once", cell.meter, cell.agent)
+                return cell.share.window
+        raise TimeoutError("the ledger of limits does not answer")
+
+    def settle(self, agent: str, meter: Meter, window: Window, reserved: int, used: int) -> None:
+        """A call that reserved so much in that window has ended and used so much; late is late once it is over."""
+        with self._lock:
+            cell = self._cells.get((agent, meter))
+            if cell is None or cell.share.window != window:
+                return
+            cell.share = cell.share.settle(reserved, used)
+            self._active[cell] = None
+            if cell.line:
+                cell.serve(self._clock())
+            if cell.in_demand:
+                self._wake.set()
+
+    def share_of(self, agent: str, meter: Meter, limit: int) -> Share:
+        """The share as it is now."""
+        with self._lock:
+            return self._find(agent, meter, limit).share
+
+    def tell(self) -> None:
+        """Tells the ledger all that this process knows, now, in the caller's thread. Raises what the ledger raises."""
+        self._exchange(tell=True)
+
+    def stop(self) -> None:
+        """Ends the thread and gives back what nobody used; what the ledger does not take goes back with the lease."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._ends = True
+            self._wake.set()
+            thread.join(timeout=END_SECONDS)
+        try:
+            self._exchange(tell=True)
+            self._ledger.leave(self.process)
+        except Exception as error:
+            if not self._is_away(error):
+                raise
+            log.warning("the ledger of limits is silent: this process's shares go back when their lease ends")
+        self.forget()
+
+    def _find(self, agent: str, meter: Meter, limit: int) -> Cell:
+        """The cell of an agent's limit, in the window of now."""
+        cell, now = self._cells.get((agent, meter)), self._now()
+        if cell is None:
+            window = window_at(PERIODS[meter], now, self._zone())
+            cell = self._cells[agent, meter] = Cell(agent, meter, Share(limit, window))
+        cell.turn(limit, now, self._zone())
+        return cell
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._ends = False
+            self._thread = threading.Thread(target=self._run, name="limits", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ends:
+            try:
+                self._exchange()
+            except Exception as error:
+                if not self._is_away(error):
+                    log.exception("the shares of limits could not be drawn")
+            self._wait()
+        self._close()
+
+    def _wait(self) -> None:
+        """Sleeps until the next round is due: until somebody calls, where nothing is held."""
+        waiting = any(cell.line for cell in list(self._active))
+        self._wake.wait(AGAIN_SECONDS if waiting else PAUSE_SECONDS if self._active else None)
+        self._wake.clear()
+
+    def _exchange(self, *, tell: bool = False) -> None:
+        with self._in_round:
+            with self._lock:
+                clock = self._clock()
+                asked = [(cell, order) for cell in self._active if (order := cell.order(clock, tell=tell))]
+            for start in range(0, len(asked), MOST_ORDERS):
+                self._carry_out(asked[start : start + MOST_ORDERS])
+            with self._lock:
+                self._active = {cell: None for cell in self._active if not cell.is_settled}
+
+    def _carry_out(self, exchange: list[tuple[Cell, Order]]) -> None:
+        bookings = self._ledger.exchange(self.process, [order for _, order in exchange], self._now())
+        with self._lock:
+            clock = self._clock()
+            for (cell, order), booking in zip(exchange, bookings, strict=True):
+                cell.book(order, booking, clock)
+                cell.serve(clock)

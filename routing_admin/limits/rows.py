@@ -1,0 +1,93 @@
+"""The ledger in rows of the request log's database; each exchange is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F, Q, Sum
+
+from capabilities.core.services.agent_limits import Meter
+from routing_admin.core.limits.ledger import Booking, Order, book
+from routing_admin.databases.router import LOGS, renew_connections
+from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.models import LimitShare, LimitWindow
+
+WAIT_SECONDS = 0.2
+"""How long a call waits for the ledger, and the ledger for whoever locks it."""
+LEASE = timedelta(seconds=60)
+"""How long a process that says nothing more holds its shares."""
+WANTED = timedelta(seconds=2)
+"""How long it counts that a process asked in vain."""
+LATER = timedelta(hours=1)
+"""How long rows of a window stay once it is over: its last calls may still be under way."""
+SWEEP = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RowLedger:
+    """The ledger of an installation without anything faster."""
+
+    def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
+        """Books every order, all or none. Raises what the database raises."""
+        renew_connections()
+        with waiting_at_most(WAIT_SECONDS), transaction.atomic(using=LOGS):
+            return [_exchange(process, order, now) for order in orders]
+
+    def leave(self, process: str) -> None:
+        """Takes back what the process holds and had not said to be committed. Raises what the database raises."""
+        now = datetime.now(UTC)
+        with transaction.atomic(using=LOGS):
+            LimitShare.objects.filter(process=process).update(held_until=now)
+            for window in LimitWindow.objects.select_for_update().filter(shares__process=process):
+                LimitWindow.objects.filter(pk=window.pk).update(drawn=F("drawn") - _take_back(window, now))
+
+
+def _exchange(process: str, order: Order, now: datetime) -> Booking:
+    place = {"agent": order.agent, "meter": order.meter.value, "window": order.window.name}
+    _, made = LimitWindow.objects.get_or_create(**place, defaults={"ends_at": order.window.ends_at})
+    if made:
+        sweep(now)
+    window = LimitWindow.objects.select_for_update().get(**place)
+    drawn = window.drawn - _take_back(window, now)
+    share = LimitShare.objects.filter(limit_window=window, process=process).first()
+    booking = book(drawn, share.granted if share else None, order)
+    in_vain = bool(order.want) and not booking.grant
+    wanted = window.wanted_at is not None and now - window.wanted_at < WANTED and window.wanted_by != process
+    if booking.drawn != window.drawn or in_vain:
+        changes = {"wanted_at": now, "wanted_by": process} if in_vain and not wanted else {}
+        LimitWindow.objects.filter(pk=window.pk).update(drawn=booking.drawn, **changes)
+    held = {"granted": booking.granted, "committed": order.committed, "held_until": now + LEASE}
+    LimitShare.objects.update_or_create(limit_window=window, process=process, defaults=held)
+    return Booking(booking.granted, booking.drawn, booking.grant, wanted)
+
+
+def _take_back(window: LimitWindow, now: datetime) -> int:
+    """What processes held whose lease is over: what they did not commit, and of the moment everything."""
+    gone = list(LimitShare.objects.filter(limit_window=window, held_until__lte=now))
+    if gone:
+        LimitShare.objects.filter(pk__in=[each.pk for each in gone]).delete()
+    return sum(each.granted - (each.committed if window.ends_at else 0) for each in gone)
+
+
+def sweep(now: datetime) -> None:
+    """Removes rows of windows that are over, some at a time. Raises what the database raises."""
+    over = list(LimitWindow.objects.filter(ends_at__lte=now - LATER).values_list("pk", flat=True)[:SWEEP])
+    if over:
+        LimitWindow.objects.filter(pk__in=over).delete()
+
+
+def list_used(agents: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter], int]:
+    """What each of the agents used or reserved in the windows of now, by meter; what processes hold free is not."""
+    rows = LimitWindow.objects.filter(Q(ends_at__gt=now) | Q(ends_at=None), agent__in=list(agents))
+    free = Sum(F("shares__granted") - F("shares__committed"), default=0)
+    under_way = Sum("shares__committed", filter=Q(shares__held_until__gt=now), default=0)
+    sums = rows.annotate(free=free, under_way=under_way)
+    return {
+        (agent, Meter(meter)): max(0, drawn - unused) if ends_at else committed
+        for agent, meter, ends_at, drawn, unused, committed in sums.values_list(
+            "agent", "meter", "ends_at", "drawn", "free", "under_way"
+        )
+    }

@@ -1,0 +1,30 @@
+"""What is used of agents' limits, in all processes; what another one did not tell yet is missing for seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from django.db import DatabaseError, InterfaceError
+from django.utils import timezone
+
+from capabilities.core.services.agent_limits import Meter
+from routing_admin.core.limits.windows import PERIODS, window_at
+from routing_admin.databases.away import is_away
+from routing_admin.limits.gate import keeper
+from routing_admin.limits.rows import list_used
+
+
+def find_uses(agents: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
+    """What each of the agents used or reserved in the windows of now, by meter. Raises what the database raises."""
+    try:
+        keeper.tell()
+    except (DatabaseError, InterfaceError) as error:
+        if not is_away(error):
+            raise
+    return list_used(agents, datetime.now(UTC))
+
+
+def end_of_window(meter: Meter) -> datetime | None:
+    """When the window of now ends in which a meter counts; None for what ends with the calls."""
+    return window_at(PERIODS[meter], datetime.now(UTC), timezone.get_default_timezone()).ends_at

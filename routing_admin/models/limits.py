@@ -1,0 +1,42 @@
+"""How much of their limits agents drew; in the database of the request log."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class LimitWindow(models.Model):
+    """What all processes together drew of one limit of an agent in one minute, day or month, or hold at the moment.
+
+    `wanted_at` is when a process asked for some in vain.
+    """
+
+    agent = models.CharField(max_length=120)
+    meter = models.CharField(max_length=30)
+    window = models.CharField(max_length=20)
+    drawn = models.BigIntegerField(default=0)
+    ends_at = models.DateTimeField(null=True, db_index=True)
+    wanted_at = models.DateTimeField(null=True)
+    wanted_by = models.CharField(max_length=32, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["agent", "meter", "window"], name="one_row_per_limit_window")]
+
+    def __str__(self) -> str:
+        return f"{self.agent} {self.meter} {self.window}: {self.drawn}"
+
+
+class LimitShare(models.Model):
+    """What one process holds of that, and what its calls used or reserved; when `held_until` is past, it is gone."""
+
+    limit_window = models.ForeignKey(LimitWindow, models.CASCADE, related_name="shares")
+    process = models.CharField(max_length=32)
+    granted = models.BigIntegerField()
+    committed = models.BigIntegerField()
+    held_until = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["limit_window", "process"], name="one_share_per_process")]
+
+    def __str__(self) -> str:
+        return f"{self.process}: {self.committed} of {self.granted}"

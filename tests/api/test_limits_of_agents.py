@@ -1,0 +1,130 @@
+"""An agent's limits on the agents' API, over MCP and on its page: counted together, told the same everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from capabilities import actions
+from capabilities.acts import SYSTEM
+from capabilities.models import Agent
+from routing_admin.limits.gate import keeper
+from tests.cast import AgentProgram, key_of
+from tests.gateway.asgi_caller import Call
+from tests.views.visits import text_of
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+
+@pytest.fixture(autouse=True)
+def _shares_go_back() -> Iterator[None]:
+    yield
+    keeper.stop()
+
+
+def limit(**most: int) -> None:
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = dict(most)
+    actions.save_agent(SYSTEM, row)
+
+
+def amounts(program: AgentProgram) -> dict[str, Any]:
+    return {each["meter"]: each for each in program.get("/agents/me").json()["limits"]["amounts"]}
+
+
+def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram) -> None:
+    """Each with what is left and when it begins anew; without limits there is null."""
+    assert text_agent.get("/agents/me").json()["limits"] is None
+    limit(tokensPerDay=10_000, inFlight=3)
+    sent = text_agent.post("/llm/send", {"prompt": "hello"})
+    taken = sent.json()["usage"]["totalTokens"]
+    found = amounts(text_agent)
+    assert found["inFlight"] == {"meter": "inFlight", "limit": 3, "used": 0, "remaining": 3, "resetsAt": None}
+    day = found["tokensPerDay"]
+    assert (day["used"], day["remaining"]) == (taken, 10_000 - taken)
+    assert datetime.fromisoformat(day["resetsAt"]) > datetime.now(UTC)
+    assert sent.headers["x-ratelimit-remaining-tokens"] == str(10_000 - taken)
+
+
+@pytest.mark.parametrize("budget", ["tokensPerDay", "bytesPerDay"])
+def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: AgentProgram, budget: str) -> None:
+    """With the time to come again; the log has it."""
+    limit(**{budget: 5})
+    refused = text_agent.post("/llm/send", {"prompt": "hello"})
+    assert (refused.status_code, refused.json()["error"]) == (429, "budget_exceeded")
+    assert int(refused.headers["Retry-After"]) > 0
+    assert "begins at" in refused.json()["message"]
+    logged = text_agent.get(f"/requests/{refused.json()['requestId']}").json()
+    assert (logged["outcome"], logged["status"]) == ("budget_exceeded", 429)
+
+
+def test_files_count_as_requests_and_by_their_bytes(text_agent: AgentProgram) -> None:
+    """On both planes, together."""
+    limit(requestsPerMinute=10**6, bytesPerDay=2000)
+    text_agent.stored("a.txt", b"x" * 500, "text/plain")
+    headers = {"authorization": f"Bearer {text_agent.key}"}
+    upload = {"purpose": "user_data", "file": open(__file__, "rb")}  # noqa: SIM115
+    refused = Client().post("/v1/files", upload, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
+    assert amounts(text_agent)["requestsPerMinute"]["used"] == 1
+    assert 500 < amounts(text_agent)["bytesPerDay"]["used"] < 1000
+    assert text_agent.upload("b.txt", b"x" * 2000, "text/plain").status_code == 429
+
+
+def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
+    """At the door of Anthropic's Messages, in its words."""
+    limit(requestsPerMinute=1)
+    body = {"model": "task:planning", "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"x-api-key": text_agent.key}
+    answers = [
+        Client().post("/v1/messages/count_tokens", json.dumps(body), content_type="application/json", headers=headers)
+        for _ in range(3)
+    ]
+    assert answers[-1].status_code == 429
+    assert answers[-1].json()["error"]["type"] == "rate_limit_error"
+
+
+async def test_calls_over_mcp_are_requests(demo: None) -> None:
+    """Refused before the tools are looked at."""
+    key = await asyncio.to_thread(key_of, "text-agent")
+    await asyncio.to_thread(limit, requestsPerMinute=1)
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+    headers = [
+        (b"host", b"127.0.0.1"),
+        (b"x-api-key", key.encode()),
+        (b"content-type", b"application/json"),
+        (b"accept", b"application/json, text/event-stream"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    calls = [await Call([body], headers, path="/mcp").run() for _ in range(3)]
+    assert calls[-1].status == 429
+    assert json.loads(calls[-1].answer)["error"] == "rate_limit_exceeded"
+    assert calls[-1].answer_headers["x-should-retry"] == "true"
+
+
+def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Callable[..., AgentProgram]) -> None:
+    """A bar for each limit; from 80 % on in words, too."""
+    program = caller("text-agent")
+    form = {"name": "Text", "version": "1", "tokensPerDay": "100", "requestsPerMinute": "600"}
+    assert admin.post("/agents/text-agent/", form).status_code == 302
+    assert Agent.objects.get(agent_id="text-agent").limits == {"tokensPerDay": 100, "requestsPerMinute": 600}
+    assert "running out" not in text_of(admin.get("/agents/text-agent/"))
+    while program.post("/llm/send", {"prompt": "hello", "maxTokens": 1}).status_code == 200:
+        pass
+    page = text_of(admin.get("/agents/text-agent/"))
+    assert "Tokens a day" in page
+    assert "running out" in page or "used up" in page
+    assert "begins anew at" in page
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "many", "1.5", str(10**16)])
+def test_a_limit_is_a_whole_number(admin: Client, demo: None, amount: str) -> None:
+    """Anything else is refused at its field."""
+    assert admin.post("/agents/text-agent/", {"name": "Text", "version": "1", "inFlight": amount}).status_code == 422
+    assert Agent.objects.get(agent_id="text-agent").limits == {}

@@ -1,0 +1,184 @@
+"""What an agent's limits do to its calls in one process, over real sockets: reserved before, settled after."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from capabilities import actions
+from capabilities.acts import SYSTEM
+from capabilities.core.services.agent_limits import Meter
+from capabilities.models import Agent
+from routing_admin.limits.gate import keeper
+from routing_admin.limits.uses import find_uses
+from tests.cast import key_of
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.plane import logged
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+TOKENS = 18
+"""What the provider counts for each call."""
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    """Providers of this machine."""
+    with loopback_providers() as providers:
+        yield providers
+    keeper.stop()
+
+
+def limit(**most: int) -> None:
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = dict(most)
+    actions.save_agent(SYSTEM, row)
+
+
+async def used() -> Mapping[Meter, int]:
+    found = await asyncio.to_thread(find_uses, ["text-agent"])
+    return {meter: amount for (_, meter), amount in found.items()}
+
+
+def code_of(call: Call) -> str:
+    return str(json.loads(call.answer)["error"]["code"]) if call.status != 200 else ""
+
+
+async def together(count: int, *calls: Any) -> list[Call]:
+    return list(await asyncio.gather(*(chat_call(*calls).run() for _ in range(count))))
+
+
+async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
+    """Exactly as many as may are answered; the others are 429 with the time until the next minute."""
+    await asyncio.to_thread(limit, requestsPerMinute=37)
+    async with loopback.serve():
+        calls = await together(200, key, "plain")
+    refused = [call for call in calls if call.status == 429]
+    assert (sum(call.status == 200 for call in calls), len(refused)) in {(37, 163), (74, 126)}  # a minute may end
+    last = refused[-1]
+    assert code_of(last) == "rate_limit_exceeded"
+    assert 1 <= int(last.answer_headers["retry-after"]) <= 60
+    assert last.answer_headers["x-should-retry"] == "true"
+    assert "may make 37 requests a minute" in json.loads(last.answer)["error"]["message"]
+    assert last.answer_headers["x-ratelimit-limit-requests"] == "37"
+    assert last.answer_headers["x-ratelimit-remaining-requests"] == "0"
+
+
+async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
+    """What they may take is reserved first, so that those let in could take it all."""
+    await asyncio.to_thread(limit, tokensPerDay=10_000)
+    async with loopback.serve():
+        calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
+        done = sum(call.status == 200 for call in calls)
+        assert {code_of(call) for call in calls} == {"", "budget_exceeded"}
+        assert 11 <= done < 200
+        assert await used() == {Meter.TOKENS_PER_DAY: done * TOKENS}
+
+
+async def test_a_budget_that_is_used_up_says_when_it_begins_anew(key, loopback):
+    """In words, as Retry-After and as a header; the log has it; a client is told not to try again by itself."""
+    await asyncio.to_thread(limit, tokensPerMonth=100)
+    async with loopback.serve():
+        call = await chat_call(key, "plain", (b"x-request-id", b"refused"), max_tokens=101).run()
+    assert (call.status, code_of(call)) == (429, "budget_exceeded")
+    message = json.loads(call.answer)["error"]["message"]
+    assert "may use 100 tokens a month: 100 are left" in message
+    assert "The next month begins at 20" in message
+    assert int(call.answer_headers["retry-after"]) > 0
+    assert call.answer_headers["x-should-retry"] == "false"
+    assert call.answer_headers["x-ratelimit-limit-tokens"] == "100"
+    row = await asyncio.to_thread(logged, "refused")
+    assert (row.outcome, row.status) == ("budget_exceeded", 429)
+
+
+async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
+    """By a header that names the budget and how much of it is used."""
+    await asyncio.to_thread(limit, tokensPerDay=90)
+    async with loopback.serve():
+        calls = [await chat_call(key, "plain", max_tokens=1).run() for _ in range(4)]
+    assert [call.answer_headers.get("x-routing-budget-warning") for call in calls] == [
+        *[None] * 3,
+        "tokensPerDay=80%",
+    ]
+    assert [call.answer_headers["x-ratelimit-remaining-tokens"] for call in calls] == ["72", "54", "36", "18"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_caller_that_leaves_gives_back_what_was_reserved(key, loopback, stream):
+    """Before an answer nothing was used; its place among those under way is free again, too."""
+    await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=1)
+    async with loopback.serve():
+        call = chat_call(key, "silent", stream=stream)
+        running = asyncio.create_task(call.run())
+        await loopback.asked.wait()
+        call.left.set()
+        await running
+        assert await used() == {Meter.TOKENS_PER_DAY: 0, Meter.IN_FLIGHT: 0}
+        assert (await chat_call(key, "plain").run()).status == 200
+
+
+async def test_a_stream_that_is_cut_counts_as_far_as_it_came(key, loopback):
+    """Neither nothing nor all that was reserved: the question and the words that arrived."""
+    await asyncio.to_thread(limit, tokensPerDay=5000)
+    async with loopback.serve():
+        call = chat_call(key, "stall", stream=True)
+        running = asyncio.create_task(call.run())
+        await call.begun.wait()
+        call.left.set()
+        await running
+        taken = (await used())[Meter.TOKENS_PER_DAY]
+    assert 0 < taken < 100
+
+
+async def test_a_failing_call_gives_back_what_was_reserved(key, loopback):
+    """But not the request itself, which was made."""
+    await asyncio.to_thread(limit, tokensPerDay=5000, requestsPerMinute=10**6)
+    call = chat_call(key, "plain")
+    failing = Call([json.dumps({"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}).encode()])
+    failing.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
+    assert (await failing.run()).status == 502
+    assert await used() == {Meter.TOKENS_PER_DAY: 0, Meter.REQUESTS_PER_MINUTE: 1}
+
+
+async def test_so_many_are_under_way_and_no_more(key, loopback):
+    """Another one is 429; when one ends, there is a place."""
+    await asyncio.to_thread(limit, inFlight=2)
+    async with loopback.serve():
+        silent = [chat_call(key, "silent") for _ in range(2)]
+        running = [asyncio.create_task(each.run()) for each in silent]
+        while (await used()).get(Meter.IN_FLIGHT) != 2:
+            await asyncio.sleep(0)
+        refused = await chat_call(key, "plain").run()
+        silent[0].left.set()
+        await running[0]
+        served = await chat_call(key, "plain").run()
+        silent[1].left.set()
+        await running[1]
+    assert (refused.status, code_of(refused), served.status) == (429, "rate_limit_exceeded", 200)
+
+
+async def test_bytes_of_requests_are_counted_as_they_come(key, loopback):
+    """A request that is larger than what is left of the day is refused."""
+    await asyncio.to_thread(limit, bytesPerDay=400)
+    async with loopback.serve():
+        first = chat_call(key, "plain")
+        size = sum(len(piece) for piece in first.pieces)
+        assert (await first.run()).status == 200
+        assert await used() == {Meter.BYTES_PER_DAY: size}
+        large = await chat_call(key, "plain", user="x" * 400).run()
+    assert (large.status, code_of(large)) == (429, "budget_exceeded")
+
+
+async def test_an_agent_without_limits_is_counted_nowhere(key, loopback):
+    """No header, no share, no row; others' limits are theirs."""
+    await asyncio.to_thread(limit, requestsPerMinute=1)
+    other = await asyncio.to_thread(key_of, "vision-agent")
+    async with loopback.serve():
+        calls = [await chat_call(other, "plain").run() for _ in range(3)]
+    assert [call.status for call in calls] == [200] * 3
+    assert not any("ratelimit" in name for name in calls[0].answer_headers)
+    assert await asyncio.to_thread(find_uses, ["vision-agent"]) == {}

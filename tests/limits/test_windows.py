@@ -1,0 +1,56 @@
+"""The minute, the day and the month in which a limit is counted: each moment lies in one, and they follow closely."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing_admin.core.limits.windows import Period, window_at
+
+ZONES = ("UTC", "Asia/Shanghai", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe")
+moments = st.datetimes(datetime(2017, 1, 1), datetime(2035, 1, 1)).map(lambda each: each.replace(tzinfo=UTC))
+periods = st.sampled_from([Period.MINUTE, Period.DAY, Period.MONTH])
+
+
+@given(moments, periods, st.sampled_from(ZONES).map(ZoneInfo))
+def test_a_window_ends_where_the_next_begins(now, period, zone):
+    """Just before its end the window is the same, at its end it is another; so it is where clocks are put forward."""
+    window = window_at(period, now, zone)
+    assert not window.is_over(now)
+    assert window_at(period, window.ends_at - timedelta(microseconds=1), zone) == window
+    following = window_at(period, window.ends_at, zone)
+    assert following.name > window.name
+    assert window.is_over(window.ends_at)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "ends"),
+    [
+        ("UTC", "2026-11-22", "2026-11-23T00:00:00+00:00"),
+        ("Asia/Shanghai", "2026-11-23", "2026-11-23T16:00:00+00:00"),
+        ("America/New_York", "2026-11-22", "2026-11-23T05:00:00+00:00"),
+    ],
+)
+def test_a_day_is_that_of_the_installations_zone(zone, day, ends):
+    """At eight in the evening of London it is tomorrow in Shanghai."""
+    window = window_at(Period.DAY, datetime(2026, 11, 22, 20, tzinfo=UTC), ZoneInfo(zone))
+    assert (window.name, window.ends_at.isoformat()) == (day, ends)
+
+
+def test_a_month_ends_with_its_last_day():
+    """February, and a December that ends with the year."""
+    ends = [
+        window_at(Period.MONTH, datetime(2026, month, 15, tzinfo=UTC), UTC).ends_at.isoformat() for month in (2, 12)
+    ]
+    assert ends == ["2026-03-01T00:00:00+00:00", "2027-01-01T00:00:00+00:00"]
+
+
+def test_the_moment_never_ends():
+    """What is under way is, until it ends."""
+    window = window_at(Period.NOW, datetime(2026, 1, 1, tzinfo=UTC), UTC)
+    assert window.ends_at is None
+    assert not window.is_over(datetime(3000, 1, 1, tzinfo=UTC))
