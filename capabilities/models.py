@@ -42,6 +42,8 @@ class Provider(models.Model):
     key_source = models.CharField(max_length=10, choices=KeySource.choices, default=KeySource.ENVIRONMENT)
     key_variable = models.CharField(max_length=200, blank=True)
     stored_key = models.ForeignKey(StoredKey, models.PROTECT, null=True, blank=True, related_name="providers")
+    key_name = models.CharField(max_length=60, blank=True)
+    key_enabled = models.BooleanField(default=True)
     env_name = models.CharField(max_length=120, blank=True)
     enabled = models.BooleanField(_("enabled"), default=True)
     quirks = models.JSONField(default=dict, blank=True)
@@ -64,6 +66,48 @@ class Provider(models.Model):
 
     def __str__(self) -> str:
         return self.display_name or self.name
+
+
+class ProviderKey(models.Model):
+    """A further key of a provider, beside the one that stands in its own row: the same columns, and a name."""
+
+    provider = models.ForeignKey(Provider, models.CASCADE, related_name="more_keys")
+    name = models.CharField(_("name"), max_length=60)
+    key_source = models.CharField(max_length=10, choices=Provider.KeySource.choices)
+    key_variable = models.CharField(max_length=200, blank=True)
+    stored_key = models.ForeignKey(StoredKey, models.PROTECT, null=True, blank=True, related_name="provider_keys")
+    enabled = models.BooleanField(_("enabled"), default=True)
+    position = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["provider", "position", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["provider", "name"], name="one_provider_key_per_name"),
+            models.CheckConstraint(condition=~Q(name=""), name="provider_key_has_a_name"),
+            models.CheckConstraint(
+                condition=Q(key_source="stored", stored_key__isnull=False) | Q(key_source="env"),
+                name="provider_key_is_somewhere",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class KeyTest(models.Model):
+    """What came of the last test of one of a provider's keys, by both names; no part of the configuration."""
+
+    provider = models.CharField(max_length=120)
+    key = models.CharField(max_length=60)
+    at = models.DateTimeField()
+    ms = models.FloatField()
+    fault = models.CharField(max_length=40, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "key"], name="one_test_per_key")]
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.key}: {self.fault or 'ok'}"
 
 
 class ProviderTest(models.Model):

@@ -78,21 +78,32 @@ def import_configuration(
             raise ConflictError(_("The configuration was changed meanwhile. Look at the new difference, then apply."))
         if not preview.imported.accepted:
             raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
-        rows.write(with_keys(preview.imported.configuration, preview.imported.keys))
+        imported = preview.imported
+        rows.write(with_keys(imported.configuration, imported.keys, imported.further_keys))
     return Applied(act.revision, preview)
 
 
-def with_keys(configuration: Configuration, keys: Mapping[str, str]) -> Configuration:
-    """The configuration with the keys that came in the files stored, each for its provider's origin."""
+def with_keys(
+    configuration: Configuration, keys: Mapping[str, str], further: Mapping[str, Sequence[str]]
+) -> Configuration:
+    """The configuration with the keys that came in the files stored, each for its provider's origin.
+
+    The `further` ones stand in it under the fingerprints that they are stored by.
+    """
+    for provider in configuration.providers:
+        for text in further.get(provider.name, ()):
+            store_key(text, provider.endpoint)
     stored = {
         provider.name: store_key(keys[provider.name], provider.endpoint).fingerprint
         for provider in configuration.providers
         if provider.name in keys and origin_of(provider.endpoint)
     }
     providers = tuple(
-        replace(provider, key=KeySpec(KeyKind.STORED, fingerprint=stored[provider.name]))
-        if provider.name in stored
-        else provider
+        replace(provider, key=_stored(provider.key, stored[provider.name])) if provider.name in stored else provider
         for provider in configuration.providers
     )
     return replace(configuration, providers=providers)
+
+
+def _stored(key: KeySpec, fingerprint: str) -> KeySpec:
+    return KeySpec(KeyKind.STORED, fingerprint=fingerprint, name=key.name, enabled=key.enabled)

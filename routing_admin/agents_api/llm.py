@@ -171,7 +171,8 @@ def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
     system = (Message(Role.SYSTEM, (TextPart(body.systemPrompt),)),) if body.systemPrompt else ()
     messages = (*system, Message(Role.USER, (TextPart(body.prompt), *files)))
     chat = ChatRequest(messages, body.temperature, body.maxTokens)
-    return plan_request(state, taken, chat, matched=matched, language=body.language, agent=agent)
+    planned = plan_request(state, taken, chat, matched=matched, language=body.language, agent=agent)
+    return planned.with_affinity("", agent) if planned.plan.has_pools else planned
 
 
 def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:

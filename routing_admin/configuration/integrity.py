@@ -18,7 +18,7 @@ from django.db.migrations.executor import MigrationExecutor
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.core.message import UnreadableError
-from capabilities.models import Provider
+from capabilities.models import Provider, ProviderKey
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.configuration import revisions, rows
 from routing_admin.configuration.history import newest_configuration
@@ -73,13 +73,17 @@ def history() -> list[str]:
 
 def keys() -> list[str]:
     """Providers whose stored key cannot be opened."""
+    first = Provider.objects.exclude(stored_key=None).select_related("stored_key")
+    further = ProviderKey.objects.exclude(stored_key=None).select_related("stored_key", "provider")
+    places = [(each, each.stored_key, each.name) for each in first]
+    places += [(each.provider, each.stored_key, f"{each.provider.name}, key {each.name}") for each in further]
     found = []
-    for provider in Provider.objects.exclude(stored_key=None).select_related("stored_key"):
+    for provider, stored, name in places:
         try:
-            if provider.stored_key is not None:
-                open_key(provider.stored_key, provider.endpoint)
+            if stored is not None:
+                open_key(stored, provider.endpoint)
         except KeyUnreadableError as problem:
-            found.append(f"{provider.name}: {problem}")
+            found.append(f"{name}: {problem}")
     return found
 
 

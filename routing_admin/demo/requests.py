@@ -19,10 +19,8 @@ from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.core.worded import worded
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.context import local_context
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.core.fallback.memory import Memory
-from routing_admin.core.fallback.run import RunContext
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import resolve_route
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
@@ -72,9 +70,7 @@ def _send(planned: PlannedRequest) -> str:
     recorder = RequestRecorder(request_id, "demo")
     recorder.add_facts(agent=AGENT, asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
-    clock, chance = time.monotonic, lambda: 0.0
-    run_context = RunContext(clock, chance, LocalCooldowns(clock, chance), Memory(clock))
-    dispatch = Dispatch(planned, OneDown(DOWN), run_context)
+    dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))
     with suppress(RouterError):  # the log says that nobody answered
         record_answer_sync(dispatch, recorder)
     journal.flush()

@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Receiver
-from routing_admin.configuration.snapshot import KeyFrom, Snapshot
+from routing_admin.configuration.keys import KeyFrom
+from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec, ServiceSpec
-from routing_admin.core.fallback.chain import Plan, PlannedCandidate, SkipReason
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate, PoolKey, SkipReason
 from routing_admin.core.planning.model_names import NamedRoute, resolve_model
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.receivers import receiver_at
@@ -35,6 +36,8 @@ class Decisions:
         self._receivers: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, Receiver]] = {}
         self.unusable = unusable_of(state)
         """The providers that cannot be called now, and why."""
+        self.pools = pools_of(state)
+        """The keys that take turns, where a provider has several that can be used."""
 
     def resolve(self, model: str, task_type: str | None) -> NamedRoute:
         """Where a request goes. Raises `UnknownModelError` and `NoRouteError`, which are decided anew each time."""
@@ -48,7 +51,14 @@ class Decisions:
         key = (id(route), query.language, query.params.temperature, query.params.max_tokens, query.direct, matched)
         found = self._plans.get(key)
         if found is None:
-            plan = plan_route(self._state.configuration, route, query, matched=matched, unusable=self.unusable)
+            plan = plan_route(
+                self._state.configuration,
+                route,
+                query,
+                matched=matched,
+                unusable=self.unusable,
+                pools=self.pools,
+            )
             found = _keep(self._plans, key, (route, plan))
         return found[1]
 
@@ -99,6 +109,15 @@ def unusable_of(state: Snapshot) -> dict[str, Unusable]:
         name: (SkipReason.NO_KEY if key.source is KeyFrom.MISSING else SkipReason.ORIGIN_REFUSED, key.reason)
         for name, key in state.keys.items()
         if not key.usable
+    }
+
+
+def pools_of(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
+    """The keys that take turns, by the name of their provider; none of a provider that has a single usable one."""
+    return {
+        name: tuple(PoolKey(each.name, each.mark) for each in keys.pool)
+        for name, keys in state.provider_keys.items()
+        if keys.pool
     }
 
 

@@ -16,6 +16,7 @@ from capabilities.core.worded import worded
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import REFUSE, SKIP, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, SkipReason, Timeouts
+from routing_admin.core.planning.affinity import opening_of
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, apply_params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
@@ -57,6 +58,12 @@ class PlannedRequest:
         found = decisions_of(self.state).receiver(self.route, self.plan.candidates[index], self.service)
         return found if self.passing is None else replace(found, protocol=self.passing)
 
+    def with_affinity(self, word: str, agent: str) -> PlannedRequest:
+        """The request, asked with one key as long as its conversation goes on: by its agent's `word` for that, else by
+        how it begins."""
+        name = f"{agent} {word}" if word else opening_of(self.chat)
+        return replace(self, plan=replace(self.plan, affinity=name))
+
 
 def plan_request(
     state: Snapshot,
@@ -83,7 +90,7 @@ def plan_request(
     """
     asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = decisions_of(state)
-    plan_with = partial(plan_route, state.configuration, route, asked, matched=matched)
+    plan_with = partial(plan_route, state.configuration, route, asked, matched=matched, pools=decisions.pools)
     plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)
     words = text_style_for(chat, plan.language, partial(readers_of, state, but=agent, only_configured=True))
     led = inject_directive(chat, plan.directive)

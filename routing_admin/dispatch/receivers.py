@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +23,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
+from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.planning.plan import default_route_to
 
 
@@ -59,6 +61,13 @@ def receiver_at(
         content={"policy": _find_policy(state, content, service.content if service else None)},
         tokens=tokens,
     )
+
+
+def with_key(to: Receiver, state: Snapshot, key: PoolKey) -> Receiver:
+    """The receiver, asked with another of its provider's keys."""
+    every = state.provider_keys[to.target.provider].every
+    value = next(each.state.value for each in every if (each.name, each.mark) == (key.name, key.mark))
+    return replace(to, target=replace(to.target, api_key=value))
 
 
 def _find_policy(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:

@@ -17,12 +17,14 @@ from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import ChatRequest, UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault, Media
 from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
+from routing_admin.core.fallback.context import RunContext, process_context
 from routing_admin.core.fallback.drivers import drive_async
-from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
+from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.generated_media import KeepMedia, join_sounds
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import list_dropped, mark_unreadable, prepare_for
+from routing_admin.dispatch.receivers import with_key
 from routing_admin.dispatch.transport import NetworkTransport, Transport
 from routing_admin.upstream import Stream
 
@@ -92,6 +94,8 @@ class Dispatch:
     async def _try(self, call: Call, chat: ChatRequest, send: Send[T]) -> Reply[T]:
         """One call of one candidate."""
         to = self.planned.receiver(call.candidate.index)
+        if call.key is not None:
+            to = with_key(to, self.planned.state, call.key)
         prepared = await self._prepared(chat, to, call)
         if isinstance(prepared, CannotRead):
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))

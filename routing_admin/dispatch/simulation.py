@@ -6,7 +6,7 @@ It works on any `RouteSpec`, stored or a draft, and prepares every candidate's p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, summary
@@ -17,12 +17,12 @@ from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.chain import OK, Attempt, Call, PlannedCandidate, Reply, RunResult, Timeouts, cut_short
-from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.context import local_context
 from routing_admin.core.fallback.drivers import drive
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import caller_of
-from routing_admin.core.fallback.run import FallbackRun, RunContext
+from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import SCRIPTED, Script
 from routing_admin.core.fallback.trial import Trial
 from routing_admin.core.planning.params import apply_params
@@ -141,8 +141,7 @@ def simulate(
     clock = _Clock()
     known = (process_run_context().memory if memory is None else memory).copy(clock)
     play = _Play(planned, _check_script(script or {}), known, clock)
-    cooldowns = LocalCooldowns(clock, lambda: 0.0)
-    run_context = RunContext(clock, lambda: 0.5, cooldowns, known)
+    run_context = replace(local_context(clock, lambda: 0.0, known), random=lambda: 0.5)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
         done = drive(run, play.call, play.clock.sleep)

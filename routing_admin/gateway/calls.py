@@ -50,6 +50,9 @@ from routing_admin.server.draining import DrainingError
 from routing_admin.server.places import OverloadedError
 from routing_admin.upstream import Stream
 
+AFFINITY_HEADER = "x-routing-affinity"
+"""The caller's own name of a conversation, whose calls stay with one of a provider's keys."""
+
 STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -204,6 +207,8 @@ def _decide(
     )
     if chat_call.passing is not None:
         planned = pass_through(planned, chat_call.passing)
+    if planned.plan.has_pools:
+        planned = planned.with_affinity(call.headers.get(AFFINITY_HEADER, ""), principal.agent)
     record_plan(recorder, planned, target.task_type)
     dispatch = Dispatch(planned, in_thread=partial(run_in_thread, call), keep_media=partial(store_generated, actor))
     name = chat_call.model if target.stands_in_answers else ""

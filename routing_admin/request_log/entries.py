@@ -249,6 +249,7 @@ def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
                 "durationMs": one.duration_ms,
                 "outcome": one.outcome,
                 "status": one.status_code,
+                **({"key": one.key} if one.key else {}),
             }
             for one in attempt.tries
         ],

@@ -36,6 +36,8 @@ def optional(fields: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dic
     return st.fixed_dictionaries({}, optional=fields)
 
 
+key_names = st.text(st.sampled_from("ab 密-"), max_size=6).map(str.strip)
+
 own_provider_keys = optional(
     {
         "displayName": st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6),
@@ -44,6 +46,8 @@ own_provider_keys = optional(
         "quirks": st.dictionaries(words, st.booleans(), max_size=2),
         "timeouts": st.dictionaries(words, st.integers(1, 60), max_size=2),
         "proxy": st.sampled_from(["default", "none", "http://proxy:3128"]),
+        "keyName": st.sampled_from(["", "first", "主密钥", None]),
+        "keyEnabled": st.booleans() | st.none(),
     }
 )
 own_route_keys = optional(
@@ -59,6 +63,14 @@ own_route_keys = optional(
 )
 
 
+def further_keys(keys: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
+    """The field `keys`, or none of it."""
+    own = {"name": key_names.filter(bool), "apiKey": keys}
+    entries = st.fixed_dictionaries(own, optional={"enabled": st.just(False)})
+    several = st.lists(entries, max_size=3, unique_by=lambda item: item["name"])
+    return optional({"keys": several | st.none()})
+
+
 @st.composite
 def provider_entries(draw: st.DrawFn, *, own: bool = True, keys: st.SearchStrategy[str] = key_fields) -> dict[str, Any]:
     entry = {
@@ -67,7 +79,7 @@ def provider_entries(draw: st.DrawFn, *, own: bool = True, keys: st.SearchStrate
         "endpoint": draw(urls),
         "defaultModel": draw(words),
     }
-    return entry | (draw(own_provider_keys) | draw(unknown_fields) if own else {})
+    return entry | (draw(own_provider_keys) | draw(further_keys(keys)) | draw(unknown_fields) if own else {})
 
 
 @st.composite

@@ -17,8 +17,7 @@ from capabilities.core.providers.environment import (
     read,
     readable,
 )
-from capabilities.core.providers.origins import OriginPolicy
-from routing_admin.configuration.snapshot import ALLOWED_VARIABLES, key_state
+from routing_admin.configuration.keys import ALLOWED_VARIABLES, key_state
 from routing_admin.core.configuration.specs import KeyKind, KeySpec, ProviderSpec
 from tests.configuration.config_strategies import words
 
@@ -28,7 +27,7 @@ any_text = st.text(max_size=20)
 def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
     """The key a provider has in that environment."""
     override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
-    return key_state(provider, override, {}, OriginPolicy(), env).value
+    return key_state(provider, provider.key, override, {}, "", env).value
 
 
 @pytest.mark.requirement("MMR-E1")
@@ -44,8 +43,9 @@ def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: 
 @pytest.mark.requirement("MMR-E1")
 @given(st.text(st.sampled_from("ABCLMPROVIDERKEYS_0a$"), max_size=25) | any_text, words)
 def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret: str) -> None:
-    """Whatever is named, only LLM_PROVIDER_*_API_KEY and explicitly allowed names give a value."""
-    allowed = variable.startswith("LLM_PROVIDER_") and variable.endswith("_API_KEY") and len(variable) > 21
+    """Whatever is named, only LLM_PROVIDER_*_API_KEY, numbered or not, and explicitly allowed names give a value."""
+    plain = variable.rstrip("0123456789").removesuffix("_") if variable[-1:].isdigit() else variable
+    allowed = plain.startswith("LLM_PROVIDER_") and plain.endswith("_API_KEY") and len(plain) > 21
     assert (read(variable, {variable: secret}) is None) or allowed
     assert read(variable, {variable: secret}, [variable]) == secret
     assert read(variable, {variable: ""}, [variable]) is None

@@ -181,3 +181,14 @@ def _line(cells: list[str]) -> ExpectedFault:
 
 EXPECTED = {cells[0]: _line(cells) for cells in map(str.split, LINES.strip().splitlines()[1:])}
 MEANINGS = dict(line.split(maxsplit=1) for line in SENTENCES.strip().splitlines())
+
+KEY_RESTS = {
+    "http_401": 600,
+    "http_402": 600,
+    "http_403": 600,
+    "http_429_quota": 600,
+    "http_429": 30,
+    "http_429_wait": NAMED_WAIT,
+    "http_429_bad_header": 60,
+}
+"""Seconds that one key of several rests after what is its own; every other fault is the provider's or the request's."""

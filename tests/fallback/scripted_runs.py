@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
-from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, RunResult
-from routing_admin.core.fallback.cooldown import LocalCooldowns
+from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, PoolKey, RunResult
+from routing_admin.core.fallback.context import RunContext, local_context
 from routing_admin.core.fallback.drivers import drive
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.core.fallback.memory import Memory
-from routing_admin.core.fallback.run import FallbackRun, RunContext
+from routing_admin.core.fallback.run import FallbackRun
 
 STATUS_FAULTS = {
     400: Fault.HTTP_400,
@@ -66,7 +65,10 @@ class RealClock(Clock):
 
 @dataclass
 class FakeUpstream:
-    """Answers from a script by provider; the last word of a script is repeated. Every call takes `seconds`."""
+    """Answers from a script by provider; the last word of a script is repeated. Every call takes `seconds`.
+
+    Where a provider has several keys, the script of one is found under `provider/key`.
+    """
 
     script: Mapping[str, Sequence[Word]]
     clock: Clock = field(default_factory=Clock)
@@ -75,8 +77,8 @@ class FakeUpstream:
     times: list[float] = field(default_factory=list)
 
     def __call__(self, call: Call) -> Outcome:
-        words = self.script[call.candidate.provider]
-        asked = sum(1 for one in self.calls if one.candidate.provider == call.candidate.provider)
+        words = self.script[place_of(call)]
+        asked = sum(1 for one in self.calls if place_of(one) == place_of(call))
         self.calls.append(call)
         self.times.append(self.clock.now)
         self.clock.sleep(self.seconds)
@@ -84,8 +86,13 @@ class FakeUpstream:
 
     @property
     def asked(self) -> list[str]:
-        """Providers in the order they were called, each try counted."""
-        return [call.candidate.provider for call in self.calls]
+        """Providers, or their keys, in the order they were called, each try counted."""
+        return [place_of(call) for call in self.calls]
+
+
+def place_of(call: Call) -> str:
+    """Whom a call asks: `provider/key` where the provider has several keys."""
+    return f"{call.candidate.provider}/{call.key.name}" if call.key else call.candidate.provider
 
 
 @dataclass
@@ -98,8 +105,7 @@ class Stage:
     run_context: RunContext = field(init=False)
 
     def __post_init__(self) -> None:
-        known = (LocalCooldowns(self.clock, lambda: 0.0), Memory(self.clock))
-        self.run_context = RunContext(self.clock, lambda: self.random, *known)
+        self.run_context = replace(local_context(self.clock, lambda: 0.0), random=lambda: self.random)
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -113,6 +119,11 @@ class Stage:
             return drive(run, upstream, self.sleep)
         except RouterError as error:
             return error
+
+
+def pooled(index: int, provider: str, *keys: str) -> PlannedCandidate:
+    """A candidate of a provider with these keys."""
+    return PlannedCandidate(index, provider, "m", keys=tuple(PoolKey(key, f"mark of {key}") for key in keys))
 
 
 def chain(*providers: str) -> tuple[PlannedCandidate, ...]:

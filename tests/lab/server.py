@@ -74,13 +74,19 @@ def step_of(word: str | int) -> Step:
     return Step(name, {key: value for key, _, value in pairs})
 
 
+def key_in(headers: Mapping[str, str]) -> str:
+    """The key that a caller sent, wherever its vendor wants it; empty for none."""
+    bearer = headers.get("authorization", "").removeprefix("Bearer ")
+    return bearer or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
+
+
 @dataclass
 class Lab:
     """A provider on loopback: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`.
 
     The script is per provider name (the first word of the path): a list is played once in order, then `ok`; a single
-    step is played for ever. A model named `fault:STEP` (`fault:http_429:retry_after=2`) comes before the script, and a
-    `model` that makes a step of what it hears before both.
+        key = key_in(headers)
+        step = step_of(self.model(heard)) if self.model else self._next(name, heard.model, key)
     """
 
     script: Script = field(default_factory=dict)
@@ -221,7 +227,8 @@ class Lab:
         operation = operation_at(path)
         heard = read_operation(operation, body) if operation else read(path, body)
         name = path.strip("/").split("/")[0]
-        step = step_of(self.model(heard)) if self.model else self._next(name, heard.model)
+        key = key_in(headers)
+        step = step_of(self.model(heard)) if self.model else self._next(name, heard.model, key)
         if step.name == "ok" and heard.problem:
             step = Step("http_400", {"message": heard.problem})
         counted = counted_call(path)
@@ -250,10 +257,10 @@ class Lab:
         rows = [{"id": "lab-model", "object": "model", "created": 1_790_000_000, "owned_by": "lab"}]
         await line.reply(200, json.dumps({"object": "list", "data": rows}).encode(), "application/json")
 
-    def _next(self, name: str, model: str) -> Step:
+    def _next(self, name: str, model: str, key: str) -> Step:
         if model.startswith("fault:"):
             return step_of(model.removeprefix("fault:"))
-        steps = self._queues.get(name)
+        steps = self._queues.get(f"{name}/{key}", self._queues.get(name))
         if isinstance(steps, Step):
             return steps
         return steps.popleft() if steps else Step("ok")

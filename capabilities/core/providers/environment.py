@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import count
 
 PLACEHOLDERS = frozenset(
     {
@@ -43,8 +44,13 @@ PLACEHOLDERS = frozenset(
 NOT_NEEDED = "NOT_NEEDED"
 """The key of a provider that needs none."""
 
+FIRST_KEY = "1"
+"""What a provider's first key is called that nobody has named (decision 20)."""
+
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PROVIDER_VARIABLE = re.compile(r"LLM_PROVIDER_([A-Z0-9_]+)_API_KEY")
+NUMBERED_VARIABLE = re.compile(r"(LLM_PROVIDER_[A-Z0-9_]+_API_KEY)_([1-9][0-9]*)")
+"""Of a provider's further keys (decision 20)."""
 NOT_IN_NAME = re.compile(r"[^A-Z0-9]")
 MASKED = re.compile(r".*(?:\*{3,}|•{3,}|…).*", re.DOTALL)
 HEADER_SAFE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -102,9 +108,21 @@ def key_variable(provider: str, env_name: str | None = None) -> str:
     return f"LLM_PROVIDER_{name_part(env_name or provider)}_API_KEY"
 
 
+def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
+    """The variables of a provider's further keys, whose first one has `first`: `…_API_KEY_2`, `…_3` and so on.
+
+    `chosen` are those that they name themselves, in order, empty for one that takes the next free number.
+    """
+    own = tuple(chosen)
+    numbers = (f"{first}_{number}" for number in count(2))
+    free = (variable for variable in numbers if variable not in own)
+    return tuple(variable or next(free) for variable in own)
+
+
 def readable(variable: str, allowed: Collection[str] = ()) -> bool:
-    """Whether the variable may be read for a key: `LLM_PROVIDER_*_API_KEY`, or explicitly allowed."""
-    return PROVIDER_VARIABLE.fullmatch(variable) is not None or variable in allowed
+    """Whether the variable may be read for a key: `LLM_PROVIDER_*_API_KEY`, numbered or not, or explicitly allowed."""
+    numbered = NUMBERED_VARIABLE.fullmatch(variable)
+    return PROVIDER_VARIABLE.fullmatch(numbered[1] if numbered else variable) is not None or variable in allowed
 
 
 def read(variable: str, env: Mapping[str, str], allowed: Collection[str] = ()) -> str | None:

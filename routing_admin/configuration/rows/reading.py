@@ -9,7 +9,7 @@ from typing import TypeVar
 from django.db import models
 
 from capabilities.core.vocabulary import Capabilities, Source
-from capabilities.models import Agent, Provider, Service, ServiceCapability
+from capabilities.models import Agent, Provider, ProviderKey, Service, ServiceCapability
 from routing_admin.core.configuration.specs import (
     AgentSpec,
     AliasSpec,
@@ -28,13 +28,15 @@ M = TypeVar("M", bound=models.Model)
 
 
 def read() -> Configuration:
-    """The configuration as the rows say it now, in eight queries whatever its size."""
+    """The configuration as the rows say it now, in nine queries whatever its size."""
     installation = Installation.current()
     # joined: Django asks for related rows one by one in a single condition, of which SQLite takes a thousand
     candidates = models.Prefetch("candidates", Candidate.objects.select_related("provider"))
+    further = models.Prefetch("more_keys", ProviderKey.objects.select_related("stored_key"))
+    providers = Provider.objects.select_related("stored_key").prefetch_related(further)
     agents = Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).select_related("service")
     return Configuration(
-        providers=tuple(provider_spec(row) for row in Provider.objects.select_related("stored_key")),
+        providers=tuple(provider_spec(row) for row in providers),
         services=tuple(
             service_spec(row) for row in Service.objects.select_related("provider").prefetch_related("capabilities")
         ),
@@ -50,15 +52,13 @@ def read() -> Configuration:
 
 
 def provider_spec(row: Provider) -> ProviderSpec:
-    """A provider's row as a value; of a stored key only its fingerprint."""
-    fingerprint = row.stored_key.fingerprint if row.stored_key else ""
-    key = KeySpec(KeyKind(row.key_source), variable=row.key_variable, fingerprint=fingerprint)
+    """A provider's row as a value."""
     return ProviderSpec(
         name=row.name,
         endpoint=row.endpoint,
         default_model=row.default_model,
         protocol=row.protocol,
-        key=key,
+        key=key_spec(row, row.key_name, row.key_enabled),
         display_name=row.display_name,
         env_name=row.env_name or None,
         enabled=row.enabled,
@@ -67,7 +67,14 @@ def provider_spec(row: Provider) -> ProviderSpec:
         proxy=row.proxy,
         in_routing_file=row.in_routing_file,
         extra=row.extra,
+        more_keys=tuple(key_spec(each, each.name, each.enabled) for each in row.more_keys.all()),
     )
+
+
+def key_spec(row: Provider | ProviderKey, name: str, enabled: bool) -> KeySpec:
+    """A key as a value; of a stored one only its fingerprint."""
+    fingerprint = row.stored_key.fingerprint if row.stored_key else ""
+    return KeySpec(KeyKind(row.key_source), row.key_variable, fingerprint=fingerprint, name=name, enabled=enabled)
 
 
 def service_spec(row: Service) -> ServiceSpec:

@@ -7,14 +7,16 @@ from typing import Any, TypeVar
 
 from django.db import models
 
+from capabilities.core.providers.environment import further_variables, key_variable
 from capabilities.core.vocabulary import Capabilities
-from capabilities.models import Agent, Provider, Service, StoredKey
-from routing_admin.configuration.rows.reading import candidate_spec
+from capabilities.models import Agent, Provider, ProviderKey, Service, StoredKey
+from routing_admin.configuration.rows.reading import candidate_spec, key_spec
 from routing_admin.core.configuration.specs import (
     AgentSpec,
     CandidateSpec,
     Configuration,
     KeyKind,
+    KeySpec,
     ProviderSpec,
     RouteSpec,
     ServiceSpec,
@@ -34,6 +36,8 @@ def write(new: Configuration) -> None:
     providers = sync(
         Provider, "name", {spec.name: provider_fields(spec, at) for at, spec in enumerate(new.providers)}, delete=False
     )
+    for provider in new.providers:
+        write_more_keys(providers[provider.name], provider)
     services = {spec.id: service_fields(spec, at, providers[spec.provider]) for at, spec in enumerate(new.services)}
     write_agents_away(new)
     rows = sync(Service, "service_id", services)
@@ -97,15 +101,13 @@ def update_row(row: models.Model, fields: Mapping[str, Any]) -> None:
 
 def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
     """Column values of a provider."""
-    stored = StoredKey.objects.filter(fingerprint=spec.key.fingerprint).first() if spec.key.fingerprint else None
-    source = spec.key.kind if stored or spec.key.kind != KeyKind.STORED else KeyKind.ENV
     return {
+        **key_fields(spec.key),
+        "key_name": spec.key.name,
+        "key_enabled": spec.key.enabled,
         "endpoint": spec.endpoint,
         "default_model": spec.default_model,
         "protocol": spec.protocol,
-        "key_source": source.value,
-        "key_variable": spec.key.variable,
-        "stored_key": stored,
         "display_name": spec.display_name,
         "env_name": spec.env_name or "",
         "enabled": spec.enabled,
@@ -116,6 +118,29 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
         "extra": dict(spec.extra),
         "position": position,
     }
+
+
+def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
+    """The columns of a key; one whose ciphertext is gone is taken from the environment, from `variable` if it names
+    none itself."""
+    stored = StoredKey.objects.filter(fingerprint=key.fingerprint).first() if key.fingerprint else None
+    source = key.kind if stored or key.kind != KeyKind.STORED else KeyKind.ENV
+    own = key.variable or (variable if source is KeyKind.ENV else "")
+    return {"key_source": source.value, "key_variable": own, "stored_key": stored}
+
+
+def write_more_keys(row: Provider, spec: ProviderSpec) -> None:
+    """Replaces a provider's further keys where they differ; then its version counts up."""
+    found = tuple(key_spec(each, each.name, each.enabled) for each in row.more_keys.select_related("stored_key"))
+    if found == spec.more_keys:
+        return
+    row.more_keys.all().delete()
+    variables = further_variables(key_variable(spec.name, spec.env_name), (each.variable for each in spec.more_keys))
+    for position, (key, variable) in enumerate(zip(spec.more_keys, variables, strict=True), start=2):
+        named = {"name": key.name, "enabled": key.enabled, "position": position}
+        ProviderKey.objects.create(provider=row, **key_fields(key, variable), **named)
+    if found:
+        update_row(row, {})
 
 
 def service_fields(spec: ServiceSpec, position: int, provider: Provider) -> dict[str, Any]:

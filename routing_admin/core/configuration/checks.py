@@ -27,6 +27,7 @@ def check_names(configuration: Configuration) -> Iterator[Problem]:
     yield from check_repeated("services", [service.id for service in configuration.services])
     yield from check_repeated("routing", [route.task_type for route in configuration.routes])
     for index, provider in enumerate(configuration.providers):
+        yield from check_repeated(f"providers[{index}].keys", [key.name for key in provider.keys])
         if "/" in provider.name:
             where = f"providers[{index}].providerName"
             words = worded(

@@ -67,6 +67,8 @@ def _without_keys(configuration: Configuration) -> dict[str, Any]:
     value = to_json(configuration)
     for item, provider in zip(value["providers"], configuration.providers, strict=True):
         item["key"] = _key(provider.key)
+        item["key_name"], item["key_enabled"] = provider.key.name, provider.key.enabled
+        item["more_keys"] = {key.name: {"key": _key(key), "enabled": key.enabled} for key in provider.more_keys}
     return value
 
 

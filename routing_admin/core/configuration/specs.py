@@ -8,11 +8,12 @@ back what was imported. No plaintext key is ever in it: keys read from a file tr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from capabilities.core.providers.environment import FIRST_KEY
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 
 JsonObject = Mapping[str, Any]
@@ -36,13 +37,16 @@ class KeyKind(StrEnum):
 class KeySpec:
     """A provider's key without the key: the variable's name, or the ciphertext and its fingerprint.
 
-    `token` is empty on a key that has just been read from a file and that the shell has still to encrypt.
+    `token` is empty on a key that has just been read from a file and that the shell has still to encrypt. `name` tells
+    it from the provider's other keys, empty for the first one of a provider that nobody has named.
     """
 
     kind: KeyKind = KeyKind.NONE
     variable: str = ""
     token: str = field(default="", repr=False)
     fingerprint: str = ""
+    name: str = ""
+    enabled: bool = True
 
 
 NO_KEY = KeySpec()
@@ -50,7 +54,7 @@ NO_KEY = KeySpec()
 
 @dataclass(frozen=True, slots=True)
 class ProviderSpec:
-    """Where requests go and with which key.
+    """Where requests go and with which key; `more_keys` are further ones, each with a name of its own (decision 20).
 
     `endpoint` is a base URL or a full call URL, as written. `proxy` is `default`, `none` or a URL; `timeouts` in
     seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `in_routing_file` is false for a provider that
@@ -70,6 +74,12 @@ class ProviderSpec:
     proxy: str = "default"
     in_routing_file: bool = True
     extra: JsonObject = field(default_factory=dict)
+    more_keys: tuple[KeySpec, ...] = ()
+
+    @property
+    def keys(self) -> tuple[KeySpec, ...]:
+        """Every key under the name that pages and logs call it by, the first one first."""
+        return (replace(self.key, name=self.key.name or FIRST_KEY), *self.more_keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,16 @@ from capabilities.core.providers.environment import NOT_NEEDED
 
 T = TypeVar("T")
 
-SECRET_FIELDS = ("apiKey",)
+SECRET_FIELDS = ("apiKey", "keys")
+NO_SECRETS: tuple[tuple[Any, Any], ...] = (("", NOT_NEEDED), (None, None), ([], None))
+"""What a secret field may be kept as, beside what is written for it: ways of saying that there is none."""
 
 
 def find_leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
-    """What `raw` says and `canonical` does not; of a key field only the empty text that means none, never a key."""
+    """What `raw` says and `canonical` does not; of key fields only the empty text that means none, never a key."""
     kept = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
     return {
-        key: item
-        for key, item in kept.items()
-        if key not in SECRET_FIELDS or (item, canonical[key]) == ("", NOT_NEEDED)
+        key: item for key, item in kept.items() if key not in SECRET_FIELDS or (item, canonical.get(key)) in NO_SECRETS
     }
 
 

@@ -99,8 +99,7 @@ def placeholder(path: str) -> Problem:
 def forbidden_variable(path: str, variable: str) -> Problem:
     """A `${ENV}` outside the allow-list."""
     message = worded(
-        "%(path)s: the variable %(variable)s may not be read, so the provider cannot be used. "
-        "Use LLM_PROVIDER_{NAME}_API_KEY.",
+        "%(path)s: the variable %(variable)s may not be read, so there is no key. Use LLM_PROVIDER_{NAME}_API_KEY.",
         path=path,
         variable=variable,
     )
@@ -110,7 +109,7 @@ def forbidden_variable(path: str, variable: str) -> Problem:
 def unset_variable(path: str, variable: str) -> Problem:
     """A `${ENV}` that is not set, or empty."""
     message = worded(
-        "%(path)s: the variable %(variable)s is not set, so the provider cannot be used. Set it, or enter a key.",
+        "%(path)s: the variable %(variable)s is not set, so there is no key. Set it, or enter a key.",
         path=path,
         variable=variable,
     )

@@ -61,10 +61,19 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolKey:
+    """One of several keys of a provider: its name, and a mark that changes with the key and does not tell it."""
+
+    name: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedCandidate:
     """One (provider, model) of a chain, the primary first; `skip` is set when it is known not to be callable.
 
-    `protocol` is what its provider speaks, `skip_param` what of the request stands in the way.
+    `protocol` is what its provider speaks, `skip_param` what of the request stands in the way. `keys` are its
+    provider's usable keys where there are several, else empty.
     """
 
     index: int
@@ -77,6 +86,7 @@ class PlannedCandidate:
     timeouts: Timeouts | None = None
     protocol: str = "openai"
     skip_param: str | None = None
+    keys: tuple[PoolKey, ...] = ()
 
     @property
     def name(self) -> str:
@@ -90,7 +100,8 @@ class Plan:
 
     `task_type` is the route taken; `matched` is False when it is the default instead of the one asked for. Where
     `refuses_drops` a candidate that takes less than the whole request is passed by; where it goes `verbatim` nobody is
-    asked with less or otherwise.
+    asked with less or otherwise. `has_pools` says that a candidate has several keys; then requests of the same
+    `affinity`, unless it is empty, are asked with the same one.
     """
 
     candidates: tuple[PlannedCandidate, ...]
@@ -102,6 +113,8 @@ class Plan:
     timeouts: Timeouts = field(default_factory=Timeouts)
     refuses_drops: bool = False
     verbatim: bool = False
+    has_pools: bool = False
+    affinity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +123,7 @@ class Call:
 
     `without_params` are parameters to leave out; `without_capabilities` are capabilities to treat as lacking, `*` for
     all but text. `limit_name` is what the limit on tokens is called in this call, None as the provider usually has it.
+    `key` is the key to ask with where the provider has several, None where it has the one.
     """
 
     candidate: PlannedCandidate
@@ -118,6 +132,7 @@ class Call:
     without_params: frozenset[str] = frozenset()
     without_capabilities: frozenset[str] = frozenset()
     limit_name: str | None = None
+    key: PoolKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +157,16 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One call of an attempt: when it began and how long it took (milliseconds), and what came of it."""
+    """One call of an attempt: when it began and how long it took (milliseconds), and what came of it.
+
+    `key` is the name of the key it was made with where the provider has several, else empty.
+    """
 
     started_ms: float
     duration_ms: float
     outcome: str
     status_code: int | None = None
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from routing_admin.core.fallback.policy import DEFAULT_RETRIES, GROUPS
 from routing_admin.core.fallback.table import (
     AFTER_CONTENT,
     COOLS_WHEN_PASSED_ON,
+    KEY_EFFECTS,
     OWN_STATUS,
     RESILIENT_NEXT,
     TABLE,
@@ -46,12 +47,23 @@ COOLDOWNS = {
     Effect.EXACT: "as long as named",
 }
 
+KEY_RESTS = {Effect.NOW: "as long as named, else 30 s, 60 s … at most 300 s"}
+
 ENDING = """
 Two faults ask the same candidate once more with less before the table applies: `unsupported_parameter` without the
 named parameter, `capability_mismatch` with that kind of content described in text. A limit on tokens is never left out:
 refused as `max_completion_tokens` it is asked again as `max_tokens`, and the other way round; where the protocol has no
 other name, or that is refused too, the table applies. What a model refused is remembered for an hour and stands on the
 page of its model service.
+Where a provider has several keys (decision 20), these are one key's own: the next key that does not rest is asked at
+once, within the same attempt, and this key rests. Afterwards one call tries it again by itself.
+
+| class | how long the key rests |
+|---|---|
+@KEYS@
+Only when no key is left the table above applies, to the last key's failure, or to the limit that ends first where
+another key is only limited. Where every key rests already, the one that wakes first is asked.
+
 A cooldown begun at once or by counting lasts 30 s, 60 s … at most 300 s; one request probes afterwards. A length that
 the provider did not name itself is drawn anew each time, up to a tenth longer, never shorter. When every
 candidate is cooling after an outage, the one that wakes first gets one last-resort try; when they are cooling for
@@ -61,7 +73,10 @@ want of quota or money, nobody is called.
 
 def document() -> str:
     """The whole file."""
-    return OPENING + "".join(_line(fault, TABLE[fault]) for fault in Fault) + ENDING
+    keys = "".join(
+        f"| `{fault}` | {KEY_RESTS.get(effect, COOLDOWNS[effect])} |\n" for fault, effect in KEY_EFFECTS.items()
+    )
+    return OPENING + "".join(_line(fault, TABLE[fault]) for fault in Fault) + ENDING.replace("@KEYS@\n", keys + "\n")
 
 
 def _line(fault: Fault, row: FaultRow) -> str:

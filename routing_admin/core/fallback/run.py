@@ -8,16 +8,13 @@ whatever happens to it later, no other candidate is asked.
 from __future__ import annotations
 
 import logging
-import random
-import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from capabilities.core.providers.quirks import LIMIT_NAMES
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import worded
-from routing_admin.core.fallback.budget import RetryBudget
 from routing_admin.core.fallback.chain import (
     ABORTED,
     CANCELLED,
@@ -26,6 +23,7 @@ from routing_admin.core.fallback.chain import (
     Call,
     Plan,
     PlannedCandidate,
+    PoolKey,
     Reply,
     RunResult,
     SkipReason,
@@ -36,11 +34,10 @@ from routing_admin.core.fallback.chain import (
     cut_short,
     skip_attempt,
 )
-from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
+from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, error_of_exhaustion
-from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import ErrorPreset
-from routing_admin.core.fallback.table import QUOTA_FAULTS, Action
+from routing_admin.core.fallback.table import KEY_EFFECTS, QUOTA_FAULTS, Action
 from routing_admin.core.fallback.trial import Trial, cooling_attempt
 from routing_admin.core.fallback.waits import pause, refine_wait
 
@@ -50,23 +47,6 @@ T = TypeVar("T")
 
 CLOCK_SLACK = 0.02
 """Seconds by which a timer may ring before the clock shows its time."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """What a run reads from outside: seconds of a monotonic clock, randomness in [0, 1), and what is remembered."""
-
-    clock: Callable[[], float]
-    random: Callable[[], float]
-    cooldowns: Cooldowns
-    memory: Memory
-    budget: RetryBudget = field(default_factory=RetryBudget)
-
-
-def process_context() -> RunContext:
-    """The context of a real process: its clock, its randomness, nothing remembered yet."""
-    cooldowns = LocalCooldowns(time.monotonic, random.random)
-    return RunContext(time.monotonic, random.random, cooldowns, Memory(time.monotonic))
 
 
 class FallbackRun(Generic[T]):
@@ -144,6 +124,7 @@ class FallbackRun(Generic[T]):
             call, outcome = yield from self._tries(trial)
         except BaseException as error:
             run_context.cooldowns.release_probe(*place)
+            run_context.pools.release(candidate.provider, trial.key)
             self.attempts.append(self._attempt(trial, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
             raise
         if isinstance(outcome, Failure):
@@ -165,8 +146,15 @@ class FallbackRun(Generic[T]):
             began = self._context.clock()
             outcome = self._record_try(trial, began, (yield call))
             if not isinstance(outcome, Failure):
+                if trial.key is not None:
+                    self._context.pools.record(trial.candidate.provider, trial.key, None)
                 return call, outcome
-            failure = refine_wait(self._own_time(outcome), self.plan.policy.preset, self._time_left())
+            failure = self._refine(self._own_time(outcome))
+            if trial.key is not None:
+                of_all_keys = self._next_key(trial, trial.key, failure)
+                if of_all_keys is None:
+                    continue
+                failure = of_all_keys
             if self._may_adjust(failure) and trial.adjust(failure, self._context.memory):
                 continue
             waiting = self._pause(trial, failure)
@@ -177,6 +165,23 @@ class FallbackRun(Generic[T]):
                 trial.waits.append(waiting)
                 yield Wait(waiting, failure.fault.value)
 
+    def _refine(self, failure: Failure) -> Failure:
+        return refine_wait(failure, self.plan.policy.preset, self._time_left())
+
+    def _next_key(self, trial: Trial, key: PoolKey, failure: Failure) -> Failure | None:
+        """None where another key of the provider is asked at once; else what of its keys' failures counts."""
+        pools, candidate = self._context.pools, trial.candidate
+        pools.record(candidate.provider, key, failure)
+        if failure.fault not in KEY_EFFECTS:
+            return failure
+        trial.turned_down |= {key.mark}
+        trial.key = pools.choose(candidate.provider, candidate.keys, self.plan.affinity, trial.turned_down)
+        if trial.key is not None:
+            logger.info("provider %s: key %s: %s; its next key is asked", candidate.provider, key.name, failure.fault)
+            return None
+        trial.turned_down = frozenset()
+        return self._refine(pools.last_word(candidate.provider, candidate.keys, failure))
+
     def _may_adjust(self, failure: Failure) -> bool:
         """Whether a candidate may be asked once more otherwise; with less only where nothing has to be kept."""
         if self.plan.verbatim:
@@ -185,6 +190,10 @@ class FallbackRun(Generic[T]):
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (less and self.plan.refuses_drops)
 
     def _call(self, trial: Trial) -> Call:
+        if trial.candidate.keys and trial.key is None:
+            trial.key = self._context.pools.choose(
+                trial.candidate.provider, trial.candidate.keys, self.plan.affinity, frozenset()
+            )
         own = trial.candidate.timeouts or self.plan.timeouts
         total = min(own.total, self._time_left())
         return trial.call(Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total))
@@ -197,7 +206,8 @@ class FallbackRun(Generic[T]):
         failed = isinstance(outcome, Failure)
         took = (self._context.clock() - began) * 1000
         word, status = (outcome.fault.value, outcome.status) if isinstance(outcome, Failure) else (OK, None)
-        trial.tries.append(Try(self._ms(began), took, word, status if failed else None))
+        name = trial.key.name if trial.key is not None else ""
+        trial.tries.append(Try(self._ms(began), took, word, status if failed else None, name))
         return outcome
 
     def _own_time(self, failure: Failure) -> Failure:

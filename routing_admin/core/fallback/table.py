@@ -195,6 +195,16 @@ TIMED_OUT = frozenset(
         *(Fault.DEADLINE, Fault.HTTP_408, Fault.HTTP_504),
     }
 )
+KEY_EFFECTS: Mapping[Fault, Effect] = MappingProxyType(
+    {
+        **dict.fromkeys((Fault.HTTP_401, Fault.HTTP_402, Fault.HTTP_403, Fault.HTTP_429_QUOTA), Effect.LONG),
+        Fault.HTTP_429: Effect.NOW,
+        Fault.HTTP_429_WAIT: Effect.EXACT,
+        Fault.HTTP_429_BAD_HEADER: Effect.MINUTE,
+    }
+)
+"""What is one key's own where a provider has several: the next key is asked at once, this one rests (decision 20)."""
+
 QUOTA_FAULTS = frozenset({Fault.HTTP_402, *RATE_LIMITED})
 """Causes of a cooldown that calling again cannot end: no last-resort try for them."""
 

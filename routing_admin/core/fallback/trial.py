@@ -9,7 +9,16 @@ from typing import Self
 from capabilities.core.providers.quirks import LIMIT_NAMES, other_limit_name
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import worded
-from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, SkipReason, Timeouts, Try, skip_attempt
+from routing_admin.core.fallback.chain import (
+    Attempt,
+    Call,
+    PlannedCandidate,
+    PoolKey,
+    SkipReason,
+    Timeouts,
+    Try,
+    skip_attempt,
+)
 from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import Memory
 
@@ -25,6 +34,7 @@ class Trial:
     """What has happened so far: tries, waits, what the candidate is asked without, and the name of the limit.
 
     `adjusted` are the faults after which it was asked otherwise, `renamed` whether that was by the limit's other name.
+    Of a provider with several keys `key` is the one in use, and `turned_down` are the marks of those that were refused.
     """
 
     candidate: PlannedCandidate
@@ -41,6 +51,8 @@ class Trial:
     adaptation: str = ""
     dropped: tuple[str, ...] = ()
     stripped: tuple[str, ...] = ()
+    key: PoolKey | None = None
+    turned_down: frozenset[str] = frozenset()
 
     @classmethod
     def from_memory(cls, memory: Memory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
@@ -53,9 +65,8 @@ class Trial:
     def call(self, timeouts: Timeouts) -> Call:
         """The next call."""
         number = len(self.tries) + 1
-        return Call(
-            self.candidate, number, timeouts, self.without_params, self.without_capabilities, limit_name=self.limit_name
-        )
+        left_out = (self.without_params, self.without_capabilities)
+        return Call(self.candidate, number, timeouts, *left_out, limit_name=self.limit_name, key=self.key)
 
     def adjust(self, failure: Failure, memory: Memory) -> bool:
         """Whether the candidate is asked once more otherwise, after a refusal that says how.

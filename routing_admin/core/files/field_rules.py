@@ -31,6 +31,7 @@ Check = Callable[[str, Any], Iterator[Problem]]
 PRESETS = tuple(ErrorPreset)
 ACTIONS = tuple(Action)
 TIMES = ("connect", "firstContent", "between", "total")
+LONGEST_KEY_NAME = 60
 SCHEMES = ("http", "https", "echo")
 
 
@@ -68,6 +69,13 @@ def filled(path: str, value: Any) -> Iterator[Problem]:
         yield missing_field(path)
     else:
         yield from text(path, value)
+
+
+def key_name(path: str, value: Any) -> Iterator[Problem]:
+    """A short name on one line; none where it is empty."""
+    yield from text(path, value)
+    if isinstance(value, str) and (len(value) > LONGEST_KEY_NAME or value != value.strip() or not value.isprintable()):
+        yield out_of_range(path, worded("a name of at most 60 characters on one line"))
 
 
 def flag(path: str, value: Any) -> Iterator[Problem]:

@@ -23,14 +23,16 @@ from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.documents.problem_sentences import errors
 from routing_admin.core.files.endpoints import same_origin
 from routing_admin.core.files.key_checks import NOWHERE, KeyContext
-from routing_admin.core.files.keys import Fingerprint, key_from_file
+from routing_admin.core.files.keys import Fingerprint, further_keys_from_file, key_from_file
 from routing_admin.core.files.llm_routing import (
     CANDIDATE_KEYS,
+    KEY_KEYS,
     PROVIDER_KEYS,
     ROOT_KEYS,
     ROUTE_KEYS,
     read_provider,
     read_route,
+    variables_of,
 )
 from routing_admin.core.files.llm_routing_checks import ALONE, LANGUAGES, Beside, validate
 from routing_admin.core.files.llmservices import SERVICE_KEYS, validate_services
@@ -47,12 +49,13 @@ class FileFormat(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Imported:
     """The outcome: the configuration as it would be (unchanged where `problems` holds an error), the plaintext keys
-    by provider, and the paths of the fields nobody here knows, which are kept."""
+    by provider, those of its further keys, and the paths of the fields nobody here knows, which are kept."""
 
     configuration: Configuration
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     problems: tuple[Problem, ...] = ()
     kept_unknown: tuple[str, ...] = ()
+    further_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def accepted(self) -> bool:
@@ -125,16 +128,19 @@ def import_values(
     unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
     if errors(problems):
         return Imported(current, {}, tuple(problems), unknown)
-    result, keys = current, dict[str, str]()
+    result, keys, further = current, dict[str, str](), dict[str, tuple[str, ...]]()
     for value in sorted_values:
-        merge = merge_routing if format_of(value) is FileFormat.ROUTING else merge_services
-        result, found = merge(result, value, prune, mark)
+        if format_of(value) is FileFormat.ROUTING:
+            result, found, more = merge_routing(result, value, prune, mark)
+            further |= more
+        else:
+            result, found = merge_services(result, value, prune, mark)
         keys |= found
     problems += broken_references(result)
     if errors(problems):
         return Imported(current, {}, tuple(problems), unknown)
     kept = {name: key for name, key in keys.items() if result.provider(name)}
-    return Imported(result, kept, tuple(problems), unknown)
+    return Imported(result, kept, tuple(problems), unknown, further)
 
 
 def _turn(value: object) -> int:
@@ -171,8 +177,12 @@ def with_stored_keys(configuration: Configuration, around: KeyContext) -> KeyCon
     """The surroundings in which a provider whose key is stored does not count as lacking its variable."""
     if around.env is None:
         return around
-    stored = (provider for provider in configuration.providers if provider.key.kind is KeyKind.STORED)
-    variables = {key_variable(provider.name, provider.env_name): "stored" for provider in stored}
+    variables = {
+        variable: "stored"
+        for provider in configuration.providers
+        for key, variable in zip(provider.keys, variables_of(provider), strict=True)
+        if key.kind is KeyKind.STORED
+    }
     return replace(around, env={**variables, **{name: item for name, item in around.env.items() if item}})
 
 
@@ -206,28 +216,47 @@ def _unknown_in_list(path: str, value: object, fields: Collection[str]) -> Itera
 
 def merge_routing(
     current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
-) -> tuple[Configuration, dict[str, str]]:
-    """The configuration after a valid `llm-routing.json`, and the keys that stood in it."""
+) -> tuple[Configuration, dict[str, str], dict[str, tuple[str, ...]]]:
+    """The configuration after a valid `llm-routing.json`, and the keys that stood in it, the further ones apart."""
     keys: dict[str, str] = {}
+    further: dict[str, tuple[str, ...]] = {}
     providers: dict[str, ProviderSpec] = {}
     for raw in value.get("providers") or ():
         old = current.provider(raw["providerName"])
-        held = old.key if old and same_origin(old.endpoint, raw["endpoint"]) else None
+        there = old if old and same_origin(old.endpoint, raw["endpoint"]) else None
         variable = key_variable(raw["providerName"], raw.get("envName"))
-        key, plaintext = key_from_file(raw["apiKey"], raw["endpoint"], variable, held, fingerprint)
-        providers[raw["providerName"]] = read_provider(raw, key)
+        key, plaintext = key_from_file(
+            raw["apiKey"], raw["endpoint"], variable, there.key if there else None, fingerprint
+        )
         if plaintext is not None:
             keys[raw["providerName"]] = plaintext
+        held = there.more_keys if there else ()
+        if "keys" not in raw and not prune:  # a file that is merged and says nothing of them, as the seeds' files do
+            more = held
+        else:
+            more, plaintexts = further_keys_from_file(
+                raw.get("keys") or (), raw["endpoint"], variable, held, fingerprint
+            )
+            further[raw["providerName"]] = plaintexts
+        provider = read_provider(raw, key, more)
+        if there and more and not prune and not raw.keys() & set(KEY_KEYS):
+            own = replace(provider.key, name=there.key.name, enabled=there.key.enabled)
+            provider = replace(provider, key=own)
+        providers[raw["providerName"]] = provider
     names = providers.keys() if prune else {*providers, *(each.name for each in current.providers)}
     routes = {name: read_route(name, raw, names) for name, raw in (value.get("routing") or {}).items()}
-    return replace(
-        current,
-        providers=_prune(current, providers) if prune else merge_items(current.providers, providers, _name),
-        routes=tuple(routes.values()) if prune else merge_items(current.routes, routes, _task_type),
-        default_language=value.get("defaultLanguage") or (None if prune else current.default_language),
-        content_policy=value.get("contentPolicy") or (None if prune else current.content_policy),
-        extra_routing=({} if prune else dict(current.extra_routing)) | _root_extra(value),
-    ), keys
+    return (
+        replace(
+            current,
+            providers=_prune(current, providers) if prune else merge_items(current.providers, providers, _name),
+            routes=tuple(routes.values()) if prune else merge_items(current.routes, routes, _task_type),
+            default_language=value.get("defaultLanguage") or (None if prune else current.default_language),
+            content_policy=value.get("contentPolicy") or (None if prune else current.content_policy),
+            extra_routing=({} if prune else dict(current.extra_routing)) | _root_extra(value),
+        ),
+        keys,
+        further,
+    )
 
 
 def _root_extra(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from capabilities.core.providers.environment import KeyNotation, form_of, referenced_variable
+from capabilities.core.providers.environment import KeyNotation, form_of, further_variables, referenced_variable
 from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec
 
 Fingerprint = Callable[[str, str], str]
@@ -30,3 +32,23 @@ def key_from_file(
     if form is KeyNotation.NOT_NEEDED:
         return NO_KEY, None
     return KeySpec(KeyKind.ENV, referenced_variable(text) or own_variable), None
+
+
+def further_keys_from_file(
+    entries: Sequence[Mapping[str, Any]],
+    endpoint: str,
+    first_variable: str,
+    held: Sequence[KeySpec],
+    fingerprint: Fingerprint,
+) -> tuple[tuple[KeySpec, ...], tuple[str, ...]]:
+    """The further keys after an import, each known by its name, and the plaintexts that stood in the file."""
+    chosen = (referenced_variable(entry["apiKey"]) or "" for entry in entries)
+    by_name, keys, plaintexts = {key.name: key for key in held}, list[KeySpec](), list[str]()
+    for number, (entry, variable) in enumerate(zip(entries, further_variables(first_variable, chosen), strict=True), 2):
+        name = entry.get("name") or str(number)
+        key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
+        if key.kind is KeyKind.NONE:  # a further key that is not needed would be none
+            key = KeySpec(KeyKind.ENV, variable)
+        keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
+        plaintexts += [plaintext] if plaintext is not None else []
+    return tuple(keys), tuple(plaintexts)

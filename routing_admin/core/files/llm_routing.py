@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.providers.environment import key_variable, reference
+from capabilities.core.providers.environment import further_variables, key_variable, reference
 from capabilities.core.providers.presets import protocol_of
 from routing_admin.core.configuration.specs import (
     REFUSE,
@@ -25,7 +25,8 @@ from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers
 
 ROOT_KEYS = ("providers", "routing", "defaultLanguage", "contentPolicy")
 PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
-PROVIDER_OWN_KEYS = ("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy")
+KEY_KEYS = ("keyName", "keyEnabled", "keys")
+PROVIDER_OWN_KEYS = ("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy", *KEY_KEYS)
 PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS
 ROUTE_SEED_KEYS = ("provider", "model", "temperature", "maxTokens", "fallback")
 ROUTE_OWN_KEYS = ("onError", "retries", "deadline", "content", "onDrop", "onOverflow", "enabled")
@@ -40,9 +41,23 @@ def key_text(provider: ProviderSpec) -> str:
     return reference(provider.key.variable or key_variable(provider.name, provider.env_name))
 
 
-def read_provider(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
-    """The provider an entry of `providers` describes, with the key found for it."""
-    provider = _provider_fields(raw, key)
+def variables_of(provider: ProviderSpec) -> tuple[str, ...]:
+    """The variable of each of its keys: the one that it is read from, or could be."""
+    first = key_variable(provider.name, provider.env_name)
+    return (first, *further_variables(first, (each.variable for each in provider.more_keys)))
+
+
+def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
+    """The `keys` of an export: what tells the further keys apart, and a `${…}` for each (decision 20)."""
+    return [
+        {"name": key.name, "apiKey": reference(variable), **({} if key.enabled else {"enabled": False})}
+        for key, variable in zip(provider.more_keys, variables_of(provider)[1:], strict=True)
+    ]
+
+
+def read_provider(raw: Mapping[str, Any], key: KeySpec, more_keys: tuple[KeySpec, ...] = ()) -> ProviderSpec:
+    """The provider an entry of `providers` describes, with the keys found for it."""
+    provider = replace(_provider_fields(raw, key), more_keys=more_keys)
     return replace(provider, extra=find_leftovers(raw, _provider_canonical(provider)))
 
 
@@ -52,9 +67,10 @@ def write_provider(provider: ProviderSpec) -> dict[str, Any]:
     def same(raw: Mapping[str, Any]) -> bool:
         if raw["apiKey"] == "" and provider.key.kind is not KeyKind.NONE:
             return False
-        return replace(_provider_fields(raw, provider.key), extra=provider.extra) == replace(
-            provider, in_routing_file=True
-        )
+        if bool(raw.get("keys")) != bool(provider.more_keys):
+            return False
+        read = replace(_provider_fields(raw, provider.key), extra=provider.extra, more_keys=provider.more_keys)
+        return read == replace(provider, in_routing_file=True)
 
     return write_fields(_provider_canonical(provider), provider.extra, PROVIDER_KEYS, same)
 
@@ -66,7 +82,7 @@ def _provider_fields(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
         endpoint=raw["endpoint"],
         default_model=raw["defaultModel"],
         protocol=raw.get("protocol") or protocol_of(raw["endpoint"]),
-        key=key,
+        key=replace(key, name=raw.get("keyName") or "", enabled=raw.get("keyEnabled") is not False),
         display_name=raw.get("displayName") or "",
         env_name=raw.get("envName") or None,
         enabled=True if enabled is None else enabled,
@@ -92,6 +108,9 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
             "quirks": provider.quirks or None,
             "timeouts": provider.timeouts or None,
             "proxy": None if provider.proxy == "default" else provider.proxy,
+            "keyName": provider.key.name or None,
+            "keyEnabled": None if provider.key.enabled else False,
+            "keys": further_keys_json(provider) or None,
         }
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from capabilities.core.delivery.reader import POLICY_WORDS
 from capabilities.core.problems import Problem
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.providers.environment import overrides
+from capabilities.core.providers.environment import FIRST_KEY, overrides
 from capabilities.core.providers.origins import DEFAULT_PROXY
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import REFUSE, SKIP
@@ -44,6 +44,14 @@ PROVIDER_RULES = (
     Rule("quirks", rule.quirks),
     Rule("timeouts", rule.seconds_table),
     Rule("proxy", rule.proxy),
+    Rule("keyName", rule.key_name),
+    Rule("keyEnabled", rule.flag),
+    Rule("keys", rule.listing),
+)
+FURTHER_KEY_RULES = (
+    Rule("name", rule.key_name),
+    Rule("apiKey", rule.key, required=True),
+    Rule("enabled", rule.flag),
 )
 CANDIDATE_RULES = (
     Rule("provider", rule.filled, required=True),
@@ -122,7 +130,7 @@ def _providers(value: Mapping[str, Any], around: KeyContext, beside: Beside) -> 
         if not isinstance(entry, Mapping):
             yield wrong_type(path, worded("an object"))
             continue
-        told = list(broken(PROVIDER_RULES, entry, path))
+        told = [*broken(PROVIDER_RULES, entry, path), *_further_keys(f"{path}.keys", entry, around)]
         yield from told
         name = entry.get("providerName")
         if isinstance(name, str) and name in places:
@@ -135,6 +143,25 @@ def _providers(value: Mapping[str, Any], around: KeyContext, beside: Beside) -> 
             yield from around.endpoint_warnings(f"{path}.endpoint", entry["endpoint"])
             yield from around.proxy_warnings(f"{path}.proxy", entry.get("proxy") or DEFAULT_PROXY)
     yield from _name_problems({**beside.providers, **env_names}, places)
+
+
+def _further_keys(path: str, entry: Mapping[str, Any], around: KeyContext) -> Iterator[Problem]:
+    """The problems of a provider's further keys, whose names tell them and the first one apart."""
+    found = entry.get("keys")
+    names: list[object] = [entry.get("keyName") or FIRST_KEY]
+    for index, item in enumerate(found if isinstance(found, list) else []):
+        where = f"{path}[{index}]"
+        if not isinstance(item, Mapping):
+            yield wrong_type(where, worded("an object"))
+            continue
+        told = list(broken(FURTHER_KEY_RULES, item, where))
+        yield from told
+        name = item.get("name") or str(index + 2)
+        if name in names:
+            yield duplicate_name(f"{where}.name", "name", str(name))
+        names.append(name)
+        if not errors(told):
+            yield from key_warnings(f"{where}.apiKey", item["apiKey"], around)
 
 
 def _name_problems(env_names: Mapping[str, str | None], places: Mapping[str, str]) -> Iterator[Problem]:

@@ -34,6 +34,7 @@ UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
         "timeouts": worded("timeouts"),
         "env_name": worded("env name"),
         "proxy": worded("proxy"),
+        "more_keys": worded("further keys"),
     }
 )
 UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
@@ -171,7 +172,7 @@ def _list_losses(
     for provider in configuration.providers:
         if provider.name not in providers:
             yield _provider_left_out(provider)
-        for what in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, "default")):
+        for what in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, (), "default")):
             yield worded(
                 "Provider “%(name)s”: its %(what)s cannot be said.", name=provider.name, what=UNSAID_OF_PROVIDER[what]
             )

@@ -19,7 +19,7 @@ from routing_admin.core.configuration.specs import (
     ProviderSpec,
     RouteSpec,
 )
-from routing_admin.core.fallback.chain import Plan, PlannedCandidate, SkipReason, Timeouts
+from routing_admin.core.fallback.chain import Plan, PlannedCandidate, PoolKey, SkipReason, Timeouts
 from routing_admin.core.fallback.policy import DEFAULT_RETRIES, ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
@@ -30,6 +30,9 @@ ALL_DISABLED = worded("The model service %(service)s is disabled. Enable it, or 
 
 Unusable = tuple[SkipReason, str]
 """Why a provider cannot be called, known beforehand: the reason and its sentence."""
+
+Pools = Mapping[str, tuple[PoolKey, ...]]
+"""The keys that take turns, by the name of their provider; one that has a single key is not in it."""
 
 CannotRead = Callable[[str, str], str | None]
 """(provider, model) → why that model is passed by for this request's content; None when it is not."""
@@ -112,6 +115,7 @@ def plan_route(
     unusable: Mapping[str, Unusable] = MappingProxyType({}),
     cannot_read: CannotRead | None = None,
     preset: ErrorPreset = ErrorPreset.SEED,
+    pools: Pools = MappingProxyType({}),
 ) -> Plan:
     """The plan for a route that is decided already, be it stored or made up for one service."""
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
@@ -120,6 +124,8 @@ def plan_route(
         _candidate(configuration, route, at, spec, query, unusable, cannot_read)
         for at, spec in enumerate(route.candidates)
     )
+    if pools:
+        candidates = tuple(replace(each, keys=pools.get(each.provider, ())) for each in candidates)
     return Plan(
         candidates,
         task_type=route.task_type,
@@ -128,6 +134,7 @@ def plan_route(
         directive=get_language_directive(query.language, default, directives) if query.is_told_a_language else "",
         policy=policy_of(route, preset),
         timeouts=_request_timeouts(route, candidates),
+        has_pools=any(each.keys for each in candidates),
     )
 
 

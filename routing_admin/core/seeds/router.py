@@ -13,8 +13,9 @@ from routing_admin.core.configuration.specs import (
     Configuration,
 )
 from routing_admin.core.fallback.chain import Attempt, Call, Plan, RunResult
+from routing_admin.core.fallback.context import RunContext, process_context
 from routing_admin.core.fallback.drivers import Outcome, drive
-from routing_admin.core.fallback.run import FallbackRun, RunContext, process_context
+from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, apply_params

@@ -1,0 +1,157 @@
+"""The providers' keys as they are at one moment: where each comes from, which can be used, which make a pool."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from django.conf import settings
+
+from capabilities.core.providers.environment import overrides, read
+from capabilities.core.providers.origins import OriginPolicy, policy_of, proxy_refusal, refusal
+from capabilities.core.worded import worded
+from capabilities.models import StoredKey
+from capabilities.secrets import KeyUnreadableError, fingerprint_of, open_key, origin_of
+from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
+
+ALLOWED_VARIABLES = ("LLM_API_KEY",)
+"""Variables that may hold a key beside `LLM_PROVIDER_*_API_KEY` (decision 13)."""
+
+KEY_UNSET = worded("%(name)s has no key: set %(variable)s in the environment, or store a key.")
+NO_KEY_ANYWHERE = worded("%(name)s has no key: store a key.")
+KEY_GONE = worded("%(name)s has no key: enter it again.")
+KEY_UNREADABLE = worded("%(name)s: %(reason)s.")
+NONE_ENABLED = worded("%(name)s has no key that is enabled.")
+"""Why a provider has no key, as templates."""
+
+
+class KeyFrom(StrEnum):
+    """Where a provider's key comes from at this moment."""
+
+    NOT_NEEDED = "not_needed"
+    OVERRIDE = "override"
+    ENVIRONMENT = "environment"
+    STORED = "stored"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyState:
+    """A provider's key now, and whether the provider can be called; `reason` is the sentence when it cannot."""
+
+    source: KeyFrom
+    value: str | None = field(default=None, repr=False)
+    variable: str = ""
+    last_four: str = ""
+    reason: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether nothing stands in the way of calling the provider."""
+        return not self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class NamedKey:
+    """One of a provider's keys now; `mark` changes with the key and does not tell it, and is empty without one."""
+
+    name: str
+    state: KeyState
+    enabled: bool = True
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderKeys:
+    """What a provider is called with: the first key that can be used, every key, and those that take turns.
+
+    `pool` is empty where fewer than two can: then `first` is the one.
+    """
+
+    first: KeyState
+    every: tuple[NamedKey, ...] = ()
+    pool: tuple[NamedKey, ...] = ()
+
+
+def keys_of(configuration: Configuration) -> dict[str, ProviderKeys]:
+    """Every provider's keys by provider name."""
+    variables = overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
+    stored = {row.fingerprint: row for row in StoredKey.objects.all()}
+    policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
+    return {
+        provider.name: provider_keys(provider, variables.get(provider.name), stored, policy, os.environ)
+        for provider in configuration.providers
+    }
+
+
+def provider_keys(
+    provider: ProviderSpec,
+    override: str | None,
+    stored: Mapping[str, StoredKey],
+    policy: OriginPolicy,
+    env: Mapping[str, str],
+) -> ProviderKeys:
+    """One provider's keys; the variable `override` comes before what the row says of the first (decision 10)."""
+    refused = refusal(provider.endpoint, policy) or proxy_refusal(provider.proxy, policy, settings.OUTGOING_PROXY) or ""
+    own = [
+        key_state(provider, key, "" if at else override, stored, refused, env) for at, key in enumerate(provider.keys)
+    ]
+    every = tuple(
+        NamedKey(key.name, state, key.enabled, _mark(state, provider.endpoint))
+        for key, state in zip(provider.keys, own, strict=True)
+    )
+    enabled = [each for each in every if each.enabled]
+    by_mark: dict[str, NamedKey] = {}
+    for each in enabled:
+        if each.mark and each.state.usable:
+            by_mark.setdefault(each.mark, each)  # a key that is there twice takes one turn
+    pool = tuple(by_mark.values())
+    first = next((each.state for each in (*pool, *enabled)), None)
+    if first is None:
+        first = replace(own[0], source=KeyFrom.MISSING, value=None, reason=worded(NONE_ENABLED, name=provider.name))
+    return ProviderKeys(first, every, pool if len(pool) > 1 else ())
+
+
+def _mark(state: KeyState, endpoint: str) -> str:
+    return fingerprint_of(state.value, origin_of(endpoint))[:16] if state.value else ""
+
+
+def key_state(
+    provider: ProviderSpec,
+    key: KeySpec,
+    override: str | None,
+    stored: Mapping[str, StoredKey],
+    refused: str,
+    env: Mapping[str, str],
+) -> KeyState:
+    """One key: the variable `override` first, then what the row says; `refused` is why its address is not called."""
+    value = read(override, env) if override else None
+    if value and override:
+        return KeyState(KeyFrom.OVERRIDE, value, override, value[-4:], refused)
+    if key.kind is KeyKind.NONE:
+        return KeyState(KeyFrom.NOT_NEEDED, reason=refused)
+    if key.kind is KeyKind.STORED:
+        return stored_key_state(provider, stored.get(key.fingerprint), refused)
+    variable = key.variable or override or ""
+    value = read(variable, env, allowed=ALLOWED_VARIABLES) if variable else None
+    if value:
+        return KeyState(KeyFrom.ENVIRONMENT, value, variable, value[-4:], refused)
+    return KeyState(KeyFrom.MISSING, None, variable, reason=no_key(provider.name, variable))
+
+
+def no_key(name: str, variable: str) -> str:
+    """Why a provider without a key cannot be called; `variable` is where one could stand."""
+    return worded(KEY_UNSET, name=name, variable=variable) if variable else worded(NO_KEY_ANYWHERE, name=name)
+
+
+def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str) -> KeyState:
+    """The state of a key that is stored."""
+    if row is None:
+        return KeyState(KeyFrom.MISSING, reason=worded(KEY_GONE, name=provider.name))
+    try:
+        value = open_key(row, provider.endpoint)
+    except KeyUnreadableError as problem:
+        return KeyState(KeyFrom.MISSING, reason=worded(KEY_UNREADABLE, name=provider.name, reason=problem.reason))
+    return KeyState(KeyFrom.STORED, value, "", row.last_four, refused)

@@ -1,0 +1,123 @@
+"""Which of a provider's keys is asked: the least used one, and for a conversation the one it had, while that is well.
+
+A vendor keeps what it has read of a conversation by account, so that a conversation that stays with its key is cheaper.
+Each key rests on its own after a refusal (`KEY_EFFECTS`), and one call tries it again afterwards (decision 20).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from capabilities.core.wire import Failure
+from routing_admin.core.fallback.chain import PoolKey
+from routing_admin.core.fallback.cooldown import Cooldowns, Cooling
+from routing_admin.core.fallback.policy import Policy
+from routing_admin.core.fallback.table import KEY_EFFECTS, Effect, Scope
+
+MOST_CONVERSATIONS = 10_000
+"""Conversations whose key is known; the one that was silent longest makes room."""
+CONVERSATION_SECONDS = 3600.0
+"""How long a conversation that is silent keeps its key: no vendor keeps what it has read for longer."""
+
+
+@dataclass(slots=True)
+class KeyPools:
+    """The keys' use and health in this process, safe between threads; `clock` gives seconds that only grow.
+
+    `health` are cooldowns whose models are the keys' marks.
+    """
+
+    clock: Callable[[], float]
+    health: Cooldowns
+    _uses: dict[tuple[str, str], int] = field(default_factory=dict)
+    _conversations: OrderedDict[tuple[str, str], tuple[str, float]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def choose(
+        self, provider: str, keys: Sequence[PoolKey], affinity: str, turned_down: Collection[str]
+    ) -> PoolKey | None:
+        """The key to ask with; None where all that are well were turned down before.
+
+        A first call is always made: where every key rests, with the one that wakes first, those that are only limited
+        before those that were refused.
+        """
+        with self._lock:
+            well = [key for key in keys if key.mark not in turned_down and self.look(provider, key) is None]
+            if not well and turned_down:
+                return None
+            key = self._pick(provider, well, affinity) if well else min(keys, key=lambda key: self._rest(provider, key))
+            self._count(provider, keys, well, key)
+            if affinity:
+                self._keep(provider, affinity, key)
+            self.health.enter(provider, key.mark)
+            return key
+
+    def _pick(self, provider: str, well: Sequence[PoolKey], affinity: str) -> PoolKey:
+        """The conversation's own key, else the least used."""
+        mark, since = self._conversations.get((provider, affinity), ("", 0.0)) if affinity else ("", 0.0)
+        if mark and self.clock() - since <= CONVERSATION_SECONDS:
+            own = next((key for key in well if key.mark == mark), None)
+            if own is not None:
+                return own
+        return min(well, key=lambda key: self._uses.get((provider, key.mark), 0))
+
+    def _rest(self, provider: str, key: PoolKey) -> tuple[bool, float]:
+        cooling = self.look(provider, key)
+        return (cooling is not None and not _is_limited(cooling.failure), cooling.seconds if cooling else 0.0)
+
+    def _count(self, provider: str, keys: Sequence[PoolKey], well: Sequence[PoolKey], chosen: PoolKey) -> None:
+        """One more use. Who rests, or is new, keeps pace with the least used, and is not flooded when it comes."""
+        least = min((self._uses.get((provider, key.mark), 0) for key in well), default=0)
+        for key in keys:
+            place = (provider, key.mark)
+            if place not in self._uses or key not in well:
+                self._uses[place] = max(self._uses.get(place, 0), least)
+        self._uses[provider, chosen.mark] += 1
+
+    def _keep(self, provider: str, affinity: str, key: PoolKey) -> None:
+        self._conversations[provider, affinity] = (key.mark, self.clock())
+        self._conversations.move_to_end((provider, affinity))
+        if len(self._conversations) > MOST_CONVERSATIONS:
+            self._conversations.popitem(last=False)
+
+    def look(self, provider: str, key: PoolKey) -> Cooling | None:
+        """Whether the key rests: for how long yet, and after what."""
+        return self.health.look(provider, key.mark)
+
+    def record(self, provider: str, key: PoolKey, failure: Failure | None) -> None:
+        """What came of a call with the key: an answer (None) makes it well, its own refusal lets it rest."""
+        effect = KEY_EFFECTS.get(failure.fault) if failure is not None else None
+        if failure is None:
+            self.health.record_success(provider, key.mark)
+        elif effect is None:
+            self.health.release_probe(provider, key.mark)
+        else:
+            verdict = replace(Policy().verdict(failure), effect=effect, scope=Scope.MODEL)
+            self.health.record_failure(provider, key.mark, failure, verdict)
+
+    def release(self, provider: str, key: PoolKey | None) -> None:
+        """The call ended without telling anything of its key."""
+        if key is not None:
+            self.health.release_probe(provider, key.mark)
+
+    def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
+        """What counts when no key is left: the last key's failure, unless another key is only limited.
+
+        A key that rests counts as the failure after which it does (CONTRACT §6), so that a dead key among limited ones
+        loses no call: then it is the limit that ends first.
+        """
+        resting = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
+        limited = [cooling for cooling in resting if _is_limited(cooling.failure)]
+        if not limited:
+            return failure
+        first = min(limited, key=lambda cooling: cooling.seconds)
+        named = first.failure.retry_after is not None
+        return replace(first.failure, retry_after=first.seconds if named else None)
+
+
+def _is_limited(failure: Failure) -> bool:
+    """Whether a key is refused for a while only."""
+    return KEY_EFFECTS.get(failure.fault) not in (None, Effect.LONG)

@@ -1,0 +1,145 @@
+"""A provider's further keys in files and rows: what an export says, what an import takes, what Undo gives back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from capabilities.acts import Actor
+from capabilities.models import Provider, StoredKey
+from capabilities.secrets import open_key
+from routing_admin import actions
+from routing_admin.configuration import rows, snapshot
+from routing_admin.core.configuration.specs import EMPTY, KeyKind
+from routing_admin.core.files.exporting import Mode, export
+from routing_admin.core.files.importing import FileFormat, import_files
+from routing_admin.models import Revision
+
+ADA = Actor("person", "ada")
+SECRETS = ("sk-first-0123456789abcdef", "sk-second-0123456789abcdef")
+
+
+def file_of(**more: object) -> str:
+    provider = {
+        "providerName": "openai",
+        "apiKey": SECRETS[0],
+        "endpoint": "https://api.openai.com/v1",
+        "defaultModel": "gpt-4o",
+        **more,
+    }
+    return json.dumps({"providers": [provider], "routing": {"default": {"provider": "openai"}}})
+
+
+FURTHER = [
+    {"name": "second", "apiKey": SECRETS[1]},
+    {"apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}", "enabled": False},
+    {"name": "fourth", "apiKey": "xxx"},
+]
+
+
+def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first():
+    """A stored key, and one that was never given, has the next free number; no key stands in the file."""
+    first = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)])
+    assert (first.problems[0].field, first.keys) == ("providers[0].keys[2].apiKey", {"openai": SECRETS[0]})
+    assert first.further_keys == {"openai": (SECRETS[1],)}
+    text = export(first.configuration, FileFormat.ROUTING).text
+    assert json.loads(text)["providers"][0] == {
+        "providerName": "openai",
+        "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY}",
+        "endpoint": "https://api.openai.com/v1",
+        "defaultModel": "gpt-4o",
+        "keyName": "main",
+        "keys": [
+            {"name": "second", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_2}"},
+            {"name": "3", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}", "enabled": False},
+            {"name": "fourth", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_3}"},
+        ],
+    }
+    assert not any(secret in text for secret in SECRETS)
+    assert export(import_files(EMPTY, [text]).configuration, FileFormat.ROUTING).text == text
+    assert import_files(first.configuration, [text]).configuration == first.configuration, "stored keys stay stored"
+
+
+def test_a_file_that_says_nothing_of_further_keys_keeps_them_and_one_that_lists_none_removes_them():
+    """As a seed's file knows of one key only; with prune what is not mentioned goes."""
+    full = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)]).configuration
+    merged = import_files(full, [file_of()]).configuration.providers[0]
+    assert (merged.key.name, [key.name for key in merged.more_keys]) == ("main", ["second", "3", "fourth"])
+    assert import_files(full, [file_of(keys=[])]).configuration.providers[0].more_keys == ()
+    assert import_files(full, [file_of()], prune=True).configuration.providers[0].more_keys == ()
+
+
+def test_further_keys_do_not_follow_to_another_origin():
+    """As the first one does not: whoever gives the address is not who gave the keys."""
+    full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
+    moved = import_files(full, [file_of(endpoint="https://elsewhere.example/v1")]).configuration
+    assert moved.providers[0].more_keys == ()
+
+
+def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
+    """Their programs know of one key (decision 20)."""
+    full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
+    found = export(full, FileFormat.ROUTING, Mode.SEED)
+    assert '"keys"' not in found.text
+    assert "Provider “openai”: its further keys cannot be said." in found.left_out
+
+
+@pytest.mark.parametrize(
+    ("keys", "field", "constraint"),
+    [
+        ("two", "providers[0].keys", "type"),
+        (["sk-1"], "providers[0].keys[0]", "type"),
+        ([{"name": "a"}], "providers[0].keys[0].apiKey", "required"),
+        ([{"apiKey": "x${HOME}"}], "providers[0].keys[0].apiKey", "type"),
+        ([{"apiKey": "", "name": "1"}], "providers[0].keys[0].name", "duplicate"),
+        ([{"apiKey": ""}, {"apiKey": "", "name": "2"}], "providers[0].keys[1].name", "duplicate"),
+        ([{"apiKey": "", "name": ["a"]}], "providers[0].keys[0].name", "type"),
+        ([{"apiKey": "", "name": "a\nb"}], "providers[0].keys[0].name", "range"),
+        ([{"apiKey": "", "enabled": "no"}], "providers[0].keys[0].enabled", "type"),
+    ],
+)
+def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
+    """Nothing is imported then."""
+    found = import_files(EMPTY, [file_of(keys=keys)])
+    assert not found.accepted
+    assert (field, constraint) in {(each.field, each.constraint) for each in found.problems}
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_rows_hold_what_the_value_says_and_undo_needs_no_plaintext():
+    """Written and read again it is the same; restored after its removal a stored key opens as before."""
+    applied = actions.import_configuration(ADA, [file_of(keys=FURTHER)])
+    before = rows.read()
+    assert [key.kind for key in before.providers[0].keys] == [KeyKind.STORED, KeyKind.STORED, KeyKind.ENV, KeyKind.ENV]
+    actions.import_configuration(ADA, [file_of(keys=[])])
+    assert Provider.objects.get().more_keys.count() == 0
+    newest = Revision.objects.first()
+    assert [change["field"] for change in newest.changes if change["field"] != "extra.keys"] == [
+        f"more_keys[{name}]" if name == '"3"' else f"more_keys.{name}" for name in ("second", '"3"', "fourth")
+    ]
+    actions.restore(ADA, applied.revision)
+    assert rows.read() == before
+    second = Provider.objects.get().more_keys.get(name="second")
+    assert open_key(second.stored_key, "https://api.openai.com/v1") == SECRETS[1]
+    assert StoredKey.objects.count() == 2
+    held = json.dumps([newest.snapshot, newest.changes, Revision.objects.last().snapshot])
+    assert not any(secret in held for secret in SECRETS)
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_the_keys_that_take_turns_are_those_that_can_be_used(monkeypatch):
+    """Disabled, missing and repeated ones do not; with a single one left there is no pool, and it is the one used."""
+    monkeypatch.setenv("LLM_PROVIDER_OPENAI_API_KEY_9", SECRETS[0])
+    keys = [*FURTHER, {"name": "same", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}"}]
+    actions.import_configuration(ADA, [file_of(keys=keys)])
+    found = snapshot.build().provider_keys["openai"]
+    assert [each.name for each in found.every] == ["1", "second", "3", "fourth", "same"]
+    assert [each.name for each in found.pool] == ["1", "second"]
+    assert found.first.value == SECRETS[0]
+    actions.import_configuration(ADA, [file_of(keyEnabled=False, keys=FURTHER)])
+    alone = snapshot.build().provider_keys["openai"]
+    assert (alone.pool, alone.first.value) == ((), SECRETS[1])
+    actions.import_configuration(ADA, [file_of(keyEnabled=False, keys=[])])
+    assert str(snapshot.build().keys["openai"].reason) == "openai has no key that is enabled."
+    assert not any(secret in repr(snapshot.build()) for secret in SECRETS)

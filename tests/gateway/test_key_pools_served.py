@@ -1,0 +1,116 @@
+"""Several keys of one provider over real sockets: the upstream judges each call by the key it comes with."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+
+from tests.gateway.serving import Server, routing, served
+from tests.lab import Lab
+from tests.lab.server import key_in
+
+KEYS = tuple(f"sk-lab-{name}-0123456789abcdef" for name in ("one", "two", "three", "four", "five"))
+NAMES = ("main", "two", "three", "four", "five")
+
+
+POOLS = ("dead", "dead-stream", "limited", "limited-stream", "affine", "refused")
+"""A provider and a route for each test, so that none knows of another's keys."""
+
+
+def pooled(lab: Lab) -> dict[str, Any]:
+    """The demo's routes, and providers with five keys each."""
+    found = routing(lab)
+    further = [{"name": name, "apiKey": key} for name, key in zip(NAMES[1:], KEYS[1:], strict=True)]
+    for name in POOLS:
+        first = {"providerName": name, "apiKey": KEYS[0], "endpoint": lab.url("openai", name), "defaultModel": "lab"}
+        found["providers"].append({**first, "keyName": NAMES[0], "keys": further})
+        found["routing"][name] = {"provider": name, "retries": 0}
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("pools"), configured=pooled) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+def ask(client: openai.OpenAI, pool: str, words: str, **headers: str) -> str:
+    """The answer's request id; the answer is whole, or the call fails."""
+    stream = pool.endswith("-stream")
+    asked = {"model": f"task:{pool}", "messages": [{"role": "user", "content": words}], "extra_headers": headers}
+    made = client.chat.completions.with_raw_response.create(**asked, stream=stream)
+    if stream:
+        text = "".join(piece.choices[0].delta.content or "" for piece in made.parse() if piece.choices)
+    else:
+        text = made.parse().choices[0].message.content
+    assert words in text
+    return made.headers["x-request-id"]
+
+
+def keys_used(server: Server) -> list[str]:
+    """The names of the keys that calls came with, in order."""
+    return [NAMES[KEYS.index(key_in(received.headers))] for received in server.lab.requests]
+
+
+@pytest.mark.parametrize("pool", ["dead", "dead-stream"])
+def test_of_five_keys_a_dead_one_costs_no_call_and_the_log_names_it(server, client, pool):
+    """Each call is answered at once by the next key; the dead one is asked once, then it rests."""
+    server.lab.play({f"{pool}/{KEYS[2]}": 401})
+    requests = [ask(client, pool, f"question {number}") for number in range(20)]
+    used = Counter(keys_used(server))
+    assert (used.pop("three"), sorted(used.values())) == (1, [5, 5, 5, 5])
+    attempts = [server.timeline(each)["attempts"] for each in requests]
+    assert {len(each) for each in attempts} == {1}
+    told = [[(one["key"], one["outcome"], one["status"]) for one in each[0]["tries"]] for each in attempts]
+    assert [("three", "http_401", 401), ("four", "ok", None)] in told
+    assert sum(len(each) for each in told) == 21
+    shown = json.dumps(attempts) + server.log
+    assert not any(key in shown for key in KEYS)
+    assert f"provider {pool}: key three: http_401; its next key is asked" in server.log
+
+
+@pytest.mark.parametrize("pool", ["limited", "limited-stream"])
+def test_a_limited_key_is_found_alive_again_by_itself(server, client, pool):
+    """It rests as long as it said, nobody waits for it, and afterwards it takes its turn."""
+    server.lab.play({f"{pool}/{KEYS[1]}": ["http_429:retry_after=1"]})
+    for number in range(5):
+        ask(client, pool, f"question {number}")
+    assert Counter(keys_used(server))["two"] == 1
+    until = time.monotonic() + 30
+    while keys_used(server).count("two") < 2 and time.monotonic() < until:
+        ask(client, pool, f"another question {time.monotonic()}")
+    assert keys_used(server).count("two") == 2
+    assert server.lab.played.count("http_429") == 1
+
+
+def test_a_conversation_stays_with_its_key_by_its_beginning_or_by_its_own_name(server, client):
+    """Its later turns begin alike; a caller that names its conversation may begin as it likes."""
+    server.lab.play({})
+    for _ in range(4):
+        ask(client, "affine", "the same question")
+    assert len(set(keys_used(server))) == 1
+    server.lab.play({})
+    for number in range(4):
+        ask(client, "affine", f"question {number}", **{"x-routing-affinity": "mine"})
+    assert len(set(keys_used(server))) == 1
+
+
+def test_when_all_keys_are_refused_it_is_what_it_is_with_one_key(server, client):
+    """502 `upstream_auth` at once, as REQUIREMENTS decision 6 says; the sentence holds no key."""
+    server.lab.play({"refused": 401})
+    with pytest.raises(openai.APIStatusError) as error:
+        ask(client, "refused", "hello")
+    assert (error.value.status_code, error.value.code) == (502, "upstream_auth")
+    assert len(server.lab.requests) == 5
+    assert not any(key in str(error.value.body) for key in KEYS)
