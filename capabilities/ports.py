@@ -1,7 +1,8 @@
 """What this app asks upward for, filled by `routing_admin` when Django is ready; unfilled ports raise.
 
 `ledger` records changes, `dial` calls providers, `routes` knows task routes, `installed` holds the newest snapshot,
-`refusals` what models did not take, `foresight` what an act would change, `price_lists` what models cost.
+`refusals` what models did not take, `foresight` what an act would change, `price_lists` what models cost, `key_book`
+how a provider's keys do.
 """
 
 from __future__ import annotations
@@ -66,6 +67,24 @@ class KeyNote:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyHealth:
+    """One of a provider's keys: where it comes from, and how it does in this process and by the log.
+
+    `rests_until` is None where it does not rest; `rest` and `refusal` are faults: why it rests, and what the provider
+    last said of it. `last_used` looks back over the provider's newest attempts only.
+    """
+
+    name: str
+    note: KeyNote
+    enabled: bool = True
+    rests_until: datetime | None = None
+    rest: str = ""
+    last_used: datetime | None = None
+    refused_at: datetime | None = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """One candidate of a route's chain: its service's id, else `provider/model`, and what it counts as able to do."""
 
@@ -82,6 +101,9 @@ class Dial(Protocol):
 
     def test_each(self, models: Mapping[str, str]) -> Mapping[str, DialAnswer]:
         """The same to a model of each provider, all at once; by the provider's name."""
+
+    def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, DialAnswer]:
+        """The same with each of the provider's keys, all at once; by the key's name, of these names or of all."""
 
     def models(self, provider: str) -> DialAnswer:
         """The provider's own list of models."""
@@ -173,6 +195,13 @@ class Refusals(Protocol):
         """Sends this parameter as usual again."""
 
 
+class KeyBook(Protocol):
+    """How each key of a provider does."""
+
+    def describe(self, provider: str) -> Sequence[KeyHealth]:
+        """Every key in order, the first one first; where there are several, two queries of the log at most."""
+
+
 class Foresight(Protocol):
     """What an act would mean for routes and agents, the gravest first; read from memory, nothing is written."""
 
@@ -228,6 +257,7 @@ class _Ports:
     foresight: Foresight
     price_lists: PriceLists
     limit_uses: LimitUses
+    key_book: KeyBook
 
 
 ports = _Ports()

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
 
-from capabilities.views import agents, drift, keys, matrix, provider_add, providers, services, testing
+from capabilities.views import (
+    agents,
+    drift,
+    keys,
+    matrix,
+    provider_add,
+    provider_keys,
+    providers,
+    services,
+    testing,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("new/provider/", provider_add.provider_new, name="provider_new"),
@@ -17,6 +27,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("providers/<str:name>/models/", provider_add.provider_models, name="provider_models"),
     path("providers/<str:name>/test/", providers.provider_test, name="provider_test"),
     path("providers/<str:name>/delete/", providers.provider_delete, name="provider_delete"),
+    path("providers/<str:name>/keys/add/", provider_keys.provider_key_add, name="provider_key_add"),
+    path("providers/<str:name>/keys/change/", provider_keys.provider_key_change, name="provider_key_change"),
+    path("providers/<str:name>/keys/remove/", provider_keys.provider_key_remove, name="provider_key_remove"),
+    path("providers/<str:name>/keys/test/", provider_keys.provider_keys_test, name="provider_keys_test"),
     path("matrix/", matrix.matrix_page, name="matrix"),
     path("matrix/cell/<int:pk>/", matrix.matrix_cell, name="matrix_cell"),
     path("matrix/row/<int:pk>/", matrix.matrix_row, name="matrix_row"),

@@ -27,6 +27,7 @@ from routing_admin.dispatch.send import process_run_context
 from routing_admin.limits.uses import end_of_window, find_uses
 from routing_admin.prices.sheet import list_price
 from routing_admin.queries.consequences import foresee_deletion, foresee_disabling
+from routing_admin.queries.provider_keys import LoggedKeyBook
 
 
 class SnapshotRoutes:
@@ -122,7 +123,7 @@ class LedgerUses:
 
 
 def connect() -> None:
-    """Connects the ledger, the routes, the snapshot, the dialler, and what is refused, foreseen, paid and used."""
+    """Connects what the lower apps ask upward for, each port with what fills it."""
     ports.ledger = ledger
     ports.routes = SnapshotRoutes()
     ports.installed = SnapshotServices()
@@ -131,3 +132,4 @@ def connect() -> None:
     ports.foresight = SnapshotForesight()
     ports.price_lists = ShippedPriceLists()
     ports.limit_uses = LedgerUses()
+    ports.key_book = LoggedKeyBook()

@@ -18,6 +18,7 @@ from capabilities.actions.catalogue import NewModel, add_models, fill_from_catal
 from capabilities.actions.drift import accept_doubt, dismiss_drift
 from capabilities.actions.nightly import set_nightly
 from capabilities.actions.probing import probe_service
+from capabilities.actions.provider_keys import add_provider_key, change_provider_key, remove_provider_key
 from capabilities.actions.providers import (
     KeyChange,
     check_can_delete_provider,
@@ -32,13 +33,15 @@ from capabilities.actions.services import (
     set_capabilities,
     set_cell,
 )
-from capabilities.actions.testing import record_tests
+from capabilities.actions.testing import record_key_tests, record_tests
 
 __all__ = [
     "KeyChange",
     "NewModel",
     "accept_doubt",
     "add_models",
+    "add_provider_key",
+    "change_provider_key",
     "check_can_delete_agent",
     "check_can_delete_provider",
     "check_can_delete_service",
@@ -52,7 +55,9 @@ __all__ = [
     "issue_key",
     "probe_service",
     "put_agent",
+    "record_key_tests",
     "record_tests",
+    "remove_provider_key",
     "revoke_key",
     "roll_key",
     "save_agent",

@@ -13,9 +13,16 @@ from capabilities.actions.positions import next_position
 from capabilities.actions.results import BulkChange
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import KeyNotation, form_of, readable, referenced_variable
+from capabilities.core.providers.environment import (
+    KeyNotation,
+    form_of,
+    further_variables,
+    key_variable,
+    readable,
+    referenced_variable,
+)
 from capabilities.errors import InvalidError
-from capabilities.models import Provider
+from capabilities.models import Provider, StoredKey
 from capabilities.ports import ports
 from capabilities.secrets import origin_of, store_key
 
@@ -52,6 +59,7 @@ def save_provider(actor: Actor, row: Provider, *, key: KeyChange | None = None, 
             row.version += 1
         change_key(row, key or KeyChange())
         row.save()
+        leave_keys_behind(row)
     return act
 
 
@@ -68,26 +76,49 @@ def change_key(row: Provider, change: KeyChange) -> None:
         row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
 
 
+def leave_keys_behind(row: Provider) -> None:
+    """Takes stored further keys away that were given for another origin than the endpoint's is now."""
+    further = list(row.more_keys.select_related("stored_key"))
+    variables = further_variables(key_variable(row.name, row.env_name), [each.key_variable for each in further])
+    for key, variable in zip(further, variables, strict=True):
+        if key.stored_key is not None and key.stored_key.origin != origin_of(row.endpoint):
+            key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
+            key.save()
+
+
 def take_key(row: Provider, text: str) -> None:
     """Sets the key from what was typed: a literal is stored encrypted, `${NAME}` names a variable.
 
     Raises `InvalidError` for a variable that may hold no key, a placeholder, a mask, or what no header can carry.
     """
-    form = form_of(text)
-    variable = referenced_variable(text)
-    if form is KeyNotation.REFERENCE and variable:
-        if not readable(variable):
-            message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")
-            raise InvalidError([Problem("apiKey", message, "range")])
+    variable = to_variable(text)
+    if variable is not None:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.ENVIRONMENT, None, variable
-    elif form is KeyNotation.LITERAL:
-        row.key_source, row.key_variable = Provider.KeySource.STORED, ""
-        row.stored_key = store_key(text, row.endpoint)
-    elif form is KeyNotation.NOT_NEEDED:
+    elif form_of(text) is KeyNotation.NOT_NEEDED:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
     else:
+        row.key_source, row.key_variable = Provider.KeySource.STORED, ""
+        row.stored_key = find_stored(text, row.endpoint)
+
+
+def to_variable(text: str) -> str | None:
+    """The variable that was typed as `${NAME}`, None for another text.
+
+    Raises `InvalidError` for one that may hold no key.
+    """
+    variable = referenced_variable(text)
+    if variable is not None and not readable(variable):
+        message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")
+        raise InvalidError([Problem("apiKey", message, "range")])
+    return variable
+
+
+def find_stored(text: str, endpoint: str) -> StoredKey:
+    """A literal key as it is stored. Raises `InvalidError` for a placeholder, a mask, or what no header can carry."""
+    if form_of(text) is not KeyNotation.LITERAL:
         message = _("This is not a key: it is a placeholder, masked, or has characters no HTTP header can carry.")
         raise InvalidError([Problem("apiKey", message, "type")])
+    return store_key(text, endpoint)
 
 
 def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -> BulkChange:

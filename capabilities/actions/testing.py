@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from django.utils import timezone
 
-from capabilities.models import ProviderTest
+from capabilities.models import KeyTest, ProviderTest
 from capabilities.ports import DialAnswer
 
 
@@ -16,4 +16,16 @@ def record_tests(answers: Mapping[str, DialAnswer]) -> None:
     rows = [ProviderTest(name=name, at=now, ms=each.ms, fault=each.fault[:40]) for name, each in answers.items()]
     ProviderTest.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["name"], update_fields=["at", "ms", "fault"]
+    )
+
+
+def record_key_tests(provider: str, answers: Mapping[str, DialAnswer]) -> None:
+    """Keeps the answers that a provider gave to its keys, by their names; one query."""
+    now = timezone.now()
+    rows = [
+        KeyTest(provider=provider, key=name, at=now, ms=each.ms, fault=each.fault[:40])
+        for name, each in answers.items()
+    ]
+    KeyTest.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["provider", "key"], update_fields=["at", "ms", "fault"]
     )

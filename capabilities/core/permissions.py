@@ -92,6 +92,10 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "provider_test": (NOTHING, NOTHING, CHANGE),
         "providers_test": (NOTHING, NOTHING, CHANGE),
         "provider_delete": (NOTHING, NOTHING, CHANGE),
+        "provider_key_add": (NOTHING, NOTHING, CHANGE),
+        "provider_key_change": (NOTHING, NOTHING, CHANGE),
+        "provider_key_remove": (NOTHING, NOTHING, CHANGE),
+        "provider_keys_test": (NOTHING, NOTHING, CHANGE),
     },
     "services": {
         "matrix": (NOTHING, SEE, SEE),

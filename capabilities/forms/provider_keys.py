@@ -20,6 +20,7 @@ KEY_ACTS = (
     (KeyAct.ENVIRONMENT.value, gettext_lazy("Read it from the environment")),
     (KeyAct.NONE.value, gettext_lazy("No key is needed")),
 )
+LONGEST_KEY_NAME = 60
 FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable", "env_name")}
 """The fields that each choice needs; a form that lacks one of them shows the others."""
 
@@ -31,6 +32,14 @@ class KeyOption:
     radio: Any
     label: str
     fields: list[forms.BoundField]
+
+
+class KeyNameForm(forms.Form):
+    """What one of several keys is called, and whether it takes its turn."""
+
+    key = forms.CharField(widget=forms.HiddenInput)
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=LONGEST_KEY_NAME)
+    enabled = forms.BooleanField(label=gettext_lazy("Takes its turn"), required=False)
 
 
 class ProviderKeyForm(forms.Form):
@@ -81,3 +90,27 @@ class ProviderKeyForm(forms.Form):
         variable = self.cleaned_data["key_variable"].strip()
         named = reference(variable) if variable else ""
         return KeyChange(act, named if act is KeyAct.ENVIRONMENT else text)
+
+
+class FurtherKeyForm(ProviderKeyForm):
+    """One more key of a provider that is there, by a name of its own."""
+
+    prefix = "further"
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=LONGEST_KEY_NAME,
+        required=False,
+        help_text=gettext_lazy("Stands in logs and on pages in place of the key. Empty: a number."),
+    )
+    key_act = forms.ChoiceField(
+        label=gettext_lazy("Key"),
+        choices=KEY_ACTS[:2],
+        required=False,
+        widget=forms.RadioSelect,
+        initial=KeyAct.SET.value,
+    )
+    key_variable = forms.CharField(
+        label=gettext_lazy("Variable"),
+        required=False,
+        help_text=gettext_lazy("Named LLM_PROVIDER_…_API_KEY_2 or the like. Empty: the next number that is free."),
+    )

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet, prefetch_related_objects
 from django.utils.translation import gettext as _
 
 from capabilities.core.providers.presets import HostPreset, preset_for_endpoint
-from capabilities.models import Provider, ProviderTest
+from capabilities.models import KeyTest, Provider, ProviderTest
 from capabilities.ports import KeyNote, ports
 from capabilities.sentences import translate_sentence
 
@@ -77,6 +77,11 @@ def find_providers(names: Iterable[str]) -> list[Provider]:
 def list_enabled_providers() -> list[Provider]:
     """Every provider that is enabled, in their order; one query."""
     return list(Provider.objects.filter(enabled=True))
+
+
+def find_key_tests(provider: str) -> dict[str, KeyTest]:
+    """The last test of each of a provider's keys, by the key's name; one query."""
+    return {each.key: each for each in KeyTest.objects.filter(provider=provider)}
 
 
 def list_provider_names() -> list[str]:

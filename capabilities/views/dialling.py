@@ -10,7 +10,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.actions import record_tests
+from capabilities.actions import record_key_tests, record_tests
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
@@ -81,6 +81,13 @@ def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
     answers = ports.dial.test_each({row.name: row.default_model for row in rows})
     record_tests(answers)
     return [(row.name, explain_answer(row.name, answers[row.name])) for row in rows]
+
+
+def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
+    """The same with each key of the provider, or with those named; what came of it is kept by the key's name."""
+    answers = ports.dial.test_keys(row.name, row.default_model, names)
+    record_key_tests(row.name, answers)
+    return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]
 
 
 def models(row: Provider) -> DialResult:

@@ -14,6 +14,7 @@ from capabilities import actions
 from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
 from capabilities.errors import ActionError, ConflictError
+from capabilities.forms.provider_keys import FurtherKeyForm
 from capabilities.forms.providers import PROTOCOLS, ProviderForm
 from capabilities.ports import ports
 from capabilities.queries.providers import (
@@ -28,6 +29,7 @@ from capabilities.sentences import join_words
 from capabilities.views import dialling
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
 from capabilities.views.consent import find_unconfirmed, find_unconfirmed_disabling
+from capabilities.views.key_rows import list_key_rows
 from capabilities.views.refused_forms import add_refusal, find_differences, renew_version
 
 if TYPE_CHECKING:
@@ -125,6 +127,8 @@ def provider_page(
         "form": form,
         "line": describe_provider(row),
         "services": list_services_at(row),
+        "keys": list_key_rows(row),
+        "further_form": FurtherKeyForm(),
         "cannot_delete": find_refusal(actions.check_can_delete_provider, row),
         "losses": ports.foresight.of_deleting("provider", [row.name]),
         **more,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,13 @@ from capabilities.core.worded import worded
 from capabilities.errors import NotFoundError
 from capabilities.ports import DialAnswer
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.snapshot import KeyFrom, Snapshot
+from routing_admin.configuration.keys import KeyFrom, NamedKey
+from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import ProviderSpec
-from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.core.fallback.chain import PoolKey, Timeouts
 from routing_admin.core.files.endpoints import base_of
-from routing_admin.dispatch.receivers import receiver_at
+from routing_admin.dispatch.receivers import receiver_at, with_key
+from routing_admin.dispatch.send import process_run_context
 from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.upstream import process_upstream, run_sync
 
@@ -92,6 +94,32 @@ class Dialler:
             return await asyncio.gather(*(self._greet(*found[name], model) for name, model in models.items()))
 
         return dict(zip(models, run_sync(greet_all()), strict=True))
+
+    def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, DialAnswer]:
+        """One tiny chat request with each key; one that answers is well again, and one that is refused rests."""
+        state, spec = _find_provider(provider)
+        every = state.provider_keys[provider].every
+        keys = [each for each in every if not names or each.name in names]
+
+        async def greet_all() -> Sequence[DialAnswer]:
+            return await asyncio.gather(*(self._greet_with(state, spec, model, key) for key in keys))
+
+        return dict(zip((each.name for each in keys), run_sync(greet_all()), strict=True))
+
+    async def _greet_with(self, state: Snapshot, spec: ProviderSpec, model: str, key: NamedKey) -> DialAnswer:
+        if key.state.reason:
+            fault = Fault.KEY_MISSING if key.state.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
+            return DialAnswer(0, fault.value, message=key.state.reason)
+        choice = PoolKey(key.name, key.mark)
+        to = with_key(receiver_at(state, spec, model or spec.default_model), state, choice)
+        prepared = prepare(GREETING, to, TextStyle())
+        if isinstance(prepared, CannotRead):  # words alone are always read
+            return DialAnswer(0, prepared.reason.code.value)
+        began = time.monotonic()
+        outcome = await NetworkTransport().call(prepared, to, QUICK, spec.proxy)
+        failure = outcome if isinstance(outcome, Failure) else None
+        process_run_context().pools.record(spec.name, choice, failure)
+        return dialled_of(outcome, began)
 
     async def _greet(self, state: Snapshot, spec: ProviderSpec, model: str) -> DialAnswer:
         if isinstance(refused := _refusal(state, spec), DialAnswer):

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.wire import Fault
+from capabilities.sentences import join_words
 from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
 from routing_admin.databases.away import UNAVAILABLE
 from routing_admin.models import RequestLog
@@ -187,6 +188,12 @@ ADVICE: Mapping[str, Line] = {
 }
 """By a fault, a skip reason, or the code of a request that reached no candidate: a sentence, and where it is done."""
 
+KEYS_REFUSED: Line = (
+    gettext_lazy("%(provider)s refuses the keys it was asked with (%(keys)s): store valid ones."),
+    Remedy.PROVIDER,
+)
+"""Where a provider has several keys: each that was refused by its name."""
+
 WRONG: Line = (gettext_lazy("The request itself is wrong; its caller has to change it."), Remedy.NONE)
 """For every other code: our own checks refused what a caller sent."""
 
@@ -213,14 +220,20 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[Advice, ...]:
         failed = failed[-1:]
     if not failed:
         return (_advice(ADVICE.get(row.outcome, WRONG), row, None, render_logged(row)),)
-    found = (_advice(ADVICE.get(step.row.outcome, WRONG), row, step, step.error) for step in failed)
+    found = (_advice(_line_of(step), row, step, step.error) for step in failed)
     return tuple(dict.fromkeys(found))
+
+
+def _line_of(step: Step) -> Line:
+    is_about_keys = step.row.outcome in (Fault.HTTP_401, Fault.HTTP_403) and step.refused_keys
+    return KEYS_REFUSED if is_about_keys else ADVICE.get(step.row.outcome, WRONG)
 
 
 def _advice(line: Line, row: RequestLog, step: Step | None, error: RenderedSentence) -> Advice:
     sentence, remedy = line
     provider = step.row.provider if step else ""
-    names = {"provider": provider, "model": step.name if step else "", "task": row.task_type}
+    keys = join_words(step.refused_keys) if step else ""
+    names = {"provider": provider, "model": step.name if step else "", "task": row.task_type, "keys": keys}
     argument = {Remedy.PROVIDER: provider, Remedy.ROUTE: row.task_type}.get(remedy, "")
     if not argument and remedy in (Remedy.PROVIDER, Remedy.ROUTE):
         remedy = Remedy.NONE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,10 @@ from django.utils.translation import gettext_lazy, ngettext
 from artifacts.views.words import KINDS
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.wire import Fault
+from capabilities.sentences import join_words
 from capabilities.templatetags.drawing import Bar, Track
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
+from routing_admin.core.fallback.table import KEY_EFFECTS
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.fault_phrases import MEANINGS
 from routing_admin.request_log.sentences import RenderedSentence, render_logged, render_reason
@@ -94,6 +96,21 @@ class Step:
     error: RenderedSentence
 
     @property
+    def key_chips(self) -> tuple[tuple[str, str], ...]:
+        """What came of each key that was tried, with its tone; empty where its provider has a single one."""
+        tries = [one for one in self.row.tries if one.get("key")]
+        codes = [(one["key"], str(one["status"] or one["outcome"])) for one in tries]
+        return tuple((f"{key} {code}", "ok" if code == OK else tone_of(code)) for key, code in codes)
+
+    @property
+    def refused_keys(self) -> tuple[str, ...]:
+        """The names of the keys that the provider refused, each once."""
+        refusals = (Fault.HTTP_401, Fault.HTTP_403)
+        return tuple(
+            dict.fromkeys(one["key"] for one in self.row.tries if one.get("key") and one["outcome"] in refusals)
+        )
+
+    @property
     def badges(self) -> tuple[str, ...]:
         """The ways its files went, each once."""
         return tuple(dict.fromkeys(each.badge for each in self.files))
@@ -171,7 +188,7 @@ def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
         shortened = attempts[-1].shortened if attempts else ()
         return Story(
             _describe_answer(row, attempts, lost),
-            (*why, *_describe_losses(attempts, lost), *_describe_cuts(attempts, shortened)),
+            (*why, *_describe_keys(attempts), *_describe_losses(attempts, lost), *_describe_cuts(attempts, shortened)),
             "warn" if lost or shortened or why else "ok",
         )
     if row.outcome == CANCELLED:
@@ -220,6 +237,15 @@ def _describe_failure(step: Step) -> str:
     return _("%(name)s: %(meaning)s (%(code)s).") % names
 
 
+def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
+    """Which keys of who answered did not, before the one that did."""
+    for step in attempts:
+        keys = dict.fromkeys(one["key"] for one in step.row.tries if one.get("key") and one["outcome"] in KEY_EFFECTS)
+        if step.row.outcome == OK and keys:
+            text = _("%(name)s answered with another key, after %(keys)s could not be used.")
+            yield text % {"name": step.name, "keys": join_words(list(keys))}
+
+
 def _describe_losses(attempts: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
     return tuple(
         _("%(file)s became a description for %(name)s: %(reason)s")
@@ -242,18 +268,26 @@ def _name_file(file: File) -> str:
 
 def build_tracks(attempts: Sequence[Step]) -> tuple[Track, ...]:
     """The waterfall: every try of every attempt, the answering one with its time to first content."""
-    return tuple(Track(step.name, _build_bars(step)) for step in attempts)
+    return tuple(track for step in attempts for track in _build_tracks(step))
 
 
-def _build_bars(step: Step) -> tuple[Bar, ...]:
+def _build_tracks(step: Step) -> Iterator[Track]:
+    """The candidate's line; where its provider has several keys, one for each that was tried."""
     row = step.row
     tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
+    for key in dict.fromkeys(one.get("key", "") for one in tries):
+        own = [one for one in tries if one.get("key", "") == key]
+        yield Track(f"{step.name} · {key}" if key else step.name, _build_bars(step, own, tries[-1]))
+
+
+def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[str, Any]) -> tuple[Bar, ...]:
+    row = step.row
     bars: list[Bar] = []
-    for place, one in enumerate(tries):
+    for one in tries:
         start, end = one["startedMs"], one["startedMs"] + one["durationMs"]
         tone = "ok" if one["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
         first = row.first_content_ms
-        if tone == "ok" and place == len(tries) - 1 and first is not None and 0 < first < row.duration_ms:
+        if tone == "ok" and one is last and first is not None and 0 < first < row.duration_ms:
             middle = min(max(row.started_ms + first, start), max(end, row.started_ms + row.duration_ms))
             bars += [
                 Bar(start, middle, tone, early=True),

@@ -57,6 +57,7 @@ ADMINISTRATORS = {
         *("artifact_upload", "artifact_correct", "artifact_send", "artifacts_delete", "artifacts_restore"),
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
         "providers_test",
+        *("provider_key_add", "provider_key_change", "provider_key_remove", "provider_keys_test"),
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
         *("service_drift", "service_nightly"),
         "model_replace",

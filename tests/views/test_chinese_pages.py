@@ -16,8 +16,8 @@ from artifacts.models import Artifact
 from capabilities.core.worded import data_of, worded
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.keys import no_key
 from routing_admin.configuration.rows import read
-from routing_admin.configuration.snapshot import no_key
 from routing_admin.core.fallback.chain import SKIP_SENTENCES
 from routing_admin.core.fallback.errors import EXHAUSTED
 from routing_admin.core.fallback.scripts import SCRIPTED

@@ -20,11 +20,13 @@ from capabilities.queries.drift import list_drifts
 from capabilities.sentences import translate_sentence
 from capabilities.views.drift import render_drifts
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.snapshot import KeyFrom, Snapshot
+from routing_admin.configuration.keys import KeyFrom
+from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.planning.plan import RoutingQuery
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.queries.endings import list_endings
+from routing_admin.queries.provider_keys import list_key_refusals
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
 from routing_admin.server.disk_space import low_disk_space
@@ -119,6 +121,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "disk_space": low_disk_space(),
         "state": state,
         "endings": list_endings(),
+        "key_refusals": list_key_refusals(state),
         "blocked": [each for each in standings if not each.ready],
         "drifts": drifts[:MOST_DRIFTS],
         "more_drifts": len(drifts[MOST_DRIFTS:]),
