@@ -245,6 +245,21 @@ class NightlyProbe(models.Model):
         return f"{self.service_id}: {self.last_night}"
 
 
+class CatalogueEdition(models.Model):
+    """A catalogue of models that was read from a file or a provider: its document, packed, under a name that tells its
+    sources. Which one is in use, the installation says."""
+
+    name = models.CharField(max_length=300, unique=True)
+    content = models.BinaryField()
+    made_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Agent(models.Model):
     """A program that calls models: it uses one service, or one task route by its task type."""
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from capabilities.core.delivery.receiver import Receiver
     from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.prices import Price
+    from capabilities.core.providers.catalogue import Catalogue
     from capabilities.core.services.agent_limits import AgentLimits, Meter
     from capabilities.core.services.agents import AgentDirectory
     from capabilities.core.services.registry import LlmServiceRegistry
@@ -41,7 +42,10 @@ class ChangeRecorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DialAnswer:
-    """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did."""
+    """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did.
+
+    `models` are the ids of its own list, `entries` the list's entries as they came.
+    """
 
     ms: float
     fault: str = ""
@@ -51,6 +55,7 @@ class DialAnswer:
     text: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    entries: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +170,9 @@ class InstalledServices(Protocol):
 
         `only_configured` leaves out those that programs made at run time.
         """
+
+    def catalogue(self) -> Catalogue:
+        """What is known of models: the catalogue that came with the program, or the edition taken over it."""
 
     def key_notes(self) -> Mapping[str, KeyNote]:
         """Where each provider's key comes from at this moment, by provider name."""

@@ -23,6 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.views.configuration.urls")),
     path("", include("routing_admin.views.history.urls")),
     path("", include("routing_admin.views.settings.urls")),
+    path("", include("routing_admin.views.catalogue.urls")),
     path("", include("routing_admin.views.requests.urls")),
     path("", include("capabilities.urls")),
     path("", include("artifacts.urls")),

@@ -11,12 +11,11 @@ from capabilities.acts import Act, Actor
 from capabilities.core.providers.catalogue import (
     CELLS,
     TEXT,
+    Catalogue,
     CatalogueEntry,
     Fact,
     FactVerdict,
     Retirement,
-    entry_at,
-    retirement_at,
 )
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Provider, Service
@@ -30,12 +29,12 @@ UNKNOWN_MODEL: Mapping[Cell, tuple[bool, Source]] = dict.fromkeys(TEXT, (True, S
 
 def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
     """What the catalogue knows of a model at a provider."""
-    return entry_at(provider.name, provider.endpoint, model)
+    return ports.installed.catalogue().entry_at(provider.name, provider.endpoint, model)
 
 
 def retirement_of(provider: Provider, model: str) -> Retirement | None:
     """From which day the provider no longer serves a model; None when no source gives a day."""
-    return retirement_at(provider.name, provider.endpoint, model)
+    return ports.installed.catalogue().retirement_at(provider.name, provider.endpoint, model)
 
 
 def cells_of(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
@@ -49,20 +48,30 @@ def _cell_of(fact: Fact | None) -> tuple[bool, Source]:
     return fact.value, Source.CONTESTED if fact.verdict is FactVerdict.CONTESTED else Source.CATALOGUE
 
 
-def fill_from_catalogue(actor: Actor, rows: Iterable[Service], *, insist: bool = False) -> BulkChange:
+def fill_from_catalogue(
+    actor: Actor, rows: Iterable[Service], *, insist: bool = False, catalogue: Catalogue | None = None
+) -> BulkChange:
     """Fills what is unknown from the catalogue, as one revision; how many services it knew something new about.
 
     What was declared or probed stays, unless `insist` says that the catalogue is right.
     """
-    cells_by_service = {}
-    for row in rows:
-        entry = entry_for(row.provider, row.model)
-        cells = open_cells(row, entry, insist=insist) if entry else {}
-        if cells:
-            cells_by_service[row] = cells
+    cells_by_service = list_open_cells(catalogue or ports.installed.catalogue(), rows, insist=insist)
     if not cells_by_service:
         return BulkChange(0)
     return BulkChange(len(cells_by_service), set_sourced_capabilities(actor, cells_by_service).revision)
+
+
+def list_open_cells(
+    catalogue: Catalogue, rows: Iterable[Service], *, insist: bool = False
+) -> dict[Service, dict[Source, dict[Cell, bool]]]:
+    """The cells that a catalogue would fill, of each service that has any."""
+    cells_by_service = {}
+    for row in rows:
+        entry = catalogue.entry_at(row.provider.name, row.provider.endpoint, row.model)
+        cells = open_cells(row, entry, insist=insist) if entry else {}
+        if cells:
+            cells_by_service[row] = cells
+    return cells_by_service
 
 
 def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Source, dict[Cell, bool]]:

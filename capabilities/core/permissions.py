@@ -104,6 +104,8 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "matrix_column": (NOTHING, NOTHING, SEE),
         "matrix_fill": (NOTHING, NOTHING, CHANGE),
         "matrix_probe": (NOTHING, NOTHING, CHANGE),
+        "catalogue": (NOTHING, SEE, BOTH),
+        "catalogue_edition": (NOTHING, NOTHING, BOTH),
         "services": (NOTHING, SEE, SEE),
         "service": (NOTHING, SEE, BOTH),
         "service_new": (NOTHING, NOTHING, BOTH),

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from django.core.paginator import Page, Paginator
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from capabilities.core.providers.catalogue import Fact, entry_at
+from capabilities.core.providers.catalogue import Fact
 from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Drift, Service, ServiceCapability
+from capabilities.ports import ports
 
 SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
@@ -178,7 +179,7 @@ def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
     """What the catalogue's sources say of a contested cell; None for another, or where they agree by now."""
     if cell.source != Source.CONTESTED:
         return None
-    entry = entry_at(service.provider.name, service.provider.endpoint, service.model)
+    entry = ports.installed.catalogue().entry_at(service.provider.name, service.provider.endpoint, service.model)
     return entry.contested.get((cell.side, cell.name)) if entry else None
 
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from capabilities.access import filter_living
+from capabilities.core.providers.catalogue import Catalogue, default_catalogue
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.models import Agent
 from routing_admin.configuration import rows
+from routing_admin.configuration.editions import find_catalogue
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.keys import KeyState, ProviderKeys, keys_of
 from routing_admin.configuration.newest import Newest
@@ -35,6 +37,7 @@ class Snapshot:
     provider_keys: Mapping[str, ProviderKeys] = field(repr=False)
     agents: tuple[AgentProfile, ...]
     record_bodies: bool = False
+    catalogue: Catalogue = field(default_factory=default_catalogue, repr=False)
 
     @cached_property
     def keys(self) -> Mapping[str, KeyState]:
@@ -65,7 +68,8 @@ def build() -> Snapshot:
         revision = newest_number()
         keys = keys_of(configuration)
         agents = agent_profiles(configuration, {name: each.first for name, each in keys.items()})
-    return Snapshot(installation.version, revision, configuration, keys, agents, installation.record_bodies)
+        catalogue = find_catalogue(configuration.catalogue)
+    return Snapshot(installation.version, revision, configuration, keys, agents, installation.record_bodies, catalogue)
 
 
 def stamp() -> int:

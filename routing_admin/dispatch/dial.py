@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from capabilities.core.delivery.adaptation import CannotRead, TextStyle
@@ -39,7 +39,7 @@ MOST_MODELS = 5000
 
 @dataclass(frozen=True, slots=True)
 class ModelList:
-    """The answer to `GET …/models`, read as a protocol reads: the ids as JSON in the answer's text."""
+    """The answer to `GET …/models`, read as a protocol reads: the entries as JSON in the answer's text."""
 
     name: str = "models"
 
@@ -48,7 +48,7 @@ class ModelList:
         return UpstreamRequest(target.endpoint, target.headers, method="GET")
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The ids of `data` (OpenAI, Anthropic) or `models` (Gemini), or what went wrong."""
+        """The entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or what went wrong."""
         try:
             value = json.loads(body) if status == 200 else None
         except ValueError:
@@ -56,9 +56,8 @@ class ModelList:
         if value is None:
             failed = replies.decode(status, headers, body)
             return failed if isinstance(failed, Failure) else _no_list(worded("no list of models"), status)
-        found = [_id(each) for each in _entries(value)]
-        ids = [each for each in found if each]
-        return Answer(json.dumps(ids)) if ids else _no_list(worded("the list of models is empty"), status)
+        entries = [each for each in _entries(value) if _id(each)]
+        return Answer(json.dumps(entries)) if entries else _no_list(worded("the list of models is empty"), status)
 
     def decoder(self) -> StreamDecoder:
         """There is none: a list is never streamed. Raises `TypeError`, always."""
@@ -156,8 +155,9 @@ class Dialler:
         request = UpstreamRequest(models_url(spec), headers, method="GET")
         began = time.monotonic()
         outcome = process_upstream().call_sync(request, ModelList(), QUICK, spec.proxy)
-        listed = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
-        return dialled_of(outcome, began, listed)
+        entries = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
+        ids = tuple(_id(each) for each in entries)
+        return replace(dialled_of(outcome, began, ids), entries=entries, text="")
 
     async def _time(self, prepared: Prepared, to: Receiver, proxy: str, timeouts: Timeouts = QUICK) -> DialAnswer:
         began = time.monotonic()

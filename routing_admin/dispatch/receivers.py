@@ -13,7 +13,7 @@ from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.core.delivery.receiver import Receiver, receiver
 from capabilities.core.delivery.token_limits import token_limits
 from capabilities.core.message import FilePart
-from capabilities.core.providers.catalogue import entry_at
+from capabilities.core.providers.catalogue import Catalogue
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.services.registry import LlmServiceConfig, LlmServiceRegistry
 from capabilities.core.vocabulary import TEXT_ONLY
@@ -42,7 +42,8 @@ def receiver_at(
     candidate's, merged last.
     """
     service = service or state.configuration.service_at(provider.name, model)
-    tokens = token_limits(service.limits if service else {}, entry_at(provider.name, provider.endpoint, model))
+    entry = state.catalogue.entry_at(provider.name, provider.endpoint, model)
+    tokens = token_limits(service.limits if service else {}, entry)
     target = Target(
         provider=provider.name,
         endpoint=provider.endpoint,
@@ -139,6 +140,10 @@ class SnapshotServices:
     def agents_for(self, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
         """The agents that can really read this very file, by the same decision that delivers it."""
         return readers_of(snapshot.current(), file, but, only_configured=only_configured)
+
+    def catalogue(self) -> Catalogue:
+        """The catalogue in use."""
+        return snapshot.current().catalogue
 
     def key_notes(self) -> Mapping[str, KeyNote]:
         """Where each provider's key comes from at this moment; never the key."""

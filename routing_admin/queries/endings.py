@@ -21,4 +21,5 @@ def list_endings() -> tuple[ModelEnding, ...]:
 
 @lru_cache(maxsize=2)
 def _list_endings(state: Snapshot, today: date) -> tuple[ModelEnding, ...]:
-    return foresee_endings(with_runtime_agents(state, state.configuration), today, unusable_of(state))
+    configuration = with_runtime_agents(state, state.configuration)
+    return foresee_endings(configuration, today, unusable_of(state), state.catalogue)

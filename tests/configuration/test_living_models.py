@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capabilities.core.providers.catalogue import default_catalogue, entry_at, retirement_at
+from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.providers.hosts.row import HostPreset
 from capabilities.core.providers.presets import PRESETS
 from routing_admin.core.configuration.retirements import list_ends
@@ -22,13 +22,13 @@ UNLISTED = {"ernie-4.5-turbo-128k", "hunyuan-turbos-latest"}
 def test_a_preset_offers_models_that_were_served_when_the_catalogue_was_built(preset: HostPreset) -> None:
     """The first one fills the form of a new provider; the catalogue knows all but a few."""
     for model in preset.models:
-        retirement = retirement_at(preset.name, preset.base_url, model)
+        retirement = default_catalogue().retirement_at(preset.name, preset.base_url, model)
         assert retirement is None or retirement.day > BUILT, retirement
-        assert model in UNLISTED or entry_at(preset.name, preset.base_url, model), model
+        assert model in UNLISTED or default_catalogue().entry_at(preset.name, preset.base_url, model), model
 
 
 def test_the_demo_names_models_that_were_served_when_the_catalogue_was_built() -> None:
     """Providers, services and chains of the demo's two files."""
     found = import_files(EMPTY, [path.read_bytes() for path in FILES])
     assert found.configuration.routes
-    assert [end for end in list_ends(found.configuration) if end.retirement.day <= BUILT] == []
+    assert [end for end in list_ends(found.configuration, default_catalogue()) if end.retirement.day <= BUILT] == []

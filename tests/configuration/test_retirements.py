@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.core.configuration.retirements import list_ends
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
 
@@ -17,7 +18,7 @@ def test_defaults_services_and_chains_are_looked_through_once_each() -> None:
         services=(ServiceSpec("old", "Old", "ours", "gpt-4", OPENAI), ServiceSpec("e", "E", "echo", "x", "echo://")),
         routes=(RouteSpec("default", (CandidateSpec("ours"), CandidateSpec("ours", "gpt-4o"), CandidateSpec("gone"))),),
     )
-    assert [(end.provider, end.model, end.retirement.day) for end in list_ends(configuration)] == [
+    assert [(end.provider, end.model, end.retirement.day) for end in list_ends(configuration, default_catalogue())] == [
         ("ours", "gpt-4", date(2026, 10, 23)),
         ("ours", "gpt-5", date(2026, 12, 11)),
         ("ours", "gpt-4o", date(2027, 1, 14)),
@@ -26,4 +27,4 @@ def test_defaults_services_and_chains_are_looked_through_once_each() -> None:
 
 def test_an_empty_configuration_has_no_ends() -> None:
     """Nothing is named, nothing ends."""
-    assert list_ends(Configuration()) == ()
+    assert list_ends(Configuration(), default_catalogue()) == ()

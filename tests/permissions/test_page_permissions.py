@@ -37,7 +37,7 @@ VIEWERS = {
         *("agent", "agents", "artifact", "artifacts", "audit", "compare", "config", "dashboard", "history", "matrix"),
         *("password_change", "provider", "providers", "request", "requests", "revision", "route", "routes"),
         *("service", "services", "settings", "simulate", "user", "users"),
-        *("requests_newer", "requests_words", "artifact_compare"),
+        *("requests_newer", "requests_words", "artifact_compare", "catalogue"),
     },
     "POST": {"logout", "password_change", "route", "simulate"},
 }
@@ -47,6 +47,7 @@ ADMINISTRATORS = {
     "GET": {
         *("artifact_raw", "artifact_thumbnail", "config_export", "config_import"),
         *("agent_new", "provider_new", "provider_models", "route_new", "service_new", "matrix_row", "matrix_column"),
+        "catalogue_edition",
     },
     "POST": {
         *("key_issue", "key_roll", "key_revoke", "agent", "agent_new", "agent_delete"),
@@ -61,6 +62,7 @@ ADMINISTRATORS = {
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
         *("service_drift", "service_nightly"),
         "model_replace",
+        *("catalogue", "catalogue_edition"),
         *("matrix_cell", "matrix_fill", "matrix_probe", "alias", "route_new", "route_enabled", "route_delete"),
     },
 }

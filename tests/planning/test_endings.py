@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from capabilities.core.consequence import Gravity
-from capabilities.core.providers.catalogue import retirement_at
+from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.vocabulary import Capabilities
 from routing_admin.core.configuration.specs import (
     CandidateSpec,
@@ -24,7 +24,7 @@ SEES = Capabilities(("text", "vision"), ("text",))
 
 
 def day_of(endpoint: str, model: str) -> date:
-    found = retirement_at("host", endpoint, model)
+    found = default_catalogue().retirement_at("host", endpoint, model)
     assert found is not None
     return found.day
 

@@ -141,13 +141,27 @@ def add_people() -> None:
         )
 
 
+def add_edition() -> None:
+    """An edition of the catalogue that differs from the shipped one, to be looked at."""
+    from datetime import date
+
+    from capabilities.core.providers.catalogue import default_catalogue
+    from capabilities.core.providers.catalogue.refreshing import read_own_list
+    from routing_admin.configuration.editions import keep_edition
+
+    entries = [
+        {"id": name_of("model", at), "context_length": 1000, "capabilities": {"vision": True}} for at in range(300)
+    ]
+    keep_edition(read_own_list(WIDE, "openrouter", entries, default_catalogue().document, date(2026, 11, 22)))
+
+
 def main() -> None:
     """Adds all of it."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
     import django
 
     django.setup()
-    for add in (add_configuration, add_artifacts, add_requests, add_people):
+    for add in (add_configuration, add_artifacts, add_requests, add_people, add_edition):
         add()
 
 

@@ -51,6 +51,8 @@ PAGES: dict[str, str] = {
     "artifact_compare": "/artifacts/ → /artifacts/ + compare/",
     "artifacts": "",
     "audit": "",
+    "catalogue": "",
+    "catalogue_edition": "/matrix/catalogue/1/",
     "compare": "/history/compare/?from=1&to=2",
     "config": "",
     "dashboard": "",

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from capabilities.acts import Act, Actor
-from capabilities.core.providers.catalogue import retirement_at
+from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
@@ -25,7 +25,7 @@ ENDPOINT, MODEL = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
 @pytest.fixture
 def end(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A route whose only model that sees ends in ten days."""
-    found = retirement_at("claude", ENDPOINT, MODEL)
+    found = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
     assert found is not None
     monkeypatch.setattr(timezone, "localdate", lambda: found.day - timedelta(days=10))
     with ledger.change(Actor("user", "admin"), Act("service.add", "service", "sonnet")):

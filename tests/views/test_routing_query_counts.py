@@ -11,8 +11,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.models import Provider
+from capabilities.core.providers.catalogue import default_catalogue
+from capabilities.models import CatalogueEdition, Provider
 from routing_admin.configuration import exports
+from routing_admin.configuration.editions import keep_edition
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.databases.router import LOGS
 from routing_admin.models import Alias, AttemptLog, AuditEvent, Candidate, Language, RequestLog, Revision, TaskRoute
@@ -35,6 +37,8 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/{first}/": (7, 0),
     "/history/compare/?a=0&b={first}": (4, 0),
     "/history/audit/": (3, 0),
+    "/matrix/catalogue/": (3, 0),
+    "/matrix/catalogue/{edition}/": (5, 0),
     "/settings/": (4, 0),
     "/users/": (3, 0),
     "/users/{user}/": (4, 0),
@@ -46,6 +50,7 @@ QUERIES: dict[str, tuple[int, int]] = {
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Client:
     add_requests(1)
+    keep_edition(default_catalogue().document)
     return admin
 
 
@@ -88,9 +93,14 @@ def first_revision() -> int:
     return int(Revision.objects.order_by("number").values_list("number", flat=True)[0])
 
 
+def edition() -> int:
+    """The number of the edition of the catalogue that is looked at."""
+    return int(CatalogueEdition.objects.values_list("pk", flat=True)[0])
+
+
 def asked(client: Client, address: str) -> tuple[int, int]:
     """What a page asks the main database, and what it asks the log."""
-    here = address.format(user=User.objects.get(username="admin").pk, first=first_revision())
+    here = address.format(user=User.objects.get(username="admin").pk, first=first_revision(), edition=edition())
     return queries_of(client, here), queries_of(client, here, using=LOGS)
 
 

@@ -46,6 +46,7 @@ def read() -> Configuration:
         languages=tuple(LanguageSpec(row.code, row.directive) for row in Language.objects.all()),
         default_language=installation.default_language or None,
         content_policy=installation.content_policy or None,
+        catalogue=installation.catalogue or None,
         extra_routing=installation.routing_extra,
         extra_services=installation.services_extra,
     )

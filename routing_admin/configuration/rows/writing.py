@@ -55,6 +55,7 @@ def write(new: Configuration) -> None:
     installation = Installation.current()
     installation.default_language = new.default_language or ""
     installation.content_policy = new.content_policy or ""
+    installation.catalogue = new.catalogue or ""
     installation.routing_extra, installation.services_extra = dict(new.extra_routing), dict(new.extra_services)
     installation.save()
 

@@ -47,7 +47,7 @@ LISTS = (
     ("agent", "agents", "id"),
     ("language", "languages", "code"),
 )
-ROOT_FIELDS = ("default_language", "content_policy", "extra_routing", "extra_services")
+ROOT_FIELDS = ("default_language", "content_policy", "catalogue", "extra_routing", "extra_services")
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capabilities.core.providers.catalogue import Retirement, retirement_at
+from capabilities.core.providers.catalogue import Catalogue, Retirement, default_catalogue
 from routing_admin.core.configuration.specs import Configuration
 
 
@@ -17,8 +17,10 @@ class ModelEnd:
     retirement: Retirement
 
 
-def list_ends(configuration: Configuration) -> tuple[ModelEnd, ...]:
-    """The models with a known last day that providers, services or chains name, the earliest first."""
+def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
+    """The models with a known last day that providers, services or chains name, the earliest first; by that catalogue,
+    else by the shipped one."""
+    known = catalogue or default_catalogue()
     endpoints = {provider.name: provider.endpoint for provider in configuration.providers}
     defaults = {provider.name: provider.default_model for provider in configuration.providers}
     places = [
@@ -33,6 +35,6 @@ def list_ends(configuration: Configuration) -> tuple[ModelEnd, ...]:
     found = (
         ModelEnd(provider, model, retirement)
         for provider, model in dict.fromkeys(places)
-        if (retirement := retirement_at(provider, endpoints.get(provider, ""), model))
+        if (retirement := known.retirement_at(provider, endpoints.get(provider, ""), model))
     )
     return tuple(sorted(found, key=lambda end: (end.retirement.day, end.provider, end.model)))

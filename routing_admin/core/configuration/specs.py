@@ -202,6 +202,8 @@ class Configuration:
     """All of it. `default_language` as written, None where absent (then `en`).
 
     `content_policy` is what holds where neither a route nor a service says, None where absent (then `DEFAULT_POLICY`).
+    `catalogue` names the edition of the catalogue in use, None for the one that came with the program; it is local, and
+    no file says it.
     What is looked up by a name is found through indexes that are made when first asked for; the first of a name wins.
     """
 
@@ -213,6 +215,7 @@ class Configuration:
     languages: tuple[LanguageSpec, ...] = ()
     default_language: str | None = None
     content_policy: str | None = None
+    catalogue: str | None = None
     extra_routing: JsonObject = field(default_factory=dict)
     extra_services: JsonObject = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from capabilities.core.consequence import Consequence
+from capabilities.core.providers.catalogue import Catalogue
 from routing_admin.core.configuration.retirements import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 from routing_admin.core.planning.consequences import consequences
@@ -24,14 +25,17 @@ class ModelEnding:
 
 
 def foresee_endings(
-    configuration: Configuration, today: date, unusable: Mapping[str, Unusable] | None = None
+    configuration: Configuration,
+    today: date,
+    unusable: Mapping[str, Unusable] | None = None,
+    catalogue: Catalogue | None = None,
 ) -> tuple[ModelEnding, ...]:
     """The endings within the notice that change something for a route or an agent, the earliest first.
 
     Each is weighed against what the endings before it leave.
     """
     found, before = [], configuration
-    for end in list_ends(configuration):
+    for end in list_ends(configuration, catalogue):
         if end.retirement.day > today + NOTICE:
             break
         after = without_model(before, end)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from enum import StrEnum
 
-from capabilities.core.providers.catalogue import Retirement, retirement_at
+from capabilities.core.providers.catalogue import Catalogue, Retirement, default_catalogue
 from capabilities.core.providers.probes.drift import DOUBTS, NO_DRIFTS, DriftKind, Drifts, is_current
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
@@ -116,15 +116,16 @@ def lint(
     drifts: Drifts = NO_DRIFTS,
     *,
     today: date | None = None,
+    catalogue: Catalogue | None = None,
 ) -> ChainLint:
     """The findings of a route, saved or not.
 
     `unusable` are the providers that cannot be called, and why; `drifts` what was seen of models of late. With `today`,
-    models that end within the notice are found, too.
+    models that end within the notice are found, too, by that catalogue, else by the shipped one.
     """
     plain = [_add_drifts(one, drifts) for one in _check_candidates(configuration, route, unusable or {})]
     if today is not None:
-        plain = [_check_end(configuration, one, today) for one in plain]
+        plain = [_check_end(configuration, one, today, catalogue or default_catalogue()) for one in plain]
     live = [at for at, one in enumerate(plain) if not one.skipped]
     read: set[str] = set()
     candidates = []
@@ -150,10 +151,12 @@ def _add_drifts(one: CheckedCandidate, drifts: Drifts) -> CheckedCandidate:
     return replace(one, findings=(*one.findings, *doubtful, *stopped), drifts=found) if found else one
 
 
-def _check_end(configuration: Configuration, one: CheckedCandidate, today: date) -> CheckedCandidate:
+def _check_end(
+    configuration: Configuration, one: CheckedCandidate, today: date, catalogue: Catalogue
+) -> CheckedCandidate:
     """The candidate, with what is to be known of its model's end."""
     provider = configuration.provider(one.spec.provider)
-    retirement = retirement_at(provider.name, provider.endpoint, one.model) if provider else None
+    retirement = catalogue.retirement_at(provider.name, provider.endpoint, one.model) if provider else None
     if retirement is None or retirement.day > today + NOTICE:
         return one
     finding = Finding.ENDED if retirement.day <= today else Finding.ENDS

@@ -11,8 +11,11 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from artifacts import sniffer
+from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows
+from routing_admin.configuration.editions import find_catalogue
 from routing_admin.core.configuration.retirements import ModelEnd, list_ends
+from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
 from routing_admin.management import command
 
@@ -55,11 +58,13 @@ class Command(command.Command):
 
 def _configured_ends() -> list[tuple[str, ModelEnd]]:
     try:
-        configured = list_ends(rows.read())
+        configuration = rows.read()
+        catalogue = find_catalogue(configuration.catalogue)
     except DatabaseError:
-        configured = ()
+        configuration, catalogue = EMPTY, default_catalogue()
+    configured = list_ends(configuration, catalogue)
     try:
-        single = list_ends(configuration_from_env(os.environ))
+        single = list_ends(configuration_from_env(os.environ), catalogue)
     except MissingConfigurationError:
         single = ()
     return [("LLM_MODEL", end) for end in single] + [("", end) for end in configured]

@@ -55,6 +55,8 @@ ACTS: Mapping[str, Text] = {
     "artifact.delete": gettext_lazy("Artifact deleted"),
     "artifact.restore": gettext_lazy("Artifact brought back"),
     "artifact.store": gettext_lazy("Artifact stored"),
+    "catalogue.drop": gettext_lazy("Shipped catalogue taken back"),
+    "catalogue.take": gettext_lazy("Catalogue refreshed"),
     "configuration.import": gettext_lazy("Configuration imported"),
     "configuration.export": gettext_lazy("Configuration exported"),
     "configuration.restore": gettext_lazy("Configuration restored"),

@@ -230,7 +230,14 @@ def context(page: EditorPage) -> dict[str, Any]:
     if page.press.verb != "save" and not draft.form["task_type"].value():
         draft.form.errors.pop("task_type", None)  # nobody has been asked to save yet
     spec = draft.spec(page.base)
-    findings = lint(state.configuration, spec, unusable_of(state), map_drifts(), today=timezone.localdate())
+    findings = lint(
+        state.configuration,
+        spec,
+        unusable_of(state),
+        map_drifts(),
+        today=timezone.localdate(),
+        catalogue=state.catalogue,
+    )
     policy = policy_of(spec)
     changes = route_changes(page.base if page.row else None, spec)
     inherit(draft, spec)

@@ -87,7 +87,9 @@ def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
 
 def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drifts) -> RouteRow:
     """The row of one route, its chain linted against the configuration in use."""
-    found = lint(state.configuration, route, unusable_of(state), drifts, today=timezone.localdate())
+    found = lint(
+        state.configuration, route, unusable_of(state), drifts, today=timezone.localdate(), catalogue=state.catalogue
+    )
     return RouteRow(
         route.task_type,
         route.enabled,

@@ -3,10 +3,10 @@
 from capabilities.core.providers.catalogue.answers import (
     Catalogue,
     default_catalogue,
-    entry_at,
+    list_host,
     lookup,
     retirement,
-    retirement_at,
+    with_own_tables,
 )
 from capabilities.core.providers.catalogue.judgement import (
     CELLS,
@@ -29,11 +29,11 @@ __all__ = [
     "Retirement",
     "StatedLimit",
     "default_catalogue",
-    "entry_at",
+    "list_host",
     "lookup",
     "maker_of",
     "names_of",
     "provider_of",
     "retirement",
-    "retirement_at",
+    "with_own_tables",
 ]

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -43,15 +43,29 @@ class Catalogue:
         self._patterns = patterns
         self._announced_by = (retirements or {}).get("source", "")
         self._announced = {(each["host"], each["model"]): each for each in (retirements or {}).get("retirements", ())}
+        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # calls ask for the same few again and again
+
+    def entry_at(self, provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
+        """What is known of a model at a provider of that name."""
+        return self._remembered(hint_of(provider, endpoint), model)
+
+    def retirement_at(self, provider: str, endpoint: str, model: str) -> Retirement | None:
+        """From which day a provider of that name no longer serves a model; None when no source gives a day."""
+        return self.retirement(hint_of(provider, endpoint), model)
 
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
         """What is known of a model at a provider (its name, preset or URL; None for any); None when nothing is."""
-        provider, names = provider_of(provider_hint), tuple(names_of(model))
+        provider, names = self._host_of(provider_hint), tuple(names_of(model))
         for depth in range(len(names)):
             for matched_by, host in _levels(provider, names[depth]):
                 if names[depth] in self.document.models.get(host, ()):
                     return self._entry(matched_by, host, names[depth:])
         return self._pattern(version_name(model))
+
+    def _host_of(self, hint: str | None) -> str | None:
+        """The host that a hint speaks of: one of ours, or an address that listed its own models."""
+        known = provider_of(hint)
+        return known or next((word for word in (hint or "").lower().split() if word in self.document.models), None)
 
     def _entry(self, matched_by: str, host: str, names: Sequence[str]) -> CatalogueEntry:
         witnesses = self._witnesses(host, names)
@@ -97,7 +111,7 @@ class Catalogue:
         """
         name = version_name(model)
         maker = maker_of(name) or ""
-        for host in dict.fromkeys((provider_of(provider_hint) or maker, maker)):
+        for host in dict.fromkeys((self._host_of(provider_hint) or maker, maker)):
             days = self._days(host, name)
             if days:
                 (source, day), *others = days
@@ -165,18 +179,19 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
     return default_catalogue().retirement(provider_hint, model)
 
 
-def entry_at(provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
-    """What is known of a model at a provider of that name."""
-    return lookup(hint_of(provider, endpoint), model)
-
-
-def retirement_at(provider: str, endpoint: str, model: str) -> Retirement | None:
-    """From which day a provider of that name no longer serves a model; None when no source gives a day."""
-    return retirement(hint_of(provider, endpoint), model)
-
-
+@lru_cache(maxsize=4096)
 def hint_of(provider: str, endpoint: str) -> str:
     """What tells whose host a provider is: the host says more than the name people gave it, and a path says nothing,
     since everybody's may end in `/openai/v1`."""
     preset = preset_for_endpoint(endpoint)
-    return f"{preset.name if preset else provider} {endpoint.partition('://')[2].partition('/')[0]}"
+    return f"{preset.name if preset else provider} {address_of(endpoint)}"
+
+
+def address_of(endpoint: str) -> str:
+    """The host and port of a URL, in lower case."""
+    return endpoint.partition("://")[2].partition("/")[0].lower()
+
+
+def list_host(provider: str, endpoint: str) -> str:
+    """Under which host the models stand that a provider lists of its own."""
+    return provider_of(hint_of(provider, endpoint)) or address_of(endpoint)

@@ -155,6 +155,28 @@ def _decode(text: str) -> Statement:
     return Statement(yes, no, both, int(most) if most else None, int(out) if out else None)
 
 
+def split_document(
+    document: CatalogueDocument,
+) -> tuple[list[tuple[SourceNote, Rows]], list[tuple[SourceNote, Ends]]]:
+    """What `build_document` made it of."""
+    sources: list[dict[str, dict[str, Statement]]] = [defaultdict(dict) for _ in document.sources]
+    for host, names in document.models.items():
+        for name, row in names.items():
+            for rows, statement in zip(sources, decode_row(row), strict=True):
+                if statement is not None:
+                    rows[host][name] = statement
+    ends: list[dict[str, dict[str, date]]] = [defaultdict(dict) for _ in document.notes]
+    for host, days_by_name in document.ends.items():
+        for name, days in days_by_name.items():
+            for index, day in days:
+                ends[index][host][name] = date.fromisoformat(day)
+    order = sorted(range(len(ends)), key=lambda index: index < len(document.sources))
+    return (
+        list(zip(document.sources, sources, strict=True)),
+        [(document.notes[index], ends[index]) for index in order if ends[index] or index >= len(document.sources)],
+    )
+
+
 def to_json(document: CatalogueDocument) -> str:
     """The document as it is written to a file."""
     value = {

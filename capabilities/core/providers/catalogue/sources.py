@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -29,6 +29,21 @@ FLAGS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
 """For each letter: LiteLLM's flags that say it, and the modality that says it, too."""
 MODALITIES = {"v": "image", "a": "audio", "d": "video", "f": "pdf"}
 """For each letter: what models.dev calls that input."""
+OWN_MODALITIES = {"v": {"image"}, "a": {"audio"}, "d": {"video"}, "f": {"file", "pdf"}}
+OWN_PARAMETERS = {"s": "structured_outputs", "t": "tools"}
+OWN_FLAGS: Mapping[str, tuple[str, ...]] = {
+    "v": ("vision", "image_input", "supports_image_in"),
+    "d": ("supports_video_in",),
+    "f": ("pdf_input",),
+    "a": ("audio",),
+    "s": ("structured_outputs",),
+    "t": ("function_calling",),
+}
+OWN_INPUT = ("max_input_tokens", "inputTokenLimit", "context_length", "max_context_length", "context_window",
+             "max_model_len")  # fmt: skip
+OWN_OUTPUT = ("max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_tokens")
+OWN_ENDS = ("shutdown_date", "retires_at", "expiration_date", "deprecation")
+"""What providers call these in their own lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,58 @@ def _models_dev_statement(facts: Any) -> Statement | None:
     limit = facts.get("limit")
     limit = limit if isinstance(limit, Mapping) else {}
     return _statement(words, _tokens(limit.get("input")) or _tokens(limit.get("context")), _tokens(limit.get("output")))
+
+
+def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
+    """What a provider's own list of models says beside their ids; an entry that says nothing is left out.
+
+    The fields are those of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM (November 2026).
+    """
+    for entry in entries:
+        name = (entry.get("id") or entry.get("name")) if isinstance(entry, Mapping) else None
+        if not isinstance(name, str) or not chats(name.lower()):
+            continue
+        reads, writes = _words_at(entry, "input_modalities"), _words_at(entry, "output_modalities")
+        if writes is not None and "text" not in writes:
+            continue
+        words = {letter: _own_word(letter, entry, reads, writes) for letter in FLAGS}
+        ends = next((day for key in OWN_ENDS if (day := _day(str(entry.get(key) or "")[:10]))), None)
+        numbers = (_first_number(entry, OWN_INPUT), _first_number(entry, OWN_OUTPUT))
+        listing = Listing(host, name.removeprefix("models/")[:200], _statement(words, *numbers), ends)
+        if listing.statement.declares or ends or any(numbers):
+            yield listing
+
+
+def _own_word(letter: str, entry: Mapping[str, Any], reads: list[str] | None, writes: list[str] | None) -> bool | None:
+    """What an entry says of one letter: its modalities, its parameters, or its table of capabilities."""
+    if letter in OWN_MODALITIES and reads is not None:
+        return bool(OWN_MODALITIES[letter] & set(reads))
+    if letter == "A" and writes is not None:
+        return "audio" in writes
+    parameters = _words_at(entry, "supported_parameters")
+    if letter in OWN_PARAMETERS and parameters is not None:
+        return OWN_PARAMETERS[letter] in parameters
+    for place in (entry.get("capabilities"), entry):
+        for key in OWN_FLAGS.get(letter, ()):
+            word = place.get(key) if isinstance(place, Mapping) else None
+            word = word.get("supported") if isinstance(word, Mapping) else word
+            if isinstance(word, bool):
+                return word
+    return None
+
+
+def _words_at(entry: Mapping[str, Any], key: str) -> list[str] | None:
+    for place in (entry.get("architecture"), entry):
+        listed = place.get(key) if isinstance(place, Mapping) else None
+        if isinstance(listed, list) and listed:
+            return [str(each) for each in listed]
+    return None
+
+
+def _first_number(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+    top = entry.get("top_provider")
+    places = (entry, top if isinstance(top, Mapping) else {})
+    return next((count for place in places for key in keys if (count := _tokens(place.get(key)))), None)
 
 
 def read_openai_ends(module: str) -> dict[str, date]:

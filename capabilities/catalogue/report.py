@@ -1,0 +1,106 @@
+"""Counts what the sources say of each fact: `python -m capabilities.catalogue.report` writes `docs/catalogue.md` anew.
+
+First-party models only: those that their maker lists at its own host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from capabilities.core.providers.catalogue import Catalogue, default_catalogue
+from capabilities.core.providers.catalogue.document import decode_row
+from capabilities.core.providers.catalogue.judgement import (
+    LETTERS,
+    FactVerdict,
+    Statement,
+    Witness,
+    judge_fact,
+    judge_limit,
+)
+from capabilities.core.providers.catalogue.names import MAKERS, maker_of
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "catalogue.md"
+MARKS = "<!-- counts:begin -->", "<!-- counts:end -->"
+FACTS = {
+    "v": "images",
+    "a": "audio",
+    "d": "video",
+    "f": "PDF",
+    "A": "audio out",
+    "s": "structured output",
+    "t": "tools",
+}
+HEAD = "| fact | agreed | contested | one source | unknown |\n| --- | ---: | ---: | ---: | ---: |"
+ORDER = (FactVerdict.AGREED, FactVerdict.CONTESTED, FactVerdict.ONE_SOURCE, FactVerdict.UNKNOWN)
+
+
+def main() -> None:
+    """Writes the counts into the document."""
+    text = DOCUMENT.read_text("utf-8")
+    DOCUMENT.write_text(fill(text, table(default_catalogue())), "utf-8")
+
+
+def fill(text: str, counts: str) -> str:
+    """The document with these counts between its marks."""
+    begin, end = MARKS
+    return re.sub(f"{begin}.*?{end}", lambda _found: f"{begin}\n{counts}\n{end}", text, flags=re.S)
+
+
+def table(catalogue: Catalogue) -> str:
+    """The counts as a table: of every fact, what our verdict on it is; of last days, who says them."""
+    rows = list(first_party(catalogue))
+    lines = [
+        _line(name, (_verdict(letter, row) for row in rows)) for letter, name in FACTS.items() if letter in LETTERS
+    ]
+    lines += [_line("context", (_limit(row, "max_input") for row in rows))]
+    lines += [_line("longest answer", (_limit(row, "max_output") for row in rows))]
+    lines += [_line("last day", (_end(catalogue, host, name) for host, name in _places(catalogue)))]
+    return f"{len(rows)} first-party models.\n\n{HEAD}\n" + "\n".join(lines)
+
+
+def _places(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    for host in MAKERS:
+        names = {*catalogue.document.models.get(host, ()), *catalogue.document.ends.get(host, ())}
+        yield from ((host, name) for name in sorted(names) if maker_of(name) == host)
+
+
+def first_party(catalogue: Catalogue) -> Iterator[list[Witness]]:
+    """The witnesses of each model that its maker lists."""
+    labels = [note.label for note in catalogue.document.sources]
+    for host, name in _places(catalogue):
+        row: tuple[Statement | None, ...] = decode_row(catalogue.document.models.get(host, {}).get(name, ";"))
+        witnesses = [Witness(label, each) for label, each in zip(labels, row, strict=True) if each]
+        if witnesses:
+            yield witnesses
+
+
+def _verdict(letter: str, row: list[Witness]) -> FactVerdict:
+    fact = judge_fact(letter, row)
+    return fact.verdict if fact else FactVerdict.UNKNOWN
+
+
+def _limit(row: list[Witness], field: str) -> FactVerdict:
+    limit = judge_limit([(each.source, getattr(each.statement, field)) for each in row])
+    return limit.verdict if limit else FactVerdict.UNKNOWN
+
+
+def _end(catalogue: Catalogue, host: str, name: str) -> FactVerdict:
+    end = catalogue.retirement(host, name)
+    if end is None:
+        return FactVerdict.UNKNOWN
+    if end.others:
+        return FactVerdict.CONTESTED
+    days = catalogue.document.ends.get(host, {}).get(name, ())
+    return FactVerdict.AGREED if len(days) > 1 else FactVerdict.ONE_SOURCE
+
+
+def _line(name: str, verdicts: Iterator[FactVerdict]) -> str:
+    counts = Counter(verdicts)
+    return f"| {name} | " + " | ".join(str(counts[each]) for each in ORDER) + " |"
+
+
+if __name__ == "__main__":
+    main()

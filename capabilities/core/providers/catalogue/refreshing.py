@@ -1,0 +1,210 @@
+"""How is the catalogue renewed? From a file as its source publishes it, or from what a provider lists of its own.
+
+The new edition keeps every other source as it is; what it would change is told before anybody takes it.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from capabilities.core.providers.catalogue.document import (
+    CatalogueDocument,
+    Ends,
+    Rows,
+    SourceNote,
+    build_document,
+    decode_row,
+    from_json,
+    group_ends,
+    group_rows,
+    split_document,
+)
+from capabilities.core.providers.catalogue.judgement import Fact, Statement, Witness, judge_facts, merge
+from capabilities.core.providers.catalogue.names import version_name
+from capabilities.core.providers.catalogue.sources import read_litellm, read_models_dev, read_provider_list
+from capabilities.core.vocabulary import Cell
+from capabilities.core.worded import worded
+
+LARGEST = 32 * 1024 * 1024
+"""Bytes of a file, unpacked: eight times what the sources publish."""
+MOST_ROWS = 50_000
+GZIP = b"\x1f\x8b"
+
+TOO_LARGE = worded("The file is larger than a catalogue can be. Choose the catalogue's own file or a source's.")
+NO_JSON = worded("The file is not JSON. Choose a build's models.json.gz, models.dev's api.json or LiteLLM's map.")
+NO_SOURCE = worded(
+    "The file lists no models in a known form. Choose a build's models.json.gz, models.dev's api.json or LiteLLM's map."
+)
+DAMAGED = worded("The file is a catalogue, but damaged. Build it again, or copy it again.")
+SILENT = worded("The provider lists its models by name alone: nothing about what they read, their limits or last days.")
+
+
+class UnreadableCatalogueError(Exception):
+    """A file or list that no catalogue can be made of; `args[0]` is the sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """What an edition says otherwise of one model at one host: the facts before and after, None where there is none."""
+
+    host: str
+    name: str
+    cells: Mapping[Cell, tuple[Fact | None, Fact | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class EditionChange:
+    """What an edition would change: models that come and go, by host and name, and facts that differ."""
+
+    added: tuple[tuple[str, str], ...]
+    removed: tuple[tuple[str, str], ...]
+    changed: tuple[FactChange, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether it says what is said already."""
+        return not (self.added or self.removed or self.changed)
+
+
+def read_edition(data: bytes, current: CatalogueDocument, day: date) -> CatalogueDocument:
+    """The edition that a file makes of the current one: a build's own whole, or one source of it renewed, as of a day.
+
+    Raises `UnreadableCatalogueError` for any other file.
+    """
+    value = parse_json(data)
+    if "format" in value and "models" in value:
+        return _check(value)
+    edition = day.isoformat()
+    try:
+        listings = list(read_models_dev(value))
+        if listings:
+            note = SourceNote("models.dev", edition, edition, "MIT")
+            return renew(current, note, group_rows(listings, "models_dev", several=True))
+        listings = list(read_litellm(value))
+        if listings:
+            note = SourceNote("LiteLLM", edition, edition, "MIT")
+            return renew(current, note, group_rows(listings, "litellm"), group_ends(listings, "litellm"))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UnreadableCatalogueError(NO_SOURCE) from error
+    raise UnreadableCatalogueError(NO_SOURCE)
+
+
+def read_own_list(
+    name: str, host: str, entries: Iterable[Any], current: CatalogueDocument, day: date
+) -> CatalogueDocument:
+    """The edition with what a provider of that name lists of its own models, which stand under `host`.
+
+    Raises `UnreadableCatalogueError` for a list that says nothing but names.
+    """
+    rows: dict[str, list[Statement]] = {}
+    ends: dict[str, date] = {}
+    for listing in read_provider_list(host, entries):
+        key = version_name(listing.name)
+        rows.setdefault(key, []).append(listing.statement)
+        if listing.ends:
+            ends[key] = listing.ends
+    if not rows:
+        raise UnreadableCatalogueError(SILENT)
+    note = SourceNote(name, day.isoformat(), day.isoformat(), host=host)
+    return renew(current, note, {host: {key: merge(each) for key, each in rows.items()}}, {host: ends})
+
+
+def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends | None = None) -> CatalogueDocument:
+    """The document with one source renewed, found by its name, or added; a provider's own last days come first."""
+    sources, old_ends = split_document(current)
+    names = [each.name for each, _ in sources]
+    if note.name in names:
+        sources[names.index(note.name)] = (note, rows)
+    else:
+        sources.append((note, rows))
+    kept = [(each, days) for each, days in old_ends if each.name != note.name]
+    if ends:
+        kept = [(note, ends), *kept] if note.host else [*kept, (note, ends)]
+    return build_document(sources, kept)
+
+
+def parse_json(data: bytes) -> dict[str, Any]:
+    """The JSON object of a file, packed with gzip or not. Raises `UnreadableCatalogueError` for anything else."""
+    if data.startswith(GZIP):
+        unpacking = zlib.decompressobj(wbits=31)
+        try:
+            data = unpacking.decompress(data, LARGEST + 1)
+        except zlib.error as error:
+            raise UnreadableCatalogueError(DAMAGED) from error
+    if len(data) > LARGEST:
+        raise UnreadableCatalogueError(TOO_LARGE)
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableCatalogueError(NO_JSON) from error
+    if not isinstance(value, dict):
+        raise UnreadableCatalogueError(NO_SOURCE)
+    return value
+
+
+def _check(value: dict[str, Any]) -> CatalogueDocument:
+    """A build's own file, whole: every row is read once, so that none is found damaged at its first question."""
+    try:
+        document = from_json(value)
+        if sum(len(names) for names in document.models.values()) > MOST_ROWS or not document.sources:
+            raise UnreadableCatalogueError(TOO_LARGE)
+        sources, ends = split_document(document)
+        document = build_document([(_brief(note), rows) for note, rows in sources], [(_brief(n), d) for n, d in ends])
+        _ = document.checked_on
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise UnreadableCatalogueError(DAMAGED) from error
+    return document
+
+
+def _brief(note: SourceNote) -> SourceNote:
+    date.fromisoformat(note.date)
+    short = {field: str(getattr(note, field))[:100] for field in ("name", "edition", "licence", "host")}
+    return replace(note, **short)
+
+
+def compare_editions(old: CatalogueDocument, new: CatalogueDocument) -> EditionChange:
+    """What the new edition changes, in the order of hosts and names; changes of limits alone are not told."""
+    before, after = ({(host, name): row for host, names in each.models.items() for name, row in names.items()}
+                     for each in (old, new))  # fmt: skip
+    return EditionChange(
+        tuple(sorted(after.keys() - before.keys())),
+        tuple(sorted(before.keys() - after.keys())),
+        tuple(_changes(old, new, before, after)),
+    )
+
+
+def _changes(
+    old: CatalogueDocument,
+    new: CatalogueDocument,
+    before: Mapping[tuple[str, str], str],
+    after: Mapping[tuple[str, str], str],
+) -> Iterator[FactChange]:
+    for place in sorted(before.keys() & after.keys()):
+        was, now = _facts(old, before[place]), _facts(new, after[place])
+        cells = {
+            cell: (was.get(cell), now.get(cell))
+            for cell in (*was, *(each for each in now if each not in was))
+            if _word(was.get(cell)) != _word(now.get(cell))
+        }
+        if cells:
+            yield FactChange(*place, cells)
+
+
+def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
+    return judge_facts(
+        [
+            Witness(note.label, statement, bool(note.host))
+            for note, statement in zip(document.sources, decode_row(row), strict=True)
+            if statement
+        ]
+    )
+
+
+def _word(fact: Fact | None) -> tuple[bool, bool] | None:
+    """What counts of a fact: how sure a yes is, is no change, but a contest is one."""
+    return None if fact is None else (fact.value, fact.verdict.value == "contested")
