@@ -25,6 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.views.settings.urls")),
     path("", include("routing_admin.views.catalogue.urls")),
     path("", include("routing_admin.views.requests.urls")),
+    path("", include("routing_admin.views.usage.urls")),
     path("", include("capabilities.urls")),
     path("", include("artifacts.urls")),
 ]

@@ -140,6 +140,8 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
     },
     "requests": {
         "requests": (NOTHING, SEE, SEE),
+        "usage": (NOTHING, SEE, SEE),
+        "usage_csv": (NOTHING, SEE, SEE),
         "request": (NOTHING, SEE, SEE),
         "requests_newer": (NOTHING, SEE, SEE),
         "requests_words": (NOTHING, SEE, SEE),
@@ -200,6 +202,7 @@ CALLS: Mapping[str, str] = {
     "POST /api/v1/llm/send": "route",
     "POST /api/v1/llm/resolve": "route",
     "GET /api/v1/requests/{request_id}": "route",
+    "GET /api/v1/usage": "route",
     "POST /v1/chat/completions": "route",
     "POST /v1/messages": "route",
     "POST /v1/responses": "route",

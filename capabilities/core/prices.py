@@ -158,6 +158,11 @@ def _nanos(total: int) -> int:
     return int((Decimal(total) / 1000).to_integral_value(ROUND_HALF_EVEN))
 
 
+def exact_amount(nanos: int) -> str:
+    """Nanos as an amount with all its digits: `0.0035`, `12`."""
+    return f"{(Decimal(nanos) / NANO).normalize():f}"
+
+
 def amount_text(nanos: int) -> str:
     """Nanos as an amount: two places from one unit on, below it as many as two digits need, at most nine."""
     amount = Decimal(nanos) / NANO

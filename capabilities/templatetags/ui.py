@@ -124,6 +124,12 @@ def actor_label(name: str) -> str:
 
 
 @register.filter
+def thousands(count: int) -> str:
+    """A whole number in groups of three: `1,234,567`."""
+    return f"{count:,}"
+
+
+@register.filter
 def money(nanos: int | None, currency: str) -> str:
     """An amount of thousand-millionths as `12.34 USD`, small ones as `0.0035 USD`; the empty string when unknown."""
     return "" if nanos is None else f"{amount_text(nanos)} {currency}"

@@ -16,6 +16,7 @@ from routing_admin.agents_api.configuration import router as configuration_route
 from routing_admin.agents_api.errors import with_our_errors
 from routing_admin.agents_api.limits import LimitedKeyAuth
 from routing_admin.agents_api.llm import router as llm_router
+from routing_admin.agents_api.usage import router as usage_router
 
 
 class AgentsApi(NinjaAPI):
@@ -40,7 +41,7 @@ def agents_api() -> NinjaAPI:
         urls_namespace="agents-api",
         auth=LimitedKeyAuth(),
     )
-    for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router):
+    for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router, usage_router):
         api.add_router("", each)
     return api
 

@@ -19,7 +19,7 @@ from capabilities.api.bodies import Body
 from capabilities.api.calls import CallError, answer, gives, read_as, takes
 from capabilities.api.schemas import AttachmentIn
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.prices import amount_text
+from capabilities.core.prices import exact_amount
 from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
 from capabilities.core.worded import text_of
@@ -258,7 +258,7 @@ def cost_json(nanos: int | None, saving: int | None, currency: str) -> dict[str,
     """What a request cost and what the provider's cache saved, as decimal text; null where it is not known."""
     if nanos is None:
         return None
-    return {"amount": amount_text(nanos), "saved": amount_text(saving or 0), "currency": currency}
+    return {"amount": exact_amount(nanos), "saved": exact_amount(saving or 0), "currency": currency}
 
 
 def _attempt(row: AttemptLog) -> dict[str, Any]:

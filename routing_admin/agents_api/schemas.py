@@ -99,6 +99,38 @@ class ResolveOut(Schema):
     candidates: list[CandidateOut]
 
 
+class CostOut(Schema):
+    """Money as exact decimal text, in a currency by its three letters."""
+
+    amount: str
+    saved: str
+    currency: str
+
+
+class UsageGroupOut(Schema):
+    """One group's sums; `unpriced` are requests whose tokens nobody has a price for, `costs` one entry a currency."""
+
+    name: str
+    requests: int
+    failures: int
+    fallbacks: int
+    unpriced: int
+    promptTokens: int
+    completionTokens: int
+    cachedTokens: int
+    reasoningTokens: int
+    costs: list[CostOut]
+
+
+class UsageOut(Schema):
+    """What the calling agent used since a moment, in all and by group."""
+
+    since: str
+    groupBy: str
+    total: UsageGroupOut
+    groups: list[UsageGroupOut]
+
+
 class RequestOut(Schema):
     """A logged request with its attempts; times in milliseconds from its beginning."""
 
@@ -117,6 +149,7 @@ class RequestOut(Schema):
     durationMs: float
     firstContentMs: float | None
     usage: Thing
+    cost: CostOut | None
     answer: Thing | None
     adaptation: str
     revision: int | None

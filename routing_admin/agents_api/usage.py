@@ -1,0 +1,79 @@
+# ruff: noqa: N803 - parameters of the address are camelCase
+"""The agents' API: what an agent used and what it cost, by route, provider, model or day."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+from ninja import Router
+
+from capabilities.access import principal_of
+from capabilities.api.calls import CallError, answer, gives
+from capabilities.core.prices import exact_amount
+from routing_admin.agents_api.schemas import UsageOut
+from routing_admin.queries.usage import GROUPS, Counts, sum_usage
+from routing_admin.request_log.journal import journal
+
+DEFAULT_DAYS = 30
+
+router = Router()
+
+
+@router.get("/usage", tags=["llm"], openapi_extra=gives(UsageOut))
+def own_usage(request: HttpRequest, groupBy: str = "model", since: str = "") -> HttpResponse:
+    """What the calling agent used: by `route`, `provider`, `model` or `day`, since a day or moment (ISO 8601).
+
+    A day is one of the installation's time zone; without `since` the last 30 days. 400 for words that are neither.
+    """
+    if groupBy not in GROUPS or groupBy == "agent":
+        words = ", ".join(word for word in GROUPS if word != "agent")
+        raise CallError(400, "invalid_request", f"groupBy is one of {words}.")
+    moment = _moment(since)
+    journal.flush()
+    found = sum_usage(moment, groupBy, agent=principal_of(request).agent)
+    groups = [_group(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in found.groups]
+    total = _group("", found.total)
+    return answer({"since": found.since.isoformat(), "groupBy": groupBy, "total": total, "groups": groups})
+
+
+def _moment(since: str) -> datetime:
+    """The moment that a text names. Raises `CallError` 400 for one that names none, or lies ahead."""
+    if not since:
+        return timezone.now() - timedelta(days=DEFAULT_DAYS)
+    try:
+        day, moment = parse_date(since), parse_datetime(since)
+    except ValueError:
+        day = moment = None
+    if moment is None and day is not None:
+        moment = timezone.make_aware(datetime.combine(day, time.min))
+    if moment is not None and timezone.is_naive(moment):
+        moment = timezone.make_aware(moment)
+    if moment is None or moment > timezone.now():
+        raise CallError(400, "invalid_request", "since is a day or moment that is past, such as 2026-11-01.")
+    return moment.astimezone(UTC)
+
+
+def _group(name: str, counts: Counts) -> dict[str, Any]:
+    return {
+        "name": name,
+        "requests": counts.requests,
+        "failures": counts.failures,
+        "fallbacks": counts.fallbacks,
+        "unpriced": counts.unpriced,
+        "promptTokens": counts.prompt_tokens,
+        "completionTokens": counts.completion_tokens,
+        "cachedTokens": counts.cached_tokens,
+        "reasoningTokens": counts.reasoning_tokens,
+        "costs": [
+            {
+                "amount": exact_amount(nanos),
+                "saved": exact_amount(counts.savings.get(currency, 0)),
+                "currency": currency,
+            }
+            for currency, nanos in sorted(counts.costs.items())
+        ],
+    }

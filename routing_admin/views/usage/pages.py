@@ -1,0 +1,185 @@
+"""The page of usage and its CSV: both show the same sums."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET
+
+from capabilities.core.prices import amount_text, exact_amount
+from routing_admin.queries.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, main_currency, sum_usage
+from routing_admin.request_log.journal import journal
+
+PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
+    "1": (timedelta(days=1), gettext_lazy("24 hours")),
+    "7": (timedelta(days=7), gettext_lazy("7 days")),
+    "30": (timedelta(days=30), gettext_lazy("30 days")),
+    "90": (timedelta(days=90), gettext_lazy("90 days")),
+    "365": (timedelta(days=365), gettext_lazy("a year")),
+}
+"""How far back the page looks."""
+GROUP_LABELS: Mapping[str, str | Promise] = {
+    "agent": gettext_lazy("Agent"),
+    "route": gettext_lazy("Task route"),
+    "provider": gettext_lazy("Provider"),
+    "model": gettext_lazy("Model"),
+    "day": gettext_lazy("Day"),
+}
+DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
+CHART_HEIGHT = 96
+"""Pixels."""
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would take for a formula."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """One group as the table writes it; `share` is its part of the dearest one, or of the busiest, in percent."""
+
+    name: str
+    counts: Counts
+    costs: Sequence[str]
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageBar:
+    """One hour or day of the chart; x and width in percent, y and height in pixels."""
+
+    x: str
+    width: str
+    y: str
+    height: str
+    label: str
+
+
+@require_GET
+def usage(request: HttpRequest) -> HttpResponse:
+    """The page: sums of the chosen time, a chart of it, and a table of what it is grouped by."""
+    period, group = _choices(request)
+    found = _sums(period, group)
+    context = {
+        "total": found.total,
+        "costs": write_money(found.total.costs),
+        "savings": write_money(found.total.savings),
+        "fallback_costs": write_money(found.total.fallback_costs),
+        "rows": list_rows(found, group),
+        "bars": list_bars(found),
+        "chart_height": CHART_HEIGHT,
+        "is_money": bool(main_currency(found.total)),
+        "currency": main_currency(found.total),
+        "period": period,
+        "group": group,
+        "periods": [(word, label) for word, (_span, label) in PERIODS.items()],
+        "groups": list(GROUP_LABELS.items()),
+        "group_label": GROUP_LABELS[group],
+    }
+    return render(request, "usage/usage.html", context)
+
+
+@require_GET
+def usage_csv(request: HttpRequest) -> HttpResponse:
+    """The table as CSV: a line per group and currency, amounts exact, times of days as dates."""
+    period, group = _choices(request)
+    answer = HttpResponse(content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
+    answer.write("\ufeff")  # so that spreadsheets read it as UTF-8
+    writer = csv.writer(answer)
+    counted = ("requests", "failures", "fallbacks", "unpriced")
+    tokens = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+    writer.writerow([group, *counted, *tokens, "currency", "cost", "saved_by_cache", "paid_for_fallbacks"])
+    for name, counts in _sums(period, group).groups:
+        plain = [getattr(counts, each) for each in (*counted, *tokens)]
+        for at, currency in enumerate(counts.costs or {"": 0}):
+            money = [
+                exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
+            ]
+            line = plain if at == 0 else [""] * len(plain)
+            writer.writerow([_safe(_name(name, group)), *line, currency, *(money if currency else ("", "", ""))])
+    return answer
+
+
+def _choices(request: HttpRequest) -> tuple[str, str]:
+    period, group = request.GET.get("days", ""), request.GET.get("by", "")
+    return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP)
+
+
+def _sums(period: str, group: str) -> UsageReport:
+    journal.flush()
+    span = PERIODS[period][0]
+    whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of them
+    return sum_usage(timezone.now() - whole_days, group)
+
+
+def list_rows(report: UsageReport, group: str) -> list[UsageRow]:
+    """The groups as the table writes them, the dearest first, days the newest first."""
+    currency = main_currency(report.total)
+    weights = [_weight(counts, currency) for _, counts in report.groups]
+    top = max(weights, default=0)
+    return [
+        UsageRow(_name(name, group), counts, write_money(counts.costs), f"{100 * weight / top if top else 0:.2f}%")
+        for (name, counts), weight in zip(report.groups, weights, strict=True)
+    ]
+
+
+def list_bars(report: UsageReport) -> list[UsageBar]:
+    """The hours or days of the time as bars, of money where there is some, else of requests; none for nothing."""
+    currency = main_currency(report.total)
+    by_hour = timezone.now() - report.since <= HOURS_UP_TO + timedelta(hours=1)
+    step = timedelta(hours=1) if by_hour else timedelta(days=1)
+    known = {timezone.localtime(start): counts for start, counts in report.series}
+    top = max((_weight(counts, currency) for counts in known.values()), default=0)
+    if not top:
+        return []
+    starts = _steps(timezone.localtime(report.since), step)
+    width = 100 / len(starts)
+    return [
+        _bar(at * width, width, start, known.get(start, Counts()), currency, top, by_hour=by_hour)
+        for at, start in enumerate(starts)
+    ]
+
+
+def _steps(start: datetime, step: timedelta) -> list[datetime]:
+    count = int((timezone.now() - start) / step) + 1
+    return [start + at * step for at in range(count)]
+
+
+def _bar(
+    x: float, width: float, start: datetime, counts: Counts, currency: str, top: int, *, by_hour: bool
+) -> UsageBar:
+    weight = _weight(counts, currency)
+    height = CHART_HEIGHT * weight / top
+    when = start.strftime("%H:%M" if by_hour else "%Y-%m-%d")
+    amount = f"{amount_text(weight)} {currency}" if currency else f"{weight:,}"
+    return UsageBar(
+        f"{x:.3f}%", f"{width * 0.8:.3f}%", f"{CHART_HEIGHT - height:.1f}", f"{height:.1f}", f"{when}: {amount}"
+    )
+
+
+def _weight(counts: Counts, currency: str) -> int:
+    return max(counts.costs.get(currency, 0), 0) if currency else counts.requests
+
+
+def write_money(sums: Mapping[str, int]) -> list[str]:
+    """Each currency's sum; they are never added up."""
+    return [f"{amount_text(nanos)} {currency}" for currency, nanos in sorted(sums.items())]
+
+
+def _name(name: Any, group: str) -> str:
+    if group == "day":
+        return f"{name:%Y-%m-%d}"
+    return str(name) or str(_("(none)"))
+
+
+def _safe(text: str) -> str:
+    return f"'{text}" if text.startswith(DANGEROUS) else text

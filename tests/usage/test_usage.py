@@ -1,0 +1,141 @@
+"""What was used: sums by agent, route, provider, model and day, as a page, as CSV and for the agent itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.core.wire import Usage
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.queries.usage import sum_usage
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from tests.cast import AgentProgram
+from tests.views.visits import queries_of, text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+YUAN = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.5}
+DOLLARS = {"currency": "USD", "input": 3, "output": 15}
+MONTH = 28
+
+
+@pytest.fixture
+def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """A noon, long enough after midnight and before it; models priced in yuan, in dollars, and not at all."""
+    for name, price in (("yuan", YUAN), ("dollars", DOLLARS), ("unpriced", {})):
+        row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
+        Service.objects.create(service_id=name, name=name, provider=row, model="m", price=price)
+    snapshot.refresh()
+    moment = timezone.localtime().replace(hour=12, minute=0, second=0, microsecond=0)
+    monkeypatch.setattr(timezone, "now", lambda: moment)
+    return moment
+
+
+def entry(name: str, at: datetime, provider: str = "yuan", **more: Any) -> Entry:
+    usage = more.pop("usage", Usage(1000, 100, cached_tokens=400))
+    facts = RequestFacts(name, at, "v1", agent=more.pop("agent", "ann"), task_type=more.pop("route", "planning"))
+    facts.usage = usage
+    before = (Attempt("down", "m", "http_503", 503),) if more.pop("fell_back", False) else ()
+    return entry_of(facts, (*before, Attempt(provider, "m", "ok")))
+
+
+def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
+    """Every day three calls in yuan, one of them by a fallback, one in dollars and one that nobody prices."""
+    days = [noon - timedelta(days=each) for each in range(MONTH)]
+    for number, day in enumerate(days):
+        write(
+            [
+                *(entry(f"y{number}-{each}", day, fell_back=each == 2) for each in range(3)),
+                entry(f"d{number}", day, "dollars", agent="bob", usage=Usage(2000, 300)),
+                entry(f"u{number}", day, "unpriced"),
+            ]
+        )
+    found = sum_usage(noon - timedelta(days=MONTH - 1), "agent")
+    yuan = Decimal("0.0022") * 3 * MONTH  # 600 at 2, 400 at 0.5, 100 at 8 a million
+    dollars = Decimal("0.0105") * MONTH  # 2000 at 3, 300 at 15 a million
+    assert found.total.costs == {"CNY": yuan * 10**9, "USD": dollars * 10**9}
+    assert found.total.savings == {"CNY": Decimal("0.0006") * 3 * MONTH * 10**9, "USD": 0}
+    assert found.total.fallback_costs == {"CNY": Decimal("0.0022") * MONTH * 10**9, "USD": 0}
+    assert (found.total.requests, found.total.unpriced, found.total.fallbacks) == (5 * MONTH, MONTH, MONTH)
+    agents = dict(found.groups)
+    assert (agents["ann"].costs, agents["bob"].costs) == ({"CNY": yuan * 10**9}, {"USD": dollars * 10**9})
+    by_day = sum_usage(noon - timedelta(days=MONTH - 1), "day").groups
+    assert [name.date() for name, _ in by_day] == [day.date() for day in days]
+    assert {counts.costs["CNY"] for _, counts in by_day} == {6_600_000}
+
+
+@pytest.mark.parametrize(("group", "names"), [("route", ["planning", "design"]), ("provider", ["yuan", "dollars"])])
+def test_groups_stand_in_the_order_of_their_weight(noon: datetime, group: str, names: list[str]):
+    """The dearest first, in the currency of the largest sum; no two are added up."""
+    write([entry(f"a{each}", noon) for each in range(9)] + [entry("b", noon, "dollars", route="design")])
+    assert [name for name, _ in sum_usage(noon - timedelta(hours=3), group).groups] == names
+
+
+def test_a_short_time_is_read_by_the_hour(noon: datetime):
+    """What was an hour before it is not in it."""
+    write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
+    assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
+    assert len(sum_usage(noon - timedelta(hours=6), "agent").series) == 2
+
+
+@pytest.mark.parametrize("by", ["agent", "route", "provider", "model", "day"])
+def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
+    """For everybody who may look, in a few queries, whatever it is grouped by."""
+    write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
+    page = text_of(viewer.get("/usage/", {"by": by, "days": "7"}))
+    for each in ("0.0022 CNY", "0.0045 USD", "without 1 request whose price nobody knows", "0.0006 CNY"):
+        assert each in page
+    assert f'<option value="{by}" selected>' in page
+
+
+def test_the_page_asks_the_sums_alone(viewer: Client, noon: datetime):
+    """A few queries, however many requests there are."""
+    write([entry("a", noon)])
+    assert queries_of(viewer, "/usage/", using="logs") <= 4
+
+
+def test_an_installation_without_requests_says_so(viewer: Client):
+    """And words in the address that mean nothing are the usual ones."""
+    page = text_of(viewer.get("/usage/", {"by": "weather", "days": "many"}))
+    assert "No request in this time." in page
+
+
+def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
+    """A line for each currency; a name that a spreadsheet would take for a formula is text."""
+    write([entry("a", noon, agent="=cmd()"), entry("b", noon, "dollars", agent="=cmd()")])
+    answer = viewer.get("/csv/usage/", {"by": "agent", "days": "7"})
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert 'filename="usage-by-agent-7-days.csv"' in answer["Content-Disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
+    assert [(each["agent"], each["currency"], each["cost"]) for each in rows] == [
+        ("'=cmd()", "CNY", "0.0022"),
+        ("'=cmd()", "USD", "0.0045"),
+    ]
+    assert [each["requests"] for each in rows] == ["2", ""]  # counted once
+
+
+def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
+    """By model or day, exact, never another's."""
+    write([entry("a", noon, agent="text-agent"), entry("b", noon, agent="ann")])
+    found = text_agent.get("/usage?groupBy=provider&since=2020-01-01").json()
+    assert [(each["name"], each["requests"]) for each in found["groups"]] == [("yuan", 1)]
+    assert found["total"]["costs"] == [{"amount": "0.0022", "saved": "0.0006", "currency": "CNY"}]
+
+
+@pytest.mark.parametrize(
+    "query", ["groupBy=agent", "groupBy=weather", "since=soon", "since=2999-01-01", "since=2026-13-45"]
+)
+def test_what_cannot_be_asked_is_a_sentence(text_agent: AgentProgram, query: str):
+    """400, with what can."""
+    answer = text_agent.get(f"/usage?{query}")
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith(("groupBy is one of", "since is a day or moment"))
