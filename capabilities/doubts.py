@@ -15,13 +15,11 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, transaction
 
-from capabilities.core.providers.probes.drift import DriftKind
+from capabilities.core.providers.probes.drift import QUIET, DriftKind
 from capabilities.models import Drift, ServiceCapability
 
 log = logging.getLogger(__name__)
 
-QUIET = timedelta(days=7)
-"""How long a refusal is not told again after somebody dismissed one."""
 AGAIN = timedelta(minutes=1)
 """How often a doubt gets a newer request as its evidence at most."""
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from capabilities.actions.services import set_cell
 from capabilities.acts import Act, Actor
-from capabilities.core.providers.probes.drift import DOUBTS, DriftKind
+from capabilities.core.providers.probes.drift import DOUBTS, QUIET, DriftKind
 from capabilities.models import Drift, Service
 from capabilities.ports import ports
-
-QUIET = timedelta(days=7)
-"""How long the same is not told again after somebody dismissed it."""
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:

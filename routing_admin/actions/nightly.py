@@ -41,7 +41,9 @@ class NightlyProbes:
         renew_connections()
         try:
             for row in claim_due(timezone.now()):
-                probe_nightly(row)
+                found = probe_nightly(row)
+                if found.failed:
+                    log.warning("%s was not probed tonight, words alone failed: %s", row.service_id, found.failed.fault)
         except (DatabaseError, InterfaceError) as error:
             log.debug("the nightly probes wait for the database: %s", error)
         except ActionError as refusal:

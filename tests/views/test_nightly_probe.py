@@ -18,6 +18,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.vocabulary import Source
 from capabilities.models import Drift, NightlyProbe, Provider, Service
 from routing_admin.actions import save_route_as
+from routing_admin.actions.nightly import NightlyProbes
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.models import AuditEvent, Revision
 from tests.lab.reading_model import word_in
@@ -186,3 +187,15 @@ def test_the_command_probes_the_chosen_or_the_named(gem: Service, lab: Lab) -> N
     assert out.getvalue() == "gem: reads text, vision, audio, video; does not read file; changed: file\n"
     with pytest.raises(CommandError, match="There is no enabled model service nobody"):
         call_command("probe_services", "gem", "nobody")
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+def test_a_server_probes_by_itself_whose_turn_it_is(gem: Service, lab: Lab) -> None:
+    """Once: the next round of the same night asks nobody."""
+    NightlyProbe.objects.create(service_id="gem", last_night=date(2026, 11, 1))
+    lab.requests.clear()
+    NightlyProbes().round()
+    asked = len(lab.requests)
+    assert asked == 13
+    NightlyProbes().round()
+    assert len(lab.requests) == asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -20,6 +21,8 @@ class DriftKind(StrEnum):
     """The nightly probe found that it reads it now, and recorded that."""
 
 
+QUIET = timedelta(days=7)
+"""How long the same is not told again after somebody dismissed it."""
 DOUBTS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
