@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from capabilities.catalogue import build
+from capabilities.catalogue import build, report
+from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.providers.catalogue.document import (
     SourceNote,
     build_document,
@@ -61,6 +62,16 @@ def test_the_shipped_catalogue_says_where_it_comes_from() -> None:
         assert note.edition.replace("-", "") in pins, note
         assert date.fromisoformat(note.date) <= document.checked_on
     assert notice.count("Permission is hereby granted") == 2
+
+
+def test_the_document_counts_what_the_sources_say_now() -> None:
+    """`python -m capabilities.catalogue.report` writes the table; each fact's row adds up to the models counted."""
+    text = report.DOCUMENT.read_text("utf-8")
+    counts = report.table(default_catalogue())
+    assert report.fill(text, counts) == text
+    models = int(counts.partition(" ")[0])
+    for line in counts.splitlines()[4:-1]:
+        assert sum(int(each) for each in line.strip("|").split("|")[1:]) == models, line
 
 
 def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
