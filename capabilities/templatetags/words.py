@@ -85,5 +85,8 @@ CONCEPTS: tuple[tuple[str, str | Promise, str | Promise], ...] = (
 )
 """Our concepts in the order they build on each other: id, word, one sentence."""
 
-SOURCES = (gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),)
+SOURCES = (
+    gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),
+    gettext_noop("vendors' announcements, kept by hand"),
+)
 """Where catalogue entries of our own come from; pages translate the row's text."""

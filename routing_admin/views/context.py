@@ -59,7 +59,11 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
             ),
             NavigationEntry("simulate", gettext_lazy("Simulate"), "play", "t"),
             NavigationEntry(
-                "matrix", gettext_lazy("Capability matrix"), "grid", "m", within=("services", "service", "service_new")
+                "matrix",
+                gettext_lazy("Capability matrix"),
+                "grid",
+                "m",
+                within=("services", "service", "service_new", "catalogue", "catalogue_edition"),
             ),
             NavigationEntry("providers", gettext_lazy("Providers"), "server", "p", within=("provider", "provider_new")),
         ),

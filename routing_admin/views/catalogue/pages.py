@@ -69,6 +69,7 @@ def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpR
     document = state.catalogue.document
     context = {
         "sources": document.notes,
+        "own_tables": state.catalogue.own_tables,
         "checked_on": document.checked_on,
         "edition": state.configuration.catalogue,
         "count": sum(len(rows) for rows in document.models.values()),
@@ -130,6 +131,7 @@ def fact_lines(change: EditionChange) -> Iterator[CellLine]:
     """The facts of models that differ: those of a host before those of all together, silence last."""
     facts = [(model, cell, after) for model in change.changed for cell, (_before, after) in model.cells.items()]
     for model, (side, name), after in sorted(facts, key=lambda each: (each[2] is None, each[0].host == ANY_HOST)):
-        value = "" if after is None else f"{_('yes') if after.value else _('no')}: "
-        place = f"{model.host} / {model.name}"
-        yield CellLine(place, side, str(capability_label(name)), value + explain_fact(after))
+        text = explain_fact(after)
+        if after is not None:
+            text = _("%(value)s: %(who)s") % {"value": _("yes") if after.value else _("no"), "who": text}
+        yield CellLine(f"{model.host} / {model.name}", side, str(capability_label(name)), text)

@@ -41,9 +41,15 @@ class Catalogue:
     ) -> None:
         self.document = document
         self._patterns = patterns
+        self._retirements = retirements or {}
         self._announced_by = (retirements or {}).get("source", "")
         self._announced = {(each["host"], each["model"]): each for each in (retirements or {}).get("retirements", ())}
         self._remembered = lru_cache(maxsize=4096)(self.lookup)  # calls ask for the same few again and again
+
+    @property
+    def own_tables(self) -> tuple[tuple[str, str], ...]:
+        """The tables that are kept by hand: what each is made of, and the day on which it was looked at."""
+        return tuple((table["source"], table["checkedOn"]) for table in (self._patterns, self._retirements) if table)
 
     def entry_at(self, provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
         """What is known of a model at a provider of that name."""
