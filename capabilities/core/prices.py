@@ -94,9 +94,12 @@ def cost_of(usage: Usage, price: Price) -> Cost | None:
     reads, writes = _input_parts(usage, rates), _output_parts(usage, rates)
     if any(count and rate is None for count, rate in (*reads, *writes)):
         return None
-    total = _sum(reads) + _sum(writes)
-    uncached = _sum(_input_parts(_without_cache(usage), rates)) + _sum(writes)
-    return Cost(_nanos(total), price.currency, _nanos(uncached) - _nanos(total))
+    written = _sum(writes)
+    nanos = _nanos(_sum(reads) + written)
+    if not (usage.cached_tokens or usage.cache_write_tokens):
+        return Cost(nanos, price.currency)
+    uncached = _sum(_input_parts(_without_cache(usage), rates)) + written
+    return Cost(nanos, price.currency, _nanos(uncached) - nanos)
 
 
 Part = tuple[int, int | None]
@@ -154,8 +157,8 @@ def _sum(parts: Sequence[Part]) -> int:
 
 
 def _nanos(total: int) -> int:
-    """Tokens times millionths a million tokens, as nanos: half a nano goes to the even one."""
-    return int((Decimal(total) / 1000).to_integral_value(ROUND_HALF_EVEN))
+    """Tokens times millionths a million tokens, as nanos, rounded."""
+    return (total + 500) // 1000
 
 
 def exact_amount(nanos: int) -> str:

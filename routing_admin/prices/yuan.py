@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,6 +42,7 @@ class YuanRow:
         return any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
+@lru_cache(maxsize=2000)
 def yuan_price(endpoint: str, model: str, on: date) -> Price | None:
     """What a model costs at the host of an endpoint on a day; None where the file does not say.
 
