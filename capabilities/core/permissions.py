@@ -214,6 +214,7 @@ CALLS: Mapping[str, str] = {
     "POST /v1/audio/speech": "route",
     "POST /v1/images/generations": "route",
     "POST /v1/images/edits": "route",
+    "POST /v1/images/variations": "route",
     "GET /v1/models": "route",
     "GET /v1/models/{name}": "route",
     "GET /v1/files": "artifacts:read",

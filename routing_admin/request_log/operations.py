@@ -15,6 +15,7 @@ OPERATION_NAMES: Mapping[str, str | Promise] = {
     "v1/speech": gettext_lazy("Speech"),
     "v1/images": gettext_lazy("Image generation"),
     "v1/image-edits": gettext_lazy("Image editing"),
+    "v1/image-variations": gettext_lazy("Image variation"),
 }
 """The operations by surface; a chat has no name of its own."""
 

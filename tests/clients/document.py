@@ -52,7 +52,7 @@ RECIPES = {
 
 SUITES = (
     Suite("langchain", "LangChain's standard tests, at each door", "langchain-tests"),
-    Suite("openai-python", "openai-python's tests of chat, models and files", "openai"),
+    Suite("openai-python", "openai-python's tests of chat, models, files, embeddings, sound, images", "openai"),
     Suite("openai-helpers", "openai-python's helpers: parse, stream, pages", "openai"),
     Suite("pydantic-ai", "agents of pydantic-ai, at each door", "pydantic-ai-slim"),
     Suite("openai-agents", "OpenAI's Agents SDK", "openai-agents"),

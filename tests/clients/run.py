@@ -50,7 +50,10 @@ NAMES_UPSTREAM = {
     "gemini": "gemini-2.5-pro",
 }
 """What its provider calls that model: one that can be asked to think."""
-NAMES_IN_TESTS = ("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123")
+NAMES_IN_TESTS = (
+    *("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123", "text-embedding-3-small", "whisper-1"),
+    *("gpt-4o-transcribe", "gpt-image-1.5", "gpt-image-2.5-flare"),
+)
 """The model names that openai-python's tests are written with."""
 NAMES_THAT_THINK = ("gpt-5", "claude-sonnet-4")
 """How a model has to be called for llm-comply to ask it to think."""
@@ -62,6 +65,8 @@ ARGUMENTS = {
         *("-p", "placeholders", "-c", "pyproject.toml", "-o", "addopts=", "-o", "filterwarnings="),
         *("-m", "not respx2"),  # those are answered by their own mock, not by a server
         *(f"tests/api_resources/{name}.py" for name in ("chat/test_completions", "test_models", "test_files")),
+        *(f"tests/api_resources/{name}.py" for name in ("test_embeddings", "test_images")),
+        *(f"tests/api_resources/audio/{name}.py" for name in ("test_transcriptions", "test_translations")),
     ),
     "openai-helpers": ("-c", "clients.ini", "openai_helpers.py"),
     "pydantic-ai": ("-c", "clients.ini", "pydantic_ai_agents.py"),

@@ -93,7 +93,7 @@ def test_files_come_in_pages(key):
         ("/messages", "/v1/messages"),
         ("/embeddings", "POST /v1/embeddings"),
         ("/v1/audio/voices", "/v1/audio/speech"),
-        ("/v1/images/variations", "/v1/images/edits"),
+        ("/v1/images/upscales", "/v1/images/edits"),
         ("/v1/moderations", "/v1/embeddings"),
         ("/v1/responses/compact", "/v1/responses with the whole conversation"),
         ("/v1/messages/batches", "/v1/messages"),

@@ -340,6 +340,13 @@ def test_an_image_is_edited(client, server):
     ]
 
 
+def test_an_image_is_varied(client, server):
+    """By the call for that."""
+    answer = client.images.create_variation(model="one/dall-e-2", image=("a.png", PICTURE))
+    assert base64.b64decode(answer.data[0].b64_json) == PICTURE
+    assert server.lab.requests[0].path == "/one/v1/images/variations"
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_sketches_of_an_image_are_passed_on_and_the_image_is_kept(client, server, count):
     """Each of those that were asked for; a sketch is nothing made."""

@@ -25,8 +25,9 @@ PATHS = {
     "/audio/speech": "speech",
     "/images/generations": "images",
     "/images/edits": "edits",
+    "/images/variations": "edits",
 }
-NEEDED = {"embeddings": "input", "rerank": "query", "speech": "input", "images": "prompt", "edits": "prompt"}
+NEEDED = {"embeddings": "input", "rerank": "query", "speech": "input", "images": "prompt"}
 """What each refuses to be without."""
 
 

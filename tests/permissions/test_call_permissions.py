@@ -53,6 +53,7 @@ SCOPE_OF = {
     "POST /v1/audio/speech": "route",
     "POST /v1/images/generations": "route",
     "POST /v1/images/edits": "route",
+    "POST /v1/images/variations": "route",
     "GET /v1/models": "route",
     "HEAD /v1/models": "route",
     "GET /v1/models/{name}": "route",

@@ -89,5 +89,6 @@ OPERATIONS: tuple[Operation, ...] = (
         stream=("stream", "true"),
         last_event="image_edit.completed",
     ),
+    Operation("image-variations", "/images/variations", bodies=(FORM,), files=("image",)),
 )
 """Vectors of two models do not mix, so only the same model of another provider follows for embeddings."""
