@@ -19,7 +19,7 @@ KEYS = tuple(f"sk-lab-{name}-0123456789abcdef" for name in ("one", "two", "three
 NAMES = ("main", "two", "three", "four", "five")
 
 
-POOLS = ("dead", "dead-stream", "limited", "limited-stream", "affine", "refused")
+POOLS = ("dead", "dead-stream", "limited", "limited-stream", "affine", "passing", "refused")
 """A provider and a route for each test, so that none knows of another's keys."""
 
 
@@ -103,6 +103,20 @@ def test_a_conversation_stays_with_its_key_by_its_beginning_or_by_its_own_name(s
     server.lab.play({})
     for number in range(4):
         ask(client, "affine", f"question {number}", **{"x-routing-affinity": "mine"})
+    assert len(set(keys_used(server))) == 1
+
+
+def test_what_passes_through_is_no_conversation_and_takes_every_key_in_turn(server, client):
+    """Vectors of the same words, too; a name of its own keeps a caller's calls with one."""
+    server.lab.play({})
+    for _ in range(5):
+        client.embeddings.create(model="task:passing", input="hello")
+    assert sorted(keys_used(server)) == sorted(NAMES)
+    server.lab.play({})
+    for _ in range(3):
+        client.embeddings.create(
+            model="task:passing", input="hello", extra_headers={"x-routing-affinity": "one caller"}
+        )
     assert len(set(keys_used(server))) == 1
 
 
