@@ -1,0 +1,66 @@
+"""Doubts about models and the transcripts of probes in the browser: for everybody to read, and decided with a click."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from capabilities.models import Drift, ProbeTranscript
+
+pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
+
+VARIANTS = [(1440, "light", "en"), (390, "dark", "en"), (1440, "dark", "zh-Hans"), (390, "light", "zh-Hans")]
+PLACE = {"provider": "echo", "model": "echo-vision", "capability": "vision"}
+
+
+@pytest.fixture(autouse=True)
+def _doubt(first_start: None) -> None:
+    """A model that refused an image, after a probe that proved that it reads them."""
+    Drift.objects.create(**PLACE, kind="refused", at=timezone.now(), request="r1", status=400)
+    words = (("LANTERN", "LANTERN", "right"), ("WALNUT", "It says WALNUT.", "right"), ("", "NONE", "denied"))
+    counts = {"fault": "", "status": None, "message": "", "promptTokens": 300, "completionTokens": 4, "cost": None}
+    ProbeTranscript.objects.create(
+        **PLACE,
+        decided=True,
+        outcome="yes",
+        reason="read_both",
+        at=timezone.now(),
+        actor="nightly probe",
+        question="Which word is written in this image?",
+        mime_type="image/png",
+        exchanges=[{"word": word, "text": text, "reading": reading, **counts} for word, text, reading in words],
+    )
+
+
+@pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
+def test_doubts_and_transcripts_are_readable_by_everybody(
+    new_page: Callable[..., Any],
+    sign_in: Callable[[Any], Any],
+    axe: Callable[[Any], list[str]],
+    width: int,
+    scheme: str,
+    language: str,
+) -> None:
+    """axe finds nothing against WCAG 2.2 AA, and no page scrolls sideways, the transcript being open."""
+    page = sign_in(new_page(width, scheme, language))
+    found = []
+    for address in ("/services/echo-vision/", "/", "/matrix/", "/routes/", "/routes/design/"):
+        page.goto(address)
+        page.evaluate("document.querySelectorAll('[aria-labelledby=probes] details').forEach((one) => one.open = true)")
+        if not page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
+            found.append(f"{address} scrolls sideways")
+        found += [f"{address} {violation}" for violation in axe(page)]
+    assert found == []
+
+
+def test_a_doubt_is_decided_from_the_dashboard_and_undone_from_the_toast(admin_page: Any) -> None:
+    """One click says that the model does not read it; Undo in the toast brings the doubt back."""
+    admin_page.goto("/")
+    admin_page.get_by_role("button", name="It does not read images").click()
+    admin_page.get_by_text("echo-vision no longer reads vision").wait_for()
+    assert not admin_page.get_by_text("echo-vision is said to read images").is_visible()
+    admin_page.get_by_role("button", name="Undo").click()
+    admin_page.get_by_text("echo-vision is said to read images").wait_for()
