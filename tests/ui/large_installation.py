@@ -13,6 +13,8 @@ WIDE = "wide" * 30
 """A name of 120 characters that nothing may break but the width of the page."""
 OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
 """Models that a host lists."""
+KEY_NAMES = (WIDE[:60], "spare")
+"""Names of a provider's further keys, the longest there may be."""
 PROVIDERS, SERVICES, ROUTES, ARTIFACTS, REQUESTS, PEOPLE = 30, 100, 40, 200, 200, 20
 
 
@@ -29,8 +31,13 @@ def add_configuration() -> None:
         Capabilities(("text", "vision")),
         Capabilities(("text", "vision", "audio", "file")),
     ]
+    keys = tuple(specs.KeySpec(specs.KeyKind.ENV, f"LLM_PROVIDER_X_API_KEY_{n + 2}", name=KEY_NAMES[n]) for n in (0, 1))
     providers = [
-        specs.ProviderSpec(name_of("provider", n), f"https://{n}.example/v1", WIDE, display_name=WIDE * (n == 0))
+        specs.ProviderSpec(
+            *(name_of("provider", n), f"https://{n}.example/v1", WIDE),
+            display_name=WIDE * (n == 0),
+            more_keys=keys * (n == 0),
+        )
         for n in range(PROVIDERS)
     ]
     services = [
@@ -121,6 +128,12 @@ def add_requests() -> None:
                 error=WIDE * failed,
                 started_ms=at * 400,
                 duration_ms=380,
+                tries=[
+                    {"startedMs": at * 400 + n * 190, "durationMs": 190, "key": key, "outcome": word, "status": status}
+                    for n, (key, word, status) in enumerate(
+                        ((KEY_NAMES[0], "http_401", 401), (KEY_NAMES[1], "http_503" if failed else "ok", None))
+                    )
+                ],
                 at=row.started_at,
             )
 
