@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
 
 from routing_admin.agents_api import assembly
@@ -29,5 +30,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("capabilities.urls")),
     path("", include("artifacts.urls")),
 ]
+
+if settings.DJANGO_ADMIN:  # its package is an app only then
+    from routing_admin.views import django_admin
+
+    urlpatterns.append(path("django-admin/", django_admin.site.urls))
 
 handler500 = "routing_admin.views.errors.server_error"

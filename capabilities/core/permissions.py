@@ -237,6 +237,9 @@ TOOL_SCOPES: Mapping[str, str] = {
 MACHINES = frozenset({"agents-api", "gateway", "probes"})
 """URL namespaces that machines call with their own keys; a browser's session means nothing there."""
 
+ROWS = "admin"
+"""URL namespace of Django's own admin, where the installation has it: superusers look at rows there and change none."""
+
 WITHOUT_A_KEY = frozenset(
     {
         "agents-api:api-root",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import ResolverMatch
@@ -13,6 +14,7 @@ from django.urls import ResolverMatch
 from capabilities.access import role_of
 from capabilities.core.permissions import (
     MACHINES,
+    ROWS,
     WITHOUT_A_KEY,
     Right,
     UserRole,
@@ -43,6 +45,8 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
         if MACHINES.intersection(match.namespaces):
             _check_known_call(match)
             return None
+        if ROWS in match.namespaces:
+            return _show_rows(request, match)
         wanted = Right.SEE if request.method in READING else WRITING
         role = role_of(request.user)
         right = right_on_page(role, match.view_name)
@@ -57,6 +61,16 @@ def _check_known_call(match: ResolverMatch) -> None:
     """Raises `PermissionDenied` for a call without a row."""
     if match.view_name not in WITHOUT_A_KEY and not methods_of_call(path_of_route(match.route)):
         raise PermissionDenied
+
+
+def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase | None:
+    """None for a superuser who looks or signs out. Raises `PermissionDenied` for any other user."""
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())  # the pages' own, where failures count
+    if not request.user.is_superuser:
+        raise PermissionDenied
+    is_allowed = request.method in READING or match.url_name == "logout"
+    return None if is_allowed else HttpResponseNotAllowed(("GET", "HEAD"))
 
 
 def _refuse(name: str, right: Right) -> HttpResponseNotAllowed:

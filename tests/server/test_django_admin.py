@@ -1,0 +1,81 @@
+"""`ROUTING_ADMIN_DJANGO_ADMIN`: Django's own admin, where superusers look at rows and nobody changes one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.serving import environment_of, manage
+from tests.lab import Lab
+
+VISIT = """
+import json, logging
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from capabilities.models import AgentKey
+logging.disable()
+settings.ALLOWED_HOSTS.append("testserver")
+stranger, administrator, root = Client(), Client(), Client()
+administrator.force_login(User.objects.create_user("ada", is_staff=True))
+root.force_login(User.objects.get(username="admin"))
+from routing_admin.views.django_admin import site
+lists = [f"/django-admin/{model._meta.app_label}/{model._meta.model_name}/" for model in site._registry]
+rows = [f"{path}{row.pk}/change/" for path, model in zip(lists, site._registry) for row in model.objects.all()[:1]]
+pages = ["/django-admin/", *lists, *rows]
+shown = [root.get(page) for page in pages]
+secrets = [User.objects.get(username="admin").password, AgentKey.objects.get().digest]
+print(json.dumps({
+    "pages": len(pages),
+    "statuses": sorted({page.status_code for page in shown}),
+    "secrets": [page.request["PATH_INFO"] for page in shown for each in secrets if each in page.content.decode()],
+    "stranger": [stranger.get("/django-admin/").status_code, stranger.get("/django-admin/").headers["location"]],
+    "administrator": sorted({administrator.get(page).status_code for page in pages}),
+    "writes": sorted({root.post(page).status_code for page in [*pages, *(f"{each}add/" for each in lists)]}),
+    "forms": sorted({root.get(f"{each}add/").status_code for each in lists}),
+    "out": [root.post("/django-admin/logout/").status_code, root.get("/django-admin/").status_code],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What came of a visit to an installation that has it."""
+    with Lab() as lab:
+        environment = environment_of(tmp_path_factory.mktemp("admin"), lab) | {"ROUTING_ADMIN_DJANGO_ADMIN": "1"}
+        manage(environment, "bootstrap")
+        return json.loads(manage(environment, "shell", "--no-imports", "-c", VISIT).splitlines()[-1])
+
+
+def test_superusers_look_at_every_table(visited: Any) -> None:
+    """Law: each list and a row of each open."""
+    assert visited["pages"] > 20
+    assert visited["statuses"] == [200]
+
+
+def test_no_password_and_no_digest_stands_on_its_pages(visited: Any) -> None:
+    """Law: what is kept to be compared alone is not shown."""
+    assert visited["secrets"] == []
+
+
+def test_nothing_is_changed_there(visited: Any) -> None:
+    """Law: every change passes the actions; a form to add has nobody's right, and a post is 405."""
+    assert visited["writes"] == [405]
+    assert visited["forms"] == [403]
+
+
+def test_nobody_else_comes_in(visited: Any) -> None:
+    """Law: a stranger is sent to sign in where failures count, an administrator who is no superuser is told no."""
+    assert visited["stranger"] == [302, "/login/?next=/django-admin/"]
+    assert visited["administrator"] == [403]
+    assert visited["out"] == [302, 302]
+
+
+def test_it_is_not_there_unless_it_is_turned_on(tmp_path: Path) -> None:
+    """Law: off by default."""
+    with Lab() as lab:
+        looked = "from django.apps import apps; print(apps.is_installed('django.contrib.admin'))"
+        assert manage(environment_of(tmp_path, lab), "shell", "--no-imports", "-c", looked) == "False"
