@@ -54,4 +54,4 @@ class InvalidError(ActionError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(f"{problem.field}: {problem.message}" for problem in self.problems))
+        super().__init__("; ".join(problem.line for problem in self.problems))

@@ -17,3 +17,9 @@ class Problem:
     message: str
     constraint: str
     severity: str = "error"
+
+    @property
+    def line(self) -> str:
+        """The problem in one line that says where it is, once: many a sentence begins with its place."""
+        told = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
+        return self.message if told else f"{self.field}: {self.message}"

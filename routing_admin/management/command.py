@@ -10,15 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from capabilities.acts import Actor
-from capabilities.core.problems import Problem
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
-
-
-def line_of(problem: Problem) -> str:
-    """The problem in one line that says where it is, once."""
-    told = problem.message.startswith(problem.field)
-    return problem.message if told else f"{problem.field}: {problem.message}"
 
 
 def command_actor() -> Actor:
@@ -42,7 +35,7 @@ class Command(BaseCommand):
         try:
             self.run(**options)
         except InvalidError as refusal:
-            raise CommandError("\n".join(line_of(problem) for problem in refusal.problems)) from refusal
+            raise CommandError("\n".join(problem.line for problem in refusal.problems)) from refusal
         except ActionError as refusal:
             raise CommandError(str(refusal)) from refusal
         except OSError as problem:

@@ -127,7 +127,7 @@ def number(least: float, most: float, expected: str, *, whole: bool = False) -> 
 
 
 temperature = number(*TEMPERATURE, worded("a number from 0 to 2"))
-max_tokens = number(*MAX_TOKENS, worded("a whole number of at least 1"), whole=True)
+max_tokens = number(*MAX_TOKENS, worded("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
 retries = number(*RETRIES, worded("a whole number from 0 to 10"), whole=True)
 seconds = number(math.ulp(0.0), LONGEST_SECONDS, worded("a number of seconds above 0, at most a day"))
 

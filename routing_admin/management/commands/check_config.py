@@ -28,7 +28,7 @@ class Command(command.Command):
         files = self.read(options["files"])
         problems = list(actions.preview_import(files).imported.problems) if files else check(rows.read())
         for problem in problems:
-            self.stderr.write(f"{problem.severity}: {command.line_of(problem)}")
+            self.stderr.write(f"{problem.severity}: {problem.line}")
         if not files:
             for state in snapshot.current().keys.values():
                 if state.reason:

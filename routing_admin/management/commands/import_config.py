@@ -43,7 +43,7 @@ class Command(command.Command):
     def tell(self, preview: ImportPreview) -> None:
         """Warnings, changes and unknown fields, a line each."""
         for problem in preview.imported.problems:
-            self.stderr.write(f"warning: {command.line_of(problem)}")
+            self.stderr.write(f"warning: {problem.line}")
         for change in preview.changes:
             self.stdout.write(sentence(change))
         for path in preview.imported.kept_unknown:

@@ -1,0 +1,92 @@
+"""What is wrong with a file is said once, with its place, and a number out of range with the range."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from capabilities.core.problems import Problem
+from capabilities.core.ranges import MAX_TOKENS
+from routing_admin.core.files.llm_routing_checks import validate
+from routing_admin.forms.routes import CandidateForm, RouteForm
+
+BOUNDS = f"from 1 to {MAX_TOKENS[1]}"
+BAD: dict[str, Any] = {
+    "providers": [
+        {"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"},
+        {"providerName": "", "apiKey": 5, "endpoint": "x"},
+    ],
+    "routing": {
+        "default": {"provider": "a", "maxTokens": MAX_TOKENS[1] + 1, "temperature": 5},
+        "other": {"provider": "nope", "fallback": ["neither"], "maxTokens": 0},
+    },
+}
+PLACES = {problem.field for problem in validate(BAD) if problem.severity == "error"}
+
+
+def check_lines(lines: list[str]) -> None:
+    """Each place has a line, which names it once."""
+    assert {next(place for place in PLACES if line.startswith(place)) for line in lines} == PLACES
+    for line in lines:
+        place = next(each for each in PLACES if line.startswith(each))
+        assert line.count(place) == 1
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        (Problem("a.b", "a.b must be a text.", "type"), "a.b must be a text."),
+        (Problem("a.b", "a.b: there is none.", "reference"), "a.b: there is none."),
+        (Problem("a", "and so on.", "type"), "a: and so on."),
+        (Problem("", "Nothing is there.", "required"), "Nothing is there."),
+    ],
+)
+def test_a_problem_is_one_line_that_says_where_it_is(problem: Problem, line: str) -> None:
+    """Law: the place leads it, and stands there once."""
+    assert problem.line == line
+
+
+def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
+    """Law: one line a problem, and nothing is changed."""
+    file = tmp_path / "llm-routing.json"
+    file.write_text(json.dumps(BAD))
+    with pytest.raises(CommandError) as refused:
+        call_command("import_config", str(file), stdout=StringIO(), stderr=StringIO())
+    check_lines(str(refused.value).splitlines())
+
+
+def test_the_api_names_each_place_once(caller: Callable[..., Any]) -> None:
+    """Law: in the message that a program prints; `details` have the place apart."""
+    answer = caller("text-agent", "config:write").post("/config/import", BAD)
+    assert answer.status_code == 422
+    check_lines(answer.json()["message"].split("; "))
+    assert {each["path"] for each in answer.json()["details"]} == PLACES
+
+
+def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
+    """Law: in code type, with the sentence after it."""
+    page = admin.post("/config/import/", {"text": json.dumps(BAD)}).content.decode()
+    for place in PLACES:
+        assert f"<code>{place}</code>" in page
+        assert not re.search(rf"{re.escape(place)}(:? must| is missing|: )", page)
+
+
+@pytest.mark.parametrize("value", [0, -1, MAX_TOKENS[1] + 1])
+def test_a_limit_on_tokens_out_of_range_says_the_range(value: int, caller: Callable[..., Any]) -> None:
+    """Law: in files, forms and calls, whichever end it is beyond."""
+    routing = {"routing": {"default": {"provider": "a", "maxTokens": value}}}
+    (said,) = (each.message for each in validate(BAD | routing) if each.field == "routing.default.maxTokens")
+    assert BOUNDS in said
+    for form in (RouteForm({"task_type": "t", "max_tokens": value}), CandidateForm({"max_tokens": value})):
+        assert str(MAX_TOKENS[0 if value < 1 else 1]) in str(form.errors["max_tokens"])
+    answer = caller("text-agent").post("/llm/send", {"prompt": "x", "maxTokens": value})
+    assert answer.status_code == 422
+    assert str(MAX_TOKENS[0 if value < 1 else 1]) in answer.json()["details"][0]["message"]
