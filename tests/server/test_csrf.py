@@ -1,0 +1,67 @@
+"""Every form carries a token: no page that takes one does anything for a request that another site made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls.converters import IntConverter
+
+from capabilities.core.permissions import MACHINES, Right, is_offered
+from tests.cast import browser_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
+    """The name and an address of every page; what machines call knows no session that could be abused."""
+    for each in patterns:
+        if isinstance(each, URLResolver):
+            yield from () if each.namespace in MACHINES else pages(each.url_patterns)
+        else:
+            kinds = each.pattern.converters.items()
+            arguments = {name: 987 if isinstance(kind, IntConverter) else "nobody" for name, kind in kinds}
+            yield str(each.name), reverse(str(each.name), kwargs=arguments)
+
+
+FORMS = {
+    name: address for name, address in pages(get_resolver().url_patterns) if is_offered(name, Right.TRY | Right.CHANGE)
+}
+"""Every page that takes a form, by the table of permissions."""
+
+
+def test_the_pages_that_take_forms_are_many() -> None:
+    """So that the tests below ask something."""
+    assert len(FORMS) > 50
+    assert {"login", "logout", "user_invite", "key_issue", "provider_new", "config_import", "restore"} <= FORMS.keys()
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_without_its_token_is_refused(name: str, admin_account: object) -> None:
+    """Law: whoever is signed in, and whatever the address; one that asks for a fragment, too."""
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(admin_account)  # type: ignore[arg-type]
+    for headers in ({}, {"HX-Request": "true"}):
+        answer = browser.post(FORMS[name], {"name": "x"}, headers=headers)
+        assert (answer.status_code, "The form has expired" in answer.content.decode()) == (403, True)
+
+
+def test_a_token_of_another_browser_is_refused(admin_account: object) -> None:
+    """Law: what one browser was given opens nothing in another."""
+    browser, other = Client(enforce_csrf_checks=True), Client(enforce_csrf_checks=True)
+    browser.force_login(admin_account)  # type: ignore[arg-type]
+    other.get(reverse("login"))
+    answer = browser.post(reverse("set_theme"), {"csrfmiddlewaretoken": other.cookies["csrftoken"].value})
+    assert answer.status_code == 403
+
+
+def test_the_same_form_with_its_token_is_taken(admin_account: object) -> None:
+    """Law: it is the token that decides."""
+    browser = browser_of(admin_account, enforce_csrf_checks=True)
+    browser.get("/")
+    answer = browser.post(
+        reverse("set_theme"), {"csrfmiddlewaretoken": browser.cookies["csrftoken"].value, "theme": "dark"}
+    )
+    assert answer.status_code in {200, 204, 302}
