@@ -22,7 +22,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run tests marked slow, too")
+    parser.addoption("--slow", action="store_true", help="run tests marked slow, too, and every law on 2,000 examples")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--slow"):
+        settings.load_profile("slow")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,0 +1,23 @@
+"""`pytest --slow`: what is marked slow runs, every law on 2,000 examples; without it neither."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = "tests/house/slow_example.py"
+
+
+@pytest.mark.parametrize(("switch", "outcome"), [((), "1 skipped"), (("--slow",), "1 passed")])
+def test_what_is_marked_slow_runs_with_the_switch_alone(switch: tuple[str, ...], outcome: str) -> None:
+    """Law: the marker of pyproject.toml means what it says, and a run without the switch says that it skipped."""
+    environment = {name: value for name, value in os.environ.items() if name != "HYPOTHESIS_PROFILE"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *switch, EXAMPLE]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout
+    assert outcome in done.stdout
