@@ -77,10 +77,16 @@ def open_key(stored: StoredKey, endpoint: str) -> str:
 
 
 def rotate() -> int:
-    """Re-encrypts every stored key with the newest encryption key; the number of keys."""
+    """Re-encrypts every stored key with the newest encryption key; the number of keys.
+
+    Raises `KeyUnreadableError` where no encryption key opens one, before any is written.
+    """
     engine = cipher()
-    rows = list(StoredKey.objects.all())
+    rows = list(StoredKey.objects.select_for_update())
     for row in rows:
-        row.ciphertext = engine.rotate(row.ciphertext.encode()).decode()
+        try:
+            row.ciphertext = engine.rotate(row.ciphertext.encode()).decode()
+        except InvalidToken as problem:
+            raise KeyUnreadableError(OTHER_ENCRYPTION) from problem
     StoredKey.objects.bulk_update(rows, ["ciphertext"])
     return len(rows)

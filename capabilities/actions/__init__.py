@@ -8,6 +8,7 @@ from capabilities.actions.agents import (
     check_can_delete_agent,
     delete_agent,
     delete_made_agent,
+    find_service,
     issue_key,
     put_agent,
     revoke_key,
@@ -33,6 +34,7 @@ from capabilities.actions.services import (
     set_capabilities,
     set_cell,
 )
+from capabilities.actions.stored_keys import rotate_stored_keys
 from capabilities.actions.testing import record_key_tests, record_tests
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "dismiss_drift",
     "enable_providers",
     "fill_from_catalogue",
+    "find_service",
     "issue_key",
     "probe_service",
     "put_agent",
@@ -60,6 +63,7 @@ __all__ = [
     "remove_provider_key",
     "revoke_key",
     "roll_key",
+    "rotate_stored_keys",
     "save_agent",
     "save_provider",
     "save_service",

@@ -70,6 +70,7 @@ ACTS: Mapping[str, Text] = {
     "installation.record_bodies": gettext_lazy("Recording of bodies switched"),
     "installation.retention": gettext_lazy("Retention set"),
     "key.issue": gettext_lazy("Agent key issued"),
+    "keys.rotate": gettext_lazy("Stored provider keys encrypted anew"),
     "key.revoke": gettext_lazy("Agent key revoked"),
     "key.roll": gettext_lazy("Agent key rolled"),
     "language.remove": gettext_lazy("Language removed"),

@@ -1,0 +1,63 @@
+"""`ROUTING_ADMIN_KEYS`, newest first: stored provider keys are opened with any, and encrypted anew with the first."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+
+from capabilities.models import StoredKey
+from capabilities.secrets import KeyUnreadableError, open_key, store_key
+from routing_admin.models import AuditEvent
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+OLD, NEW, OTHER = (Fernet.generate_key().decode() for _ in range(3))
+ENDPOINT, KEYS = "https://api.example/v1", ("sk-first-of-the-two", "sk-second-of-the-two")
+
+
+@pytest.fixture
+def stored(settings: Any) -> list[StoredKey]:
+    """Two keys that were stored with the old encryption key."""
+    settings.ENCRYPTION_KEYS = [OLD]
+    return [store_key(key, ENDPOINT) for key in KEYS]
+
+
+def opened() -> list[str]:
+    """The stored keys in plain text, in the order in which they were stored."""
+    return [open_key(row, ENDPOINT) for row in StoredKey.objects.order_by("pk")]
+
+
+def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings: Any) -> None:
+    """Law: an encryption key is added before the old one goes; what is stored from now on is sealed with the new."""
+    settings.ENCRYPTION_KEYS = [NEW, OLD]
+    assert opened() == list(KEYS)
+    store_key("sk-third-of-them-all", ENDPOINT)
+    settings.ENCRYPTION_KEYS = [NEW]
+    assert open_key(StoredKey.objects.order_by("pk").last(), ENDPOINT) == "sk-third-of-them-all"
+    with pytest.raises(KeyUnreadableError):
+        opened()
+
+
+def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], settings: Any) -> None:
+    """Law: every stored key is sealed anew, keeps its fingerprint, and the act is in the audit log without a secret."""
+    settings.ENCRYPTION_KEYS = [NEW, OLD]
+    out = StringIO()
+    call_command("rotate_keys", stdout=out)
+    assert "anew: 2." in out.getvalue()
+    settings.ENCRYPTION_KEYS = [NEW]
+    assert opened() == list(KEYS)
+    assert [row.fingerprint for row in StoredKey.objects.order_by("pk")] == [row.fingerprint for row in stored]
+    assert AuditEvent.objects.get(action="keys.rotate").details == {"keys": 2}
+
+
+def test_a_key_that_nothing_opens_stops_the_rotation(stored: list[StoredKey], settings: Any) -> None:
+    """Law: with a line that says what to do, and every key as it was."""
+    before = list(StoredKey.objects.order_by("pk").values_list("ciphertext", flat=True))
+    settings.ENCRYPTION_KEYS = [OTHER]
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("rotate_keys", stdout=StringIO())
+    assert list(StoredKey.objects.order_by("pk").values_list("ciphertext", flat=True)) == before
+    assert not AuditEvent.objects.filter(action="keys.rotate").exists()
