@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandParser
 
 from capabilities.acts import SYSTEM
+from capabilities.queries.agents import list_agent_ids
 from routing_admin import actions
 from routing_admin.actions.installation import create_installation
 from routing_admin.actions.people import create_first_administrator
@@ -55,7 +56,15 @@ class Command(command.Command):
         if key:
             self.stdout.write(f"  agent key  {key}   (of {demo.KEYED_AGENT}, shown this once)")
         else:
-            self.stdout.write("  An agent key: python manage.py issue_agent_key AGENT")
+            self.stdout.write(f"  {self.way_to_a_key()}")
+
+    def way_to_a_key(self) -> str:
+        """The command that gives one: for an agent that is there, else for a new one."""
+        agents = list_agent_ids()
+        if not agents:
+            return "An agent and its key: python manage.py create_agent NAME --key"
+        named = demo.KEYED_AGENT if demo.KEYED_AGENT in agents else agents[0]
+        return f"An agent key: python manage.py issue_agent_key {named}"
 
     def administrator(self) -> str:
         """Creates the first administrator; the password when it was generated or given just now, else empty."""

@@ -1,0 +1,52 @@
+"""Makes an agent without the browser, and with `--key` its first key, which it prints, and only that, on stdout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from capabilities import actions
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InvalidError
+from capabilities.forms.agents import AgentForm
+from capabilities.queries.agents import agent_exists
+from routing_admin.management import command
+
+
+class Command(command.Command):
+    """The making of an agent."""
+
+    help = "Make an agent; with --key its key is printed, this once. Another key: issue_agent_key."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Its id, the one thing that it uses, and whether a key is wanted."""
+        parser.add_argument("name", help="the agent's id")
+        uses = parser.add_mutually_exclusive_group()
+        uses.add_argument("--service", metavar="ID", help="the model service that it uses")
+        uses.add_argument("--route", metavar="TASK", help="the task route that it uses instead of a service")
+        parser.add_argument("--key", action="store_true", help="issue a key with the default scopes, too")
+
+    def run(self, **options: Any) -> None:
+        """The agent, and its key on stdout. Raises `ConflictError` where it is there, `InvalidError` for bad words."""
+        name = options["name"]
+        if agent_exists(name):
+            raise ConflictError(f"There is an agent {name} already. Another key: manage.py issue_agent_key {name}")
+        actor = command.command_actor()
+        row = read_form(name, options["service"]).save(commit=False)
+        row.task_type = options["route"] or ""  # past the form's choices: the action says what is missing
+        actions.save_agent(actor, row)
+        if not options["key"]:
+            self.stdout.write(f"There is an agent {name} now. A key: python manage.py issue_agent_key {name}")
+            return
+        key, _row = actions.issue_key(actor, row, label="command")
+        self.stdout.write(key)
+
+
+def read_form(name: str, service_id: str | None) -> AgentForm:
+    """The form of a new agent. Raises `InvalidError` for an id that none can have and a service that is not there."""
+    service = actions.find_service(service_id)
+    form = AgentForm({"agent_id": name, "service": service.pk if service else ""})
+    if not form.is_valid():
+        raise InvalidError([Problem(name, str(error), "range") for errors in form.errors.values() for error in errors])
+    return form

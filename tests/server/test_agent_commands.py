@@ -1,0 +1,78 @@
+"""The first commands of an installation: with its own files it names an agent that can be made, and makes it."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from capabilities.access import Principal, authenticate
+from capabilities.models import Agent
+from routing_admin.models import Revision
+from tests.gateway.serving import environment_of, manage
+from tests.lab import Lab
+
+OWN_FILE = {
+    "providers": [
+        {"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}
+    ],
+    "routing": {"default": {"provider": "a"}},
+}
+
+
+def run(*words: str) -> str:
+    """What a command prints."""
+    out = StringIO()
+    call_command(*words, stdout=out)
+    return out.getvalue().strip()
+
+
+def test_the_first_start_names_commands_that_work(tmp_path: Path) -> None:
+    """Law: with own files there is no agent yet, so it says how one is made; later it names one that is there."""
+    file = tmp_path / "llm-routing.json"
+    file.write_text(json.dumps(OWN_FILE))
+    with Lab() as lab:
+        environment = environment_of(tmp_path / "data", lab) | {"LLM_ROUTING_CONFIG": str(file)}
+    first = manage(environment, "bootstrap")
+    assert "python manage.py create_agent NAME --key" in first
+    assert "issue_agent_key" not in first
+    assert manage(environment, "create_agent", "reader", "--route", "default", "--key").startswith("ra_")
+    assert "python manage.py issue_agent_key reader" in manage(environment, "bootstrap")
+
+
+def test_an_agent_is_made_and_its_key_told_once(demo: None) -> None:
+    """Law: stdout is the key and nothing else; the agent stands in history, as one that a person made."""
+    key = run("create_agent", "reader", "--route", "planning", "--key")
+    caller = authenticate({"authorization": f"Bearer {key}"})
+    assert isinstance(caller, Principal)
+    row = Agent.objects.get(agent_id="reader")
+    assert (caller.agent, row.task_type, row.origin) == ("reader", "planning", Agent.Origin.ADMINISTRATOR)
+    assert "reader" in str(Revision.objects.first().changes)
+
+
+def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
+    """Law: the next command is named, and works."""
+    told = run("create_agent", "reader", "--service", "vision-model")
+    assert told.endswith("A key: python manage.py issue_agent_key reader")
+    assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
+    assert run("issue_agent_key", "reader").startswith("ra_")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("text-agent",), "There is an agent text-agent already. Another key: manage.py issue_agent_key text-agent"),
+        (("reader", "--service", "nope"), "serviceId: There is no service nope."),
+        (("reader", "--route", "nope"), "taskType: There is no task route nope."),
+        (("x" * 200,), "at most 120 characters"),
+        (("reader", "--route", "planning", "--service", "text-model"), "not allowed with argument"),
+    ],
+)
+def test_what_cannot_be_made_is_said_in_a_line(demo: None, words: tuple[str, ...], sentence: str) -> None:
+    """Law: and nothing is made."""
+    with pytest.raises(CommandError, match=sentence):
+        run("create_agent", *words, "--key")
+    assert not Agent.objects.exclude(agent_id__endswith="-agent").exists()
