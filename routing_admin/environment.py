@@ -113,8 +113,15 @@ SETTINGS: tuple[Setting, ...] = (
         secret=True,
     ),
     Setting("ROUTING_ADMIN_DEBUG", "off", _("Django's debug pages; never in production.")),
-    Setting("ROUTING_ADMIN_DJANGO_ADMIN", "off", _("Django's own admin at /django-admin/, for superusers.")),
-    Setting("DATABASE_URL", "SQLite in the data directory", _("Another database."), secret=True),
+    Setting(
+        "ROUTING_ADMIN_DJANGO_ADMIN", "off", _("Django's own admin at /django-admin/, where superusers look at rows.")
+    ),
+    Setting(
+        "DATABASE_URL",
+        "SQLite in the data directory",
+        _("Another SQLite file: sqlite:////path; the request log stands beside it. No other engine is served yet."),
+        secret=True,
+    ),
     Setting("LLM_ROUTING_CONFIG", "", _("llm-routing.json imported at the first start.")),
     Setting("LLM_SERVICES_CONFIG", "", _("llmservices.json imported at the first start.")),
     Setting("LLM_PROVIDER_{NAME}_API_KEY", "", _("Overrides that provider's key."), secret=True),
@@ -141,6 +148,24 @@ def data_directory(env: environ.Env) -> Path:
     path = Path(env.str(PREFIX + "DATA_DIR", default=str(BASE_DIR / "var"))).expanduser().resolve()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
+
+
+def database_files(env: environ.Env, data_dir: Path) -> tuple[Path, Path]:
+    """The configuration's SQLite file and the request log's: those of the data directory, or where DATABASE_URL says.
+
+    Raises `SystemExit` for any other engine, with one line: Django would show where in itself it gave up.
+    """
+    url = env.str("DATABASE_URL", default="")
+    if not url:
+        return data_dir / "routing_admin.sqlite3", data_dir / "logs.sqlite3"
+    scheme, _, rest = url.partition("://")
+    if scheme != "sqlite" or not rest.startswith("/") or rest == "/":
+        raise SystemExit(
+            f"DATABASE_URL names an engine that is not served yet ({scheme if '://' in url else 'none'}). "
+            "Leave it unset for SQLite in the data directory, or write sqlite:////path/to/file.sqlite3."
+        )
+    path = Path(rest[1:])
+    return path, path.with_name(f"{path.stem}-logs{path.suffix}")
 
 
 def keep_secret(path: Path, make: str) -> str:

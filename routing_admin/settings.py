@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from routing_admin.environment import (
     PREFIX,
     cors_origins,
     data_directory,
+    database_files,
     encryption_keys,
     read_environment,
     secret_key,
@@ -119,8 +121,8 @@ TEMPLATES = [
 ]
 
 
-def sqlite(name: str, synchronous: str, checkpoint_pages: int) -> dict[str, Any]:
-    """An SQLite database of the data directory; writers wait for one another instead of failing (docs/decisions).
+def sqlite(path: Path, synchronous: str, checkpoint_pages: int) -> dict[str, Any]:
+    """An SQLite database; writers wait for one another instead of failing (docs/decisions).
 
     So many pages gather before they are moved from the write-ahead log into the database.
     """
@@ -133,24 +135,22 @@ def sqlite(name: str, synchronous: str, checkpoint_pages: int) -> dict[str, Any]
     )
     return {
         "ENGINE": "routing_admin.databases.sqlite",
-        "NAME": DATA_DIR / f"{name}.sqlite3",
+        "NAME": path,
         "OPTIONS": {
             "timeout": 5,
             "transaction_mode": "IMMEDIATE",
             "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
         },
-        "TEST": {"NAME": str(DATA_DIR / f"test-{name}.sqlite3")},
+        "TEST": {"NAME": str(path.with_name(f"test-{path.name}"))},
     }
 
 
 # Pages of the request log are written again and again while its indexes grow: moved seldom, each is moved once.
+DATABASE, LOGS = database_files(env, DATA_DIR)
 DATABASES: dict[str, Any] = {
-    "default": sqlite("routing_admin", "FULL", checkpoint_pages=1000),
-    "logs": sqlite("logs", "NORMAL", checkpoint_pages=8000),
+    "default": sqlite(DATABASE, "FULL", checkpoint_pages=1000),
+    "logs": sqlite(LOGS, "NORMAL", checkpoint_pages=8000),
 }
-if env.str("DATABASE_URL", default=""):
-    DATABASES = {"default": env.db_url("DATABASE_URL"), "logs": env.db_url("DATABASE_URL")}
-    DATABASES["logs"]["TEST"] = {"MIRROR": "default"}
 DATABASE_ROUTERS = ["routing_admin.databases.router.LogsRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

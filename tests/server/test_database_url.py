@@ -1,0 +1,56 @@
+"""`DATABASE_URL`: another SQLite file is used, and any other engine is refused with one clear line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.serving import ROOT, environment_of, manage
+from tests.lab import Lab
+
+ASKED = """
+from django.db import connections
+from routing_admin.models import RequestLog
+print(*(each.settings_dict["OPTIONS"]["transaction_mode"] for each in connections.all()), RequestLog.objects.count())
+"""
+"""How both databases are written, and how many requests the log has: the demo's one."""
+
+
+@pytest.mark.parametrize(
+    ("url", "engine"),
+    [
+        ("postgres://user:very-secret@db.example/routing", "postgres"),
+        ("postgresql://user:very-secret@db.example/routing", "postgresql"),
+        ("mysql://user:very-secret@db.example/routing", "mysql"),
+        ("very-secret", "none"),
+        ("sqlite://very-secret", "sqlite"),
+    ],
+)
+def test_an_engine_that_is_not_served_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
+    """Law: what, where, what to do instead; no traceback, and nothing of an address in which a password stands."""
+    with Lab() as lab:
+        environment = environment_of(tmp_path, lab) | {"DATABASE_URL": url}
+    for words in (("bootstrap",), ("serve", "--port", "0")):
+        command = [sys.executable, "manage.py", *words]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        (line,) = done.stderr.splitlines()
+        assert (done.returncode, done.stdout) == (1, "")
+        assert line.startswith(f"DATABASE_URL names an engine that is not served yet ({engine}).")
+        assert "secret" not in line
+
+
+def test_another_sqlite_file_is_used_and_the_request_log_stands_beside_it(tmp_path: Path) -> None:
+    """Law: with the same care as that of the data directory, and nothing left there."""
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with Lab() as lab:
+        environment = environment_of(data, lab) | {"DATABASE_URL": f"sqlite:///{elsewhere}/ours.sqlite3"}
+    manage(environment, "bootstrap")
+    assert manage(environment, "shell", "--no-imports", "-c", ASKED).split() == ["IMMEDIATE", "IMMEDIATE", "1"]
+    assert sorted(path.name for path in elsewhere.glob("*.sqlite3")) == ["ours-logs.sqlite3", "ours.sqlite3"]
+    assert not list(data.glob("*.sqlite3"))
