@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from capabilities.actions import set_cell
+from capabilities.acts import SYSTEM
+from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.models import Revision
 
@@ -102,3 +105,12 @@ def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
     assert cell(flash, "input", "vision") == (True, "declared")
     admin.post(f"/undo/{Revision.objects.latest('number').number}/")
     assert cell(flash, "input", "vision") == (False, "contested")
+
+
+def test_a_probe_settles_a_contest(admin: Client, flash: Service):
+    """What the model itself showed stays, whatever the catalogue's sources say."""
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    set_cell(SYSTEM, flash, ("input", "vision"), supported=True, source=Source.PROBED)
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    admin.post("/catalogue/flash/")
+    assert cell(flash, "input", "vision") == (True, "probed")
