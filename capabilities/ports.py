@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from capabilities.core.prices import amount_text
+
 if TYPE_CHECKING:
     from capabilities.acts import Act, Actor
     from capabilities.core.consequence import Consequence
@@ -229,12 +231,16 @@ class PriceLists(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """How much of a limit is used: `used` of `limit`, and when that begins anew; None for what ends with the calls."""
+    """How much of a limit is used: `used` of `limit`, and when that begins anew; None for what ends with the calls.
+
+    Money is in nanos of `currency`, which is empty for everything else.
+    """
 
     meter: Meter
     limit: int
     used: int
     resets_at: datetime | None = None
+    currency: str = ""
 
     @property
     def percent(self) -> int:
@@ -245,6 +251,13 @@ class LimitUse:
     def remaining(self) -> int:
         """What is left."""
         return max(0, self.limit - self.used)
+
+    @property
+    def text(self) -> str:
+        """How much of how much, as people read it."""
+        if self.currency:
+            return f"{amount_text(self.used)} / {amount_text(self.limit)} {self.currency}"
+        return f"{self.used:,} / {self.limit:,}"
 
 
 class LimitUses(Protocol):

@@ -12,7 +12,7 @@ from capabilities.acts import Actor
 from capabilities.core.consequence import Consequence
 from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price
-from capabilities.core.services.agent_limits import AgentLimits, Meter
+from capabilities.core.services.agent_limits import MONEY, AgentLimits, Meter
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.ports import LimitUse, Link, RefusedParameter, ports
 from routing_admin import actions
@@ -116,7 +116,13 @@ class LedgerUses:
         """What of each limit that there is."""
         used = find_uses([agent]) if limits is not None and limits.most else {}
         return [
-            LimitUse(meter, limits.most[meter], used.get((agent, meter), 0), end_of_window(meter))
+            LimitUse(
+                meter,
+                limits.most[meter],
+                used.get((agent, meter), 0),
+                end_of_window(meter),
+                limits.currency if meter in MONEY else "",
+            )
             for meter in Meter
             if limits is not None and meter in limits.most
         ]

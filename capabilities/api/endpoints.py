@@ -21,10 +21,11 @@ from capabilities.api.schemas import (
     ServicesOut,
     SupportedOut,
 )
+from capabilities.core.prices import NANO
 from capabilities.core.problems import Problem
 from capabilities.core.vocabulary import Direction
 from capabilities.errors import InvalidError
-from capabilities.ports import ports
+from capabilities.ports import LimitUse, ports
 from capabilities.queries import registry
 
 router = Router()
@@ -69,6 +70,15 @@ def own_agent(request: HttpRequest) -> HttpResponse:
     return answer({**registry.describe_agent(principal.agent), "limits": limits_json(principal)})
 
 
+def _amounts_of(use: LimitUse) -> dict[str, int]:
+    return {"limit": use.limit, "used": use.used, "remaining": use.remaining}
+
+
+def _amount(use: LimitUse, amount: int) -> float | int:
+    """A count as it is, money in the unit of its currency."""
+    return amount / NANO if use.currency else amount
+
+
 def limits_json(principal: Principal) -> dict[str, Any] | None:
     """The limits that hold for a caller, and what is used of each; None for none."""
     if principal.limits is None:
@@ -76,9 +86,8 @@ def limits_json(principal: Principal) -> dict[str, Any] | None:
     amounts = [
         {
             "meter": use.meter.value,
-            "limit": use.limit,
-            "used": use.used,
-            "remaining": use.remaining,
+            **{name: _amount(use, amount) for name, amount in _amounts_of(use).items()},
+            "currency": use.currency or None,
             "resetsAt": use.resets_at.isoformat() if use.resets_at else None,
         }
         for use in ports.limit_uses.of(principal.holder, principal.limits)

@@ -71,12 +71,16 @@ class AgentOut(Schema):
 
 
 class LimitOut(Schema):
-    """One limit: how much is used of it and left, and when it begins anew; null for what ends with the calls."""
+    """One limit: how much is used of it and left, and when it begins anew; null for what ends with the calls.
+
+    Money is in the unit of its currency, which is null for everything else.
+    """
 
     meter: str
-    limit: int
-    used: int
-    remaining: int
+    limit: float
+    used: float
+    remaining: float
+    currency: str | None
     resetsAt: datetime | None
 
 

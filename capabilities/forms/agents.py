@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -12,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
-from capabilities.core.services.agent_limits import MODELS, MOST, Meter
+from capabilities.core.services.agent_limits import CURRENCY, MODELS, MONEY, MOST, MOST_MONEY, Meter
 from capabilities.models import Agent
 from capabilities.ports import ports
 from capabilities.queries.services import select_services
@@ -40,9 +41,15 @@ LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.IN_FLIGHT: (gettext_lazy("Requests under way at a time"), ""),
     Meter.TOKENS_PER_DAY: (gettext_lazy("Tokens a day"), gettext_lazy("Those of requests and answers together.")),
     Meter.TOKENS_PER_MONTH: (gettext_lazy("Tokens a month"), ""),
+    Meter.MONEY_PER_DAY: (gettext_lazy("Money a day"), ""),
+    Meter.MONEY_PER_MONTH: (gettext_lazy("Money a month"), ""),
     Meter.BYTES_PER_DAY: (gettext_lazy("Bytes of requests a day"), ""),
 }
 """What each limit is called, in the order of the form, and what is to be known of it."""
+
+
+COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
+MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MOST_MONEY, "decimal_places": 6}
 
 
 class AgentForm(AgentModelForm):
@@ -62,6 +69,13 @@ class AgentForm(AgentModelForm):
         max_length=20_000,
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
         help_text=gettext_lazy("One a line: task:<task type>, or the id of a model service. Empty: all of them."),
+    )
+    currency = forms.RegexField(
+        "^[A-Z]{3}$",
+        label=gettext_lazy("Currency of the money"),
+        required=False,
+        help_text=gettext_lazy("What is paid in another currency, or has no price, is not counted."),
+        error_messages={"invalid": gettext_lazy("Three capital letters, such as USD or CNY.")},
     )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
@@ -87,18 +101,20 @@ class AgentForm(AgentModelForm):
         self.fields["task_type"].choices = choices  # type: ignore[attr-defined]
         self.fields["models"].initial = "\n".join(self.instance.limits.get(MODELS, ()))
         for meter, (label, hint) in LIMITS.items():
-            self.fields[meter.value] = forms.IntegerField(
-                label=label, help_text=hint, required=False, min_value=1, max_value=MOST, localize=False
-            )
+            amount = forms.DecimalField if meter in MONEY else forms.IntegerField
+            bounds = MONEY_BOUNDS if meter in MONEY else COUNT_BOUNDS
+            self.fields[meter.value] = amount(label=label, help_text=hint, required=False, **bounds)
             self.fields[meter.value].initial = self.instance.limits.get(meter.value)
+        self.fields[CURRENCY].initial = self.instance.limits.get(CURRENCY, "USD")
         if self.instance.origin == Agent.Origin.RUNTIME:  # its maker's hold for it
-            for name in (MODELS, *LIMITS):
+            for name in (MODELS, CURRENCY, *LIMITS):
                 del self.fields[name]
 
     @property
     def limit_fields(self) -> list[forms.BoundField]:
         """The fields of the amounts, in their order."""
-        return [self[meter.value] for meter in LIMITS if meter.value in self.fields]
+        names = [meter.value for meter in LIMITS]
+        return [self[name] for name in (*names[:-1], CURRENCY, names[-1]) if name in self.fields]
 
     def clean(self) -> dict[str, Any]:
         """A service or a route, not both; the limits as the row keeps them."""
@@ -106,6 +122,9 @@ class AgentForm(AgentModelForm):
         if "models" in self.fields:
             names = dict.fromkeys(filter(None, map(str.strip, str(data.get("models", "")).splitlines())))
             most = {meter.value: data[meter.value] for meter in LIMITS if data.get(meter.value) is not None}
+            for meter in MONEY:
+                if meter.value in most:
+                    most |= {meter.value: f"{most[meter.value]:f}", CURRENCY: data.get(CURRENCY) or "USD"}
             self.instance.limits = ({MODELS: list(names)} if names else {}) | most
         if data.get("service") and data.get("task_type"):
             self.add_error("task_type", _("An agent uses a service or a task route, not both."))

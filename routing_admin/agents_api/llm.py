@@ -34,7 +34,7 @@ from routing_admin.core.planning.model_names import NamedRoute, task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.databases import away
-from routing_admin.dispatch.estimates import estimate_planned
+from routing_admin.dispatch.estimates import reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
@@ -99,15 +99,15 @@ async def send(request: HttpRequest) -> HttpResponse:
 
 async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
     recorder, planned = await sync_to_async(plan_send)(request)
-    if hold is not None and hold.counts_tokens:
-        await hold.reserve_tokens(*estimate_planned(planned))
+    if hold is not None:
+        await reserve_planned(hold, planned)
     principal = principal_of(request)
     actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), request_id_of(request))
     dispatch = Dispatch(planned, keep_media=partial(store_generated, actor))
     try:
         result = await record_answer(dispatch, recorder)
         if hold is not None:
-            hold.settle(result.answer.usage, result.answer.text)
+            settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer.text)
         return answer(answer_json(planned, result))
     except (RouterError, DrainingError) as error:
         response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)

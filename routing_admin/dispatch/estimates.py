@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from capabilities.core.delivery.tokens import text_tokens
-from routing_admin.core.limits.estimates import estimate_call
+from capabilities.core.prices import Price
+from capabilities.core.wire import Usage
+from routing_admin.core.fallback.chain import PlannedCandidate
+from routing_admin.core.limits.estimates import estimate_call, nanos_of
 from routing_admin.dispatch.plan import PlannedRequest
+from routing_admin.limits.gate import Reservation
+from routing_admin.prices.sheet import sheet_of
+
+
+async def reserve_planned(hold: Reservation, planned: PlannedRequest) -> None:
+    """Reserves what it is likely to take of its agent's limits. Raises `LimitReachedError`."""
+    if hold.counts_usage:
+        question, answer = estimate_planned(planned)
+        nanos = estimate_nanos(planned, question, answer, hold.currency) if hold.counts_money else 0
+        await hold.reserve(question, answer, nanos)
+
+
+def settle_planned(
+    hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate, usage: Usage | None, text: str
+) -> None:
+    """It was answered by that candidate, wholly or as far as the text goes."""
+    hold.settle(usage, text, price_at(planned, candidate) if hold.counts_money else None)
 
 
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
@@ -16,6 +37,18 @@ def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
         return sum(text_tokens(each).tokens for each in _texts_of(planned.chat.extra)), 0
     most = planned.chat.max_tokens or planned.route.max_tokens
     return estimate_call(planned.chat, planned.plan.candidates[0].model, most)
+
+
+def estimate_nanos(planned: PlannedRequest, question: int, answer: int, currency: str) -> int:
+    """The most that it may cost with any of its candidates, as far as they have a price in that currency."""
+    usage = Usage(question, answer)
+    ready = (each for each in planned.plan.candidates if each.skip is None)
+    return max((nanos_of(usage, price_at(planned, each), currency) for each in ready), default=0)
+
+
+def price_at(planned: PlannedRequest, candidate: PlannedCandidate) -> Price | None:
+    """What a candidate's tokens cost now; None where nobody has a price."""
+    return sheet_of(planned.state).price(candidate.provider, candidate.model, datetime.now(UTC))
 
 
 def _texts_of(value: Any) -> Iterator[str]:

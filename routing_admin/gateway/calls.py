@@ -26,7 +26,7 @@ from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedErro
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
-from routing_admin.dispatch.estimates import estimate_planned
+from routing_admin.dispatch.estimates import reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.passing import pass_through
 from routing_admin.dispatch.plan import plan_request
@@ -171,8 +171,7 @@ async def _enter(hold: Reservation, call: HttpCall, size: int) -> None:
 async def _reserve_tokens(hold: Reservation, admitted: AdmittedCall) -> AdmittedCall:
     """The call, once what it may take is reserved. Raises `GatewayError`."""
     try:
-        if hold.counts_tokens:
-            await hold.reserve_tokens(*estimate_planned(admitted.dispatch.planned))
+        await reserve_planned(hold, admitted.dispatch.planned)
     except LimitReachedError as error:
         raise gateway_error_of_limit(error) from None
     return replace(admitted, hold=hold)
@@ -249,7 +248,8 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     except RouterError as error:
         raise gateway_error_of(error) from None
     if admitted.hold is not None:
-        admitted.hold.settle(result.answer.usage, result.answer.text)
+        answer = result.answer
+        settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer.text)
     origin = admitted.origin_of(result)
     if result.answer.tool_calls:
         turn_memory.keep(admitted.agent, turn_of(result.answer), origin)

@@ -10,6 +10,7 @@ from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, Supple
 from routing_admin.core.fallback.chain import OK, Attempt, RunResult, cut_short
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import end_stream
+from routing_admin.dispatch.estimates import settle_planned
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory
@@ -120,7 +121,8 @@ class AnswerStream:
         attempts = end_stream(self.result, self.failure, took, planned.plan, self.dispatch.run_context)
         answer = Answer("".join(self.words), media=tuple(self.media))
         if self.hold is not None:
-            self.hold.settle(self.finish.usage if self.finish is not None else None, answer.text)
+            usage = self.finish.usage if self.finish is not None else None
+            settle_planned(self.hold, planned, self.result.candidate, usage, answer.text)
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
             code = caller_of(self.failure)[1]

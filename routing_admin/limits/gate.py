@@ -11,10 +11,18 @@ from datetime import UTC, datetime
 from django.db import connections
 from django.utils import timezone
 
-from capabilities.core.services.agent_limits import RATES, TOKENS, AgentLimits, Meter
+from capabilities.core.prices import Price, amount_text
+from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, AgentLimits, Meter
 from capabilities.core.wire import Usage
-from routing_admin.core.limits.estimates import tokens_taken
-from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, SILENT, duration_of, sentence_of
+from routing_admin.core.limits.estimates import nanos_of, tokens_of, usage_of
+from routing_admin.core.limits.sentences import (
+    BUDGET_EXCEEDED,
+    RATE_EXCEEDED,
+    SILENT,
+    RefusedNeed,
+    duration_of,
+    sentence_of,
+)
 from routing_admin.core.limits.shares import Share
 from routing_admin.core.limits.windows import Window
 from routing_admin.databases.away import AGAIN_SECONDS, UNAVAILABLE, is_away
@@ -42,17 +50,22 @@ class LimitReachedError(Exception):
 class Reservation:
     """What one call holds of its agent's limits; it ends with `settle`, or with `close` where nothing came of it."""
 
-    __slots__ = ("_agent", "_held", "_keeper", "_most", "_question")
+    __slots__ = ("_agent", "_held", "_keeper", "_most", "_question", "currency")
 
-    def __init__(self, agent: str, most: Mapping[Meter, int], keeper: ShareKeeper) -> None:
-        self._agent, self._most, self._keeper = agent, most, keeper
+    def __init__(self, agent: str, limits: AgentLimits, keeper: ShareKeeper) -> None:
+        self._agent, self._most, self._keeper, self.currency = agent, limits.most, keeper, limits.currency
         self._held: list[tuple[Meter, Window, int]] = []
         self._question = 0
 
     @property
-    def counts_tokens(self) -> bool:
-        """Whether it matters how many tokens the call takes."""
-        return any(meter in self._most for meter in TOKENS)
+    def counts_usage(self) -> bool:
+        """Whether it matters how many tokens the call takes, or what they cost."""
+        return self.counts_money or any(meter in self._most for meter in TOKENS)
+
+    @property
+    def counts_money(self) -> bool:
+        """Whether it matters what the call costs, in the currency of the limits."""
+        return any(meter in self._most for meter in MONEY)
 
     async def enter(self, size: int) -> None:
         """Lets in a call of so many bytes, which is under way then. Raises `LimitReachedError`."""
@@ -62,20 +75,27 @@ class Reservation:
         """The same for a thread without an event loop."""
         self._reserve_in_thread(self._entry(size))
 
-    async def reserve_tokens(self, question: int, answer: int) -> None:
-        """Reserves what the request has and its answer may have. Raises `LimitReachedError`."""
-        await self._reserve(self._tokens(question, answer))
+    async def reserve(self, question: int, answer: int, nanos: int) -> None:
+        """Reserves the tokens of the request and those that its answer may have, and what they may cost.
 
-    def reserve_tokens_in_thread(self, question: int, answer: int) -> None:
-        """The same for a thread without an event loop."""
-        self._reserve_in_thread(self._tokens(question, answer))
+        Raises `LimitReachedError`.
+        """
+        self._question = question
+        await self._reserve(dict.fromkeys(TOKENS, question + answer) | dict.fromkeys(MONEY, nanos))
 
-    def settle(self, usage: Usage | None, text: str = "") -> None:
+    def settle(self, usage: Usage | None, text: str = "", price: Price | None = None) -> None:
         """The call ended with that usage, where its provider counted; else with that text, as far as it came."""
-        taken = tokens_taken(usage, self._question, text) if self.counts_tokens else 0
+        if not self._held:
+            return
+        used: dict[Meter, int] = {}
+        if self.counts_usage:
+            real = usage_of(usage, self._question, text)
+            used = dict.fromkeys(TOKENS, tokens_of(real) or 0) | dict.fromkeys(
+                MONEY, nanos_of(real, price, self.currency)
+            )
         held, self._held = self._held, []
         for meter, window, amount in held:
-            self._keeper.settle(self._agent, meter, window, amount, taken if meter in TOKENS else 0)
+            self._keeper.settle(self._agent, meter, window, amount, used.get(meter, 0))
 
     def close(self) -> None:
         """The call came to nothing; what is settled stays so."""
@@ -90,6 +110,9 @@ class Reservation:
         tokens = [shares[meter] for meter in TOKENS if meter in shares]
         if tokens:
             found |= _headers_of("tokens", min(tokens, key=lambda share: share.remaining))
+        money = [shares[meter] for meter in MONEY if meter in shares]
+        if money:
+            found |= _money_headers(min(money, key=lambda share: share.remaining), self.currency)
         warnings = [
             f"{meter.value}={percent_of(share.limit - share.remaining, share.limit)}%"
             for meter, share in shares.items()
@@ -99,10 +122,6 @@ class Reservation:
 
     def _entry(self, size: int) -> dict[Meter, int]:
         return {Meter.REQUESTS_PER_MINUTE: 1, Meter.BYTES_PER_DAY: size, Meter.IN_FLIGHT: 1}
-
-    def _tokens(self, question: int, answer: int) -> dict[Meter, int]:
-        self._question = question
-        return dict.fromkeys(TOKENS, question + answer)
 
     async def _reserve(self, needs: Mapping[Meter, int]) -> None:
         steps = self._reserving(needs)
@@ -185,7 +204,8 @@ class Reservation:
         ends_at = share.window.ends_at
         seconds = (ends_at - now).total_seconds() if ends_at else 1.0
         local = timezone.localtime(ends_at) if ends_at else None
-        sentence = sentence_of(meter, share.limit, share.remaining, waiter.amount, local, now)
+        need = RefusedNeed(meter, share.limit, share.remaining, waiter.amount, self.currency)
+        sentence = sentence_of(need, local, now)
         code = RATE_EXCEEDED if meter in RATES else BUDGET_EXCEEDED
         raise LimitReachedError(429, code, sentence, seconds, self.headers())
 
@@ -209,6 +229,13 @@ def _headers_of(name: str, share: Share) -> dict[str, str]:
     return {f"x-ratelimit-{word}-{name}": value for word, value in values.items()}
 
 
+def _money_headers(share: Share, currency: str) -> dict[str, str]:
+    found = {"limit": amount_text(share.limit), "remaining": amount_text(share.remaining), "currency": currency}
+    if share.window.ends_at is not None:
+        found["reset"] = duration_of(share.window.ends_at - datetime.now(UTC))
+    return {f"x-routing-budget-{word}": value.replace(",", "") for word, value in found.items()}
+
+
 def _patience(waiter: Waiter) -> float:
     return PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
 
@@ -219,4 +246,4 @@ keeper = ShareKeeper(RowLedger(), timezone.get_default_timezone, is_away, connec
 
 def reservation_of(agent: str, limits: AgentLimits | None) -> Reservation | None:
     """What a call of that agent will hold of its limits; None where nothing is counted."""
-    return None if limits is None or not limits.most else Reservation(agent, limits.most, keeper)
+    return None if limits is None or not limits.most else Reservation(agent, limits, keeper)

@@ -60,13 +60,15 @@ class ShareKeeper:
             self._active: dict[Cell, None] = {}
 
     def reserve(self, agent: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
-        """The window in which so much is reserved, at once where the share has it.
+        """The window in which so much is reserved, at once where the share has it; nothing can always be had.
 
         Else who waits for it: the answer is the window, or None where the limit has not so much left.
         """
         with self._lock:
             cell, clock = self._find(agent, meter, limit), self._clock()
             self._active[cell] = None
+            if amount == 0:
+                return cell.share.window
             if not cell.line and cell.take(amount, clock):
                 if cell.runs_low():
                     self._wake.set()

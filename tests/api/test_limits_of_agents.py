@@ -45,7 +45,8 @@ def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram)
     sent = text_agent.post("/llm/send", {"prompt": "hello"})
     taken = sent.json()["usage"]["totalTokens"]
     found = amounts(text_agent)
-    assert found["inFlight"] == {"meter": "inFlight", "limit": 3, "used": 0, "remaining": 3, "resetsAt": None}
+    counts = {"limit": 3, "used": 0, "remaining": 3}
+    assert found["inFlight"] == {"meter": "inFlight", **counts, "currency": None, "resetsAt": None}
     day = found["tokensPerDay"]
     assert (day["used"], day["remaining"]) == (taken, 10_000 - taken)
     assert datetime.fromisoformat(day["resetsAt"]) > datetime.now(UTC)
@@ -121,6 +122,19 @@ def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Call
     assert "Tokens a day" in page
     assert "running out" in page or "used up" in page
     assert "begins anew at" in page
+
+
+def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_agent: AgentProgram) -> None:
+    """From 80 % on, with a link to the agent; rates, which come back by themselves, are not told of."""
+    limit(tokensPerDay=10**6, requestsPerMinute=1)
+    text_agent.post("/llm/send", {"prompt": "hello"})
+    assert "% used, begins anew" not in text_of(admin.get("/"))
+    limit(bytesPerDay=100, requestsPerMinute=1000)
+    while text_agent.post("/llm/send", {"prompt": "hello"}).status_code == 200:
+        pass
+    page = " ".join(text_of(admin.get("/")).split())
+    assert '<a href="/agents/text-agent/">text-agent</a> </b> Bytes of requests a day:' in page
+    assert "% used, begins anew at" in page
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "many", "1.5", str(10**16)])

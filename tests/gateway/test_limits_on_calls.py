@@ -12,7 +12,7 @@ import pytest
 from capabilities import actions
 from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
-from capabilities.models import Agent
+from capabilities.models import Agent, Provider, Service
 from routing_admin.limits.gate import keeper
 from routing_admin.limits.uses import find_uses
 from tests.cast import key_of
@@ -33,7 +33,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
     keeper.stop()
 
 
-def limit(**most: int) -> None:
+def limit(**most: Any) -> None:
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = dict(most)
     actions.save_agent(SYSTEM, row)
@@ -182,3 +182,40 @@ async def test_an_agent_without_limits_is_counted_nowhere(key, loopback):
     assert [call.status for call in calls] == [200] * 3
     assert not any("ratelimit" in name for name in calls[0].answer_headers)
     assert await asyncio.to_thread(find_uses, ["vision-agent"]) == {}
+
+
+def price_the_provider(**price: Any) -> None:
+    provider = Provider.objects.get(name="plain")
+    service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
+    service.price = {"currency": "USD", "input": 10, "output": 100, **price}
+    actions.save_service(SYSTEM, service)
+
+
+COST = 11 * 10_000 + 7 * 100_000
+"""Of a call in nanos: 11 tokens at 10 a million, 7 at 100."""
+
+
+async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
+    """By the most that they may cost before, by what they cost after."""
+    await asyncio.to_thread(price_the_provider)
+    await asyncio.to_thread(limit, moneyPerDay="1.00", currency="USD")
+    async with loopback.serve():
+        calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
+        done = [call for call in calls if call.status == 200]
+        assert {code_of(call) for call in calls} == {"", "budget_exceeded"}
+        assert 11 <= len(done) < 200
+        assert await used() == {Meter.MONEY_PER_DAY: len(done) * COST}
+    refused = next(call for call in calls if call.status == 429)
+    assert "may spend 1.00 USD a day" in json.loads(refused.answer)["error"]["message"]
+    assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
+    assert refused.answer_headers["x-routing-budget-currency"] == "USD"
+
+
+async def test_money_of_another_currency_and_without_a_price_is_not_counted(key, loopback):
+    """Currencies are never added, and what nobody knows is not made up."""
+    await asyncio.to_thread(limit, moneyPerMonth="0.000001", currency="CNY")
+    async with loopback.serve():
+        assert (await chat_call(key, "plain").run()).status == 200
+        await asyncio.to_thread(price_the_provider)
+        assert (await chat_call(key, "plain").run()).status == 200
+    assert not any((await used()).values())

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from capabilities.core.prices import NANO
+
 MODELS = "models"
 """The key under which the allowed names stand: `task:<task type>` and ids of services."""
+CURRENCY = "currency"
+"""The key of the currency that money is counted in; what is paid in another one is not counted."""
 MOST = 10**15
-"""The largest amount of anything."""
+"""The largest amount of anything but money."""
+MOST_MONEY = 10**8
+"""The largest amount of money, in the unit of its currency."""
 
 
 class Meter(StrEnum):
@@ -21,19 +28,27 @@ class Meter(StrEnum):
     BYTES_PER_DAY = "bytesPerDay"
     TOKENS_PER_DAY = "tokensPerDay"
     TOKENS_PER_MONTH = "tokensPerMonth"
+    MONEY_PER_DAY = "moneyPerDay"
+    MONEY_PER_MONTH = "moneyPerMonth"
 
 
 RATES = (Meter.REQUESTS_PER_MINUTE, Meter.IN_FLIGHT)
 """What is soon there again; the others are budgets."""
 TOKENS = (Meter.TOKENS_PER_DAY, Meter.TOKENS_PER_MONTH)
+MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
+"""Counted in nanos; a row has them as decimal text, in the unit of their currency."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """The limits of an agent: `models` are the names that it may use, empty for all; `most` has an amount by meter."""
+    """The limits of an agent: `models` are the names that it may use, empty for all; `most` has an amount by meter.
+
+    Money is in nanos of the currency of three letters.
+    """
 
     models: frozenset[str] = frozenset()
     most: Mapping[Meter, int] = field(default_factory=dict)
+    currency: str = ""
 
     def allows(self, name: str) -> bool:
         """Whether a route, as `task:<task type>`, or a service by its id may be used."""
@@ -43,5 +58,9 @@ class AgentLimits:
 def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
     """The limits as an agent's row keeps them; None where nothing is limited."""
     models = frozenset(stored.get(MODELS) or ())
-    most = {meter: int(stored[meter]) for meter in Meter if stored.get(meter) is not None}
-    return AgentLimits(models, most) if models or most else None
+    most = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
+    return AgentLimits(models, most, stored.get(CURRENCY, "")) if models or most else None
+
+
+def _amount(meter: Meter, stored: int | str) -> int:
+    return int(Decimal(stored) * NANO) if meter in MONEY else int(stored)

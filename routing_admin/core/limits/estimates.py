@@ -5,6 +5,7 @@ from __future__ import annotations
 from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.delivery.tokens import text_tokens
 from capabilities.core.message import ChatRequest
+from capabilities.core.prices import Price, cost_of
 from capabilities.core.wire import Usage
 
 DEFAULT_OUTPUT_TOKENS = 1024
@@ -23,9 +24,14 @@ def tokens_of(usage: Usage | None) -> int | None:
     return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
 
-def tokens_taken(usage: Usage | None, question: int, text: str) -> int:
-    """The tokens of a call: as its provider counted them, else by question and answer; none without either."""
-    counted = tokens_of(usage)
-    if counted is not None:
-        return counted
-    return question + text_tokens(text).tokens if text else 0
+def usage_of(usage: Usage | None, question: int, text: str) -> Usage:
+    """What a call took: as its provider counted it, else by question and answer; nothing where there is none."""
+    if usage is not None and tokens_of(usage) is not None:
+        return usage
+    return Usage(question, text_tokens(text).tokens) if text else Usage(0, 0)
+
+
+def nanos_of(usage: Usage, price: Price | None, currency: str) -> int:
+    """What that costs in a currency; nothing where nobody has a price in it."""
+    cost = cost_of(usage, price) if price is not None and price.currency == currency else None
+    return cost.nanos if cost is not None else 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from capabilities.core.services.agent_limits import Meter
+from capabilities.core.prices import amount_text
+from capabilities.core.services.agent_limits import MONEY, Meter
 from capabilities.core.worded import Worded, worded
 
 BUDGET_EXCEEDED, RATE_EXCEEDED = "budget_exceeded", "rate_limit_exceeded"
@@ -33,15 +35,40 @@ REACHED: Mapping[Meter, str] = {
         "This agent may use %(limit)s tokens a month: %(left)s are left, and this request may take %(asked)s. "
         "The next month begins at %(reset)s, in %(wait)s."
     ),
+    Meter.MONEY_PER_DAY: worded(
+        "This agent may spend %(limit)s a day: %(left)s is left, and this request may cost %(asked)s. "
+        "The next day begins at %(reset)s, in %(wait)s."
+    ),
+    Meter.MONEY_PER_MONTH: worded(
+        "This agent may spend %(limit)s a month: %(left)s is left, and this request may cost %(asked)s. "
+        "The next month begins at %(reset)s, in %(wait)s."
+    ),
 }
 
 
-def sentence_of(meter: Meter, limit: int, left: int, need: int, ends_at: datetime | None, now: datetime) -> Worded:
+@dataclass(frozen=True, slots=True)
+class RefusedNeed:
+    """What a request needs of a limit that has less left."""
+
+    meter: Meter
+    limit: int
+    left: int
+    need: int
+    currency: str = ""
+
+
+def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -> Worded:
     """Why a request is refused, and when it would not be; `ends_at` in the zone that the caller is to read."""
     wait = duration_of(ends_at - now) if ends_at else ""
     reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
-    facts = {"limit": f"{limit:,}", "left": f"{left:,}", "asked": f"{need:,}", "wait": wait, "reset": reset}
-    return worded(REACHED[meter], **facts)
+    amounts = {"limit": refused.limit, "left": refused.left, "asked": refused.need}
+    texts = {name: text_of_amount(refused.meter, each, refused.currency) for name, each in amounts.items()}
+    return worded(REACHED[refused.meter], **texts, wait=wait, reset=reset)
+
+
+def text_of_amount(meter: Meter, amount: int, currency: str) -> str:
+    """An amount as people read it; money with its currency."""
+    return f"{amount_text(amount)} {currency}" if meter in MONEY else f"{amount:,}"
 
 
 def duration_of(time: timedelta) -> str:

@@ -25,6 +25,8 @@ PERIODS: Mapping[Meter, Period] = {
     Meter.BYTES_PER_DAY: Period.DAY,
     Meter.TOKENS_PER_DAY: Period.DAY,
     Meter.TOKENS_PER_MONTH: Period.MONTH,
+    Meter.MONEY_PER_DAY: Period.DAY,
+    Meter.MONEY_PER_MONTH: Period.MONTH,
 }
 
 

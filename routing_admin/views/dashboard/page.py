@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from capabilities.core.providers.origins import is_embedded
+from capabilities.forms.agents import LIMITS
 from capabilities.queries.drift import list_drifts
 from capabilities.sentences import translate_sentence
 from capabilities.views.drift import render_drifts
@@ -26,6 +27,7 @@ from routing_admin.core.planning.plan import RoutingQuery
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.queries.endings import list_endings
+from routing_admin.queries.limits import list_low_budgets
 from routing_admin.queries.provider_keys import list_key_refusals
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
@@ -37,6 +39,8 @@ from routing_admin.views.settings.removal import describe_removal
 
 NAMED = 4
 """So many providers in trouble are called by their names."""
+MOST_BUDGETS = 5
+"""So many budgets that run out."""
 MOST_DRIFTS = 5
 """So many doubts about models, and changes of them, stand here whole."""
 
@@ -111,6 +115,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     standings = standings_of(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
     drifts = render_drifts(list_drifts())
+    low = list_low_budgets(state.configuration.agents)
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
@@ -125,6 +130,8 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "blocked": [each for each in standings if not each.ready],
         "drifts": drifts[:MOST_DRIFTS],
         "more_drifts": len(drifts[MOST_DRIFTS:]),
+        "low_budgets": [(LIMITS[each.meter][0], each) for each in low[:MOST_BUDGETS]],
+        "more_low_budgets": len(low[MOST_BUDGETS:]),
         "tiles": tiles[:SHOWN],
         "more_tiles": len(tiles[SHOWN:]),
         "figures": figures_of(*health.two_days(now), health.first_content(now)),
