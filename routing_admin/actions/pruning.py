@@ -22,10 +22,11 @@ from capabilities.models import Agent
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.router import LOGS
-from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SignInAttempt
+from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SignInAttempt, UsageSum
 from routing_admin.server.throttle import ADDRESS
 
 BATCH = 500
+HOURS_STAY, DAYS_STAY = timedelta(days=7), timedelta(days=396)
 UNDO = timedelta(days=1)
 """How long a deleted artifact's bytes stay, so that its deletion can be taken back."""
 
@@ -48,6 +49,7 @@ def prune(actor: Actor, now: datetime) -> Pruned:
     """Removes what is past its time, and says how much it was; audited when it was anything."""
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
     prune_outcomes(now)
+    prune_usage(now)
     UploadLink.objects.filter(expires_at__lte=now).delete()
     requests = prune_requests(now - timedelta(days=read_keeping().request_days))
     artifacts, size = prune_artifacts(now)
@@ -72,6 +74,12 @@ def prune_requests(before: datetime) -> int:
             RequestLog.objects.using(LOGS).filter(pk__in=ids).delete()
         total += len(ids)
     return total
+
+
+def prune_usage(now: datetime) -> None:
+    """Removes sums that no page reads any more: hours after a week, days after a year and a month."""
+    for span, kept in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, DAYS_STAY)):
+        UsageSum.objects.filter(span=span, start__lt=now - kept).delete()
 
 
 def prune_outcomes(now: datetime) -> None:

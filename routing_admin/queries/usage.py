@@ -17,7 +17,8 @@ GROUPS = {"agent": "agent", "route": "task_type", "provider": "provider", "model
 """What usage can be grouped by, and the column."""
 HOURS_UP_TO = timedelta(days=2)
 """Times as short as this are read by the hour, longer ones by the day."""
-PLAIN_COUNTS = tuple(name for name in COUNTS if not name.endswith("_nanos"))
+MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
+PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
 """What is counted, as against what is paid."""
 MOST_GROUPS = 1000
 """More are never listed; the sums of all of them are right none the less."""
@@ -39,18 +40,26 @@ class Counts:
     savings: dict[str, int] = field(default_factory=dict)
     fallback_costs: dict[str, int] = field(default_factory=dict)
 
-    def add(self, row: dict[str, Any]) -> None:
-        """Adds the sums of one currency."""
+    def add(self, currency: str, counts: Sequence[int]) -> None:
+        """Adds sums in the order of `COUNTS` whose money is in that currency; empty where none of it has a price."""
+        for name, count in zip(PLAIN_COUNTS, counts[: len(PLAIN_COUNTS)], strict=True):
+            setattr(self, name, getattr(self, name) + count)
+        for sums, nanos in zip(self.money, counts[len(PLAIN_COUNTS) :], strict=True):
+            if currency:
+                sums[currency] = sums.get(currency, 0) + nanos
+
+    def merge(self, other: Counts) -> None:
+        """Adds the sums of another."""
         for name in PLAIN_COUNTS:
-            setattr(self, name, getattr(self, name) + row[f"all_{name}"])
-        currency = row["currency"]
-        if currency:
-            for name, sums in (
-                ("cost_nanos", self.costs),
-                ("saved_nanos", self.savings),
-                ("fallback_nanos", self.fallback_costs),
-            ):
-                sums[currency] = sums.get(currency, 0) + row[f"all_{name}"]
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for sums, more in zip(self.money, other.money, strict=True):
+            for currency, nanos in more.items():
+                sums[currency] = sums.get(currency, 0) + nanos
+
+    @property
+    def money(self) -> tuple[dict[str, int], ...]:
+        """The sums of money by currency, in the order of `MONEY`."""
+        return self.costs, self.savings, self.fallback_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +82,23 @@ def sum_usage(since: datetime, group_by: str, *, agent: str | None = None) -> Us
     if agent is not None:
         rows = rows.filter(agent=agent)
     series = _sum_by(rows, "start")
-    by_day = group_by == "day"
-    groups = _by_day(series) if by_day else _sum_by(rows, GROUPS[group_by])
+    groups = {} if group_by == "day" else _sum_by(rows, GROUPS[group_by])
     total = Counts()
-    for row in _sums(rows, "currency"):
-        total.add(row)
-    ordered = sorted(groups.items(), reverse=True) if by_day else sorted(groups.items(), key=_weigher(total))
+    for each in series.values():
+        total.merge(each)
+    if group_by == "day":
+        ordered: list[tuple[Any, Counts]] = sorted(_by_day(series).items(), reverse=True)
+    else:
+        ordered = sorted(groups.items(), key=_weigher(total))
     return UsageReport(start, total, ordered[:MOST_GROUPS], sorted(series.items()))
+
+
+def _sum_by(rows: QuerySet[UsageSum], name: str) -> dict[Any, Counts]:
+    found: dict[Any, Counts] = {}
+    sums = {f"all_{each}": Sum(each) for each in COUNTS}
+    for value, currency, *counts in rows.order_by().values_list(name, "currency").annotate(**sums):
+        found.setdefault(value, Counts()).add(currency, counts)
+    return found
 
 
 def _span_of(since: datetime) -> tuple[str, datetime]:
@@ -88,20 +107,12 @@ def _span_of(since: datetime) -> tuple[str, datetime]:
     return UsageSum.DAY, day_of(since)
 
 
-def _sums(rows: QuerySet[UsageSum], *names: str) -> QuerySet[UsageSum, dict[str, Any]]:
-    sums: QuerySet[UsageSum, dict[str, Any]] = rows.order_by().values(*names)
-    return sums.annotate(**{f"all_{name}": Sum(name) for name in COUNTS})
-
-
-def _sum_by(rows: QuerySet[UsageSum], name: str) -> dict[Any, Counts]:
-    found: dict[Any, Counts] = {}
-    for row in _sums(rows, name, "currency"):
-        found.setdefault(row[name], Counts()).add(row)
-    return found
-
-
 def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
-    return {timezone.localtime(start): counts for start, counts in series.items()}
+    """The sums of each day in the installation's time zone; hours of one day are added up."""
+    found: dict[Any, Counts] = {}
+    for start, counts in series.items():
+        found.setdefault(day_of(start), Counts()).merge(counts)
+    return found
 
 
 def main_currency(total: Counts) -> str:

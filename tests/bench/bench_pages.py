@@ -76,6 +76,7 @@ def fill(rows: int) -> None:
     with connections[router.LOGS].cursor() as cursor:
         for table in (requests, attempts):
             table(cursor, rows)
+        sums(cursor)
         cursor.execute("ANALYZE")
 
 
@@ -208,6 +209,23 @@ def attempts(cursor: Any, rows: int) -> None:
     insert(cursor, AttemptLog, again, rows, where=f"({FAILED}) OR ({SECOND})")
 
 
+def sums(cursor: Any) -> None:
+    """The days of a month and the hours of a week, as the journal adds them up; half of the requests have a price."""
+    names = "agent, task_type, provider, model"
+    counted = "COUNT(*), SUM(outcome != 'ok'), SUM(fell_back), 0, SUM(prompt_tokens), SUM(completion_tokens), 0, 0"
+    for span, start, days in (("d", "%Y-%m-%d 00:00:00", 40), ("h", "%Y-%m-%d %H:00:00", 7)):
+        cursor.execute(
+            "INSERT INTO routing_admin_usagesum (span, start, agent, task_type, provider, model, currency, requests, "
+            "failures, fallbacks, unpriced, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, "
+            "cost_nanos, saved_nanos, fallback_nanos) "
+            f"SELECT '{span}', strftime('{start}', started_at) AS start, {names}, "
+            "CASE WHEN provider < 'provider2' THEN 'USD' ELSE 'CNY' END AS currency, "
+            f"{counted}, SUM(prompt_tokens) * 2500, 0, 0 FROM routing_admin_requestlog "
+            f"WHERE started_at > datetime('now', '-{days} days') AND provider != '' "
+            f"GROUP BY strftime('{start}', started_at), {names}"
+        )
+
+
 def insert(cursor: Any, model: Any, said: Mapping[str, str], rows: int, where: str = "1") -> None:
     """As many rows in one statement: columns as said, others their default."""
     columns: dict[str, str] = {}
@@ -272,6 +290,8 @@ def pages() -> Iterator[tuple[str, str]]:
             yield name, reverse(name, args=of)
         except NoReverseMatch:
             print(f"there is no page {name}", file=sys.stderr)
+    yield from ((f"usage, by {by}", f"{reverse('usage')}?by={by}") for by in ("agent", "route", "model", "day"))
+    yield "usage, a day", f"{reverse('usage')}?days=1"
     yield from ((f"requests, {query}", f"{reverse('requests')}?q={query}") for query in FILTERS)
 
 

@@ -14,8 +14,10 @@ from django.utils import timezone
 
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
+from routing_admin.actions.pruning import prune_usage
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt
+from routing_admin.models import UsageSum
 from routing_admin.queries.usage import sum_usage
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
@@ -101,6 +103,13 @@ def test_the_page_asks_the_sums_alone(viewer: Client, noon: datetime):
     """A few queries, however many requests there are."""
     write([entry("a", noon)])
     assert queries_of(viewer, "/usage/", using="logs") <= 4
+
+
+def test_old_sums_go(noon: datetime):
+    """Hours after a week, days after a year and a month."""
+    write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
+    prune_usage(noon)
+    assert [each.span for each in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
 
 
 def test_an_installation_without_requests_says_so(viewer: Client):
