@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from operator import add
 from typing import Any
 
+from django.db import connections
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from routing_admin.databases.router import LOGS
 from routing_admin.models import UsageSum
 from routing_admin.request_log.usage_sums import COUNTS, day_of, hour_of
 
@@ -75,14 +78,13 @@ class UsageReport:
 def sum_usage(since: datetime, group_by: str, *, agent: str | None = None) -> UsageReport:
     """What was used since a moment (its hour, or its day where that is longer ago than two), by one of `GROUPS`.
 
-    `agent` limits it to one agent's requests. Two queries, whatever the number of requests.
+    `agent` limits it to one agent's requests. One query, whatever the number of requests.
     """
     span, start = _span_of(since)
     rows = UsageSum.objects.filter(span=span, start__gte=start)
     if agent is not None:
         rows = rows.filter(agent=agent)
-    series = _sum_by(rows, "start")
-    groups = {} if group_by == "day" else _sum_by(rows, GROUPS[group_by])
+    groups, series = _sum_by(rows, GROUPS[group_by])
     total = Counts()
     for each in series.values():
         total.merge(each)
@@ -93,12 +95,38 @@ def sum_usage(since: datetime, group_by: str, *, agent: str | None = None) -> Us
     return UsageReport(start, total, ordered[:MOST_GROUPS], sorted(series.items()))
 
 
-def _sum_by(rows: QuerySet[UsageSum], name: str) -> dict[Any, Counts]:
-    found: dict[Any, Counts] = {}
+def _sum_by(rows: QuerySet[UsageSum], name: str) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
+    """The sums by the values of a column, and by when their hour or day began.
+
+    There may be thousands of pairs of the two: numbers are read as the database gives them, and a moment is made of
+    its text once.
+    """
+    groups, series = dict[tuple[Any, str], Sequence[int]](), dict[tuple[Any, str], Sequence[int]]()
     sums = {f"all_{each}": Sum(each) for each in COUNTS}
-    for value, currency, *counts in rows.order_by().values_list(name, "currency").annotate(**sums):
+    names = ("start", "currency", *(() if name == "start" else (name,)))
+    sql, parameters = rows.order_by().values_list(*names).annotate(**sums).query.get_compiler(LOGS).as_sql()
+    with connections[LOGS].cursor() as cursor:
+        cursor.execute(sql, parameters)
+        for row in cursor.fetchall():
+            start, currency, value = row[0], row[1], row[len(names) - 1] if len(names) > 2 else row[0]
+            counts = row[len(names) :]
+            for tally, key in ((groups, (value, currency)), (series, (start, currency))):
+                known = tally.get(key)
+                tally[key] = counts if known is None else tuple(map(add, known, counts))
+    return _counts_of(groups), {_moment(start): counts for start, counts in _counts_of(series).items()}
+
+
+def _counts_of(tally: Mapping[tuple[Any, str], Sequence[int]]) -> dict[Any, Counts]:
+    found: dict[Any, Counts] = {}
+    for (value, currency), counts in tally.items():
         found.setdefault(value, Counts()).add(currency, counts)
     return found
+
+
+def _moment(start: Any) -> datetime:
+    """A moment as the database gives it; SQLite's are in UTC and do not say so."""
+    moment = start if isinstance(start, datetime) else datetime.fromisoformat(start)
+    return moment.replace(tzinfo=UTC) if timezone.is_naive(moment) else moment
 
 
 def _span_of(since: datetime) -> tuple[str, datetime]:
