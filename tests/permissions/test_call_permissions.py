@@ -42,6 +42,7 @@ SCOPE_OF = {
     "POST /api/v1/llm/send": "route",
     "POST /api/v1/llm/resolve": "route",
     "GET /api/v1/requests/{request_id}": "route",
+    "GET /api/v1/usage": "route",
     "POST /v1/chat/completions": "route",
     "POST /v1/messages": "route",
     "POST /v1/responses": "route",
@@ -135,7 +136,7 @@ def test_the_description_lists_exactly_these_calls(client: Client) -> None:
     listed = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
     assert listed == {name for name in SCOPE_OF if "/api/v1/" in name} | BY_ITS_ADDRESS
     assert all("default" in each["responses"] for item in document["paths"].values() for each in item.values())
-    assert list(document["components"]["securitySchemes"]) == ["AgentKeyAuth"]
+    assert list(document["components"]["securitySchemes"]) == ["LimitedKeyAuth"]
     assert client.get("/api/v1/docs").status_code == 200
 
 

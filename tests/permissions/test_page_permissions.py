@@ -37,7 +37,7 @@ VIEWERS = {
         *("agent", "agents", "artifact", "artifacts", "audit", "compare", "config", "dashboard", "history", "matrix"),
         *("password_change", "provider", "providers", "request", "requests", "revision", "route", "routes"),
         *("service", "services", "settings", "simulate", "user", "users"),
-        *("requests_newer", "requests_words", "artifact_compare", "catalogue"),
+        *("usage", "usage_csv", "requests_newer", "requests_words", "artifact_compare", "catalogue"),
     },
     "POST": {"logout", "password_change", "route", "simulate"},
 }

@@ -97,6 +97,7 @@ def add_requests() -> None:
     from django.utils import timezone
 
     from routing_admin.models import AttemptLog, RequestLog
+    from routing_admin.request_log.usage_sums import add_usage
 
     now = timezone.now()
     for number in range(REQUESTS):
@@ -136,6 +137,8 @@ def add_requests() -> None:
                 ],
                 at=row.started_at,
             )
+        priced = {"token_details": None, "prompt_tokens": 12_345, "completion_tokens": 678, "saved_nanos": 5_000}
+        add_usage([{**row.__dict__, **priced, "cost_nanos": 987_654_321_000, "currency": ("USD", "CNY")[number % 2]}])
 
 
 def add_people() -> None:
