@@ -96,7 +96,7 @@ async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Ser
 
 async def test_calls_beside_chat_count_as_well(server: Server) -> None:
     """What embeddings take of a budget is reserved and settled like anything else, and other routes are refused."""
-    limit(server, tokensPerDay=1000, models=["task:chain"])
+    limit(server, tokensPerMonth=1000, models=["task:chain"])
     headers = {"authorization": f"Bearer {server.key}"}
     async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
         asked = {"model": "task:chain", "input": "hello"}
