@@ -221,6 +221,9 @@ class Foresight(Protocol):
     def of_disabling(self, kind: str, names: Collection[str]) -> Sequence[Consequence]:
         """What disabling providers or services would mean."""
 
+    def of_ending(self, provider: str, model: str) -> Sequence[Consequence]:
+        """What it means that a model is no longer served from its last day on; nothing where that is far."""
+
 
 class PriceLists(Protocol):
     """What models cost by the lists that come with the project."""

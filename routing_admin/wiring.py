@@ -27,6 +27,7 @@ from routing_admin.dispatch.send import process_run_context
 from routing_admin.limits.uses import end_of_window, find_uses
 from routing_admin.prices.sheet import list_price
 from routing_admin.queries.consequences import foresee_deletion, foresee_disabling
+from routing_admin.queries.endings import foresee_ending
 from routing_admin.queries.provider_keys import LoggedKeyBook
 
 
@@ -83,6 +84,10 @@ class SnapshotForesight:
     def of_disabling(self, kind: str, names: Collection[str]) -> Sequence[Consequence]:
         """What disabling these would mean."""
         return foresee_disabling(kind, names)
+
+    def of_ending(self, provider: str, model: str) -> Sequence[Consequence]:
+        """What the end of a model means."""
+        return foresee_ending(provider, model)
 
 
 class RememberedRefusals:

@@ -202,6 +202,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "token_limits": list_token_limits(row, entry),
         "list_price": describe_list_price(row),
         "retirement": retirement_of(row.provider, row.model),
+        "ending_effects": ports.foresight.of_ending(row.provider.name, row.model),
         "agents": list_agents_using(row),
         "drifts": render_drifts(list_drifts_of(row)),
         "transcripts": render_transcripts(transcripts),

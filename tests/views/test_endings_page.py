@@ -61,6 +61,21 @@ def test_the_chain_and_the_service_say_it_too(admin: Client, end: Any) -> None:
     assert f"The vendor serves this model until {end.day}" in text_of(admin.get("/services/sonnet/"))
 
 
+def test_what_is_lost_and_the_successor_stand_where_the_model_does(admin: Client, end: Any) -> None:
+    """On the route's page and the service's, each leading back to itself."""
+    for address, back in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
+        page = text_of(admin.get(address))
+        assert "pictures loses its last model that reads images" in page
+        assert f"Use {end.successor} instead" in page
+        sent = {"model": MODEL, "successor": "another", back: address.split("/")[2]}
+        assert admin.post("/successor/claude/", sent)["Location"] == address
+
+
+def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> None:
+    """Only what concerns it."""
+    assert "Models being retired" not in text_of(admin.get("/routes/planning/"))
+
+
 def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) -> None:
     """In its services, chains and as its provider's default; what was declared stays, what was probed is asked anew."""
     answer = admin.post("/successor/claude/", {"model": MODEL, "successor": end.successor})

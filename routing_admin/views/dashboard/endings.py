@@ -26,5 +26,7 @@ def model_replace(request: HttpRequest, name: str) -> HttpResponse:
     else:
         text = _("%(successor)s stands in the place of %(model)s now")
         add_toast(request, text % {"successor": successor, "model": model}, act.revision)
-    service = request.POST.get("service", "")
-    return redirect("service", service_id=service) if service else redirect("dashboard")
+    service, route = request.POST.get("service", ""), request.POST.get("route", "")
+    if service:
+        return redirect("service", service_id=service)
+    return redirect("route", task_type=route) if route else redirect("dashboard")

@@ -34,6 +34,7 @@ from routing_admin.core.planning.lint import CheckedCandidate, lint
 from routing_admin.core.planning.plan import policy_of
 from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.queries.consequences import foresee_deletion
+from routing_admin.queries.endings import list_endings_of
 from routing_admin.queries.routes import find_route, find_route_with_chain
 from routing_admin.views.routes import errors
 from routing_admin.views.routes import phrases as words
@@ -207,6 +208,7 @@ def show(
         more["moved"] = words.place_text(page.press, page.draft)
     elif page.row is not None:
         more["losses"] = foresee_deletion("route", [page.row.task_type])
+        more["endings"] = list_endings_of(page.row.task_type)
     return render(request, template, context(page) | more, status=status)
 
 
