@@ -21,6 +21,7 @@ from django.db import connections
 from routing_admin.databases.away import is_away
 from routing_admin.databases.router import LOGS
 from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry
 from routing_admin.request_log.insertion import Row, Rows, rows_of, write, write_missing
 from routing_admin.request_log.refused_files import note_refused_files
@@ -121,7 +122,10 @@ class Journal:
 
     def _write(self, batch: Sequence[Entry]) -> bool:
         """Whether the batch is out of memory: in the log, on disk, or given up."""
-        return (self.behind_since is None and self._insert(batch)) or self._keep(batch)
+        done = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
+        if done:
+            count_entries(batch)
+        return done
 
     def _insert(self, batch: Sequence[Entry]) -> bool:
         """Whether the log has taken the batch, but for entries that it will never take; those are given up."""

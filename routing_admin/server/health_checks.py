@@ -19,6 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import process_connections
 from routing_admin.server.memory import count_tasks
+from routing_admin.server.metrics import CONTENT_TYPE, Numbers, render
 from routing_admin.server.places import bodies, calls, lookups, requests
 
 log = logging.getLogger(__name__)
@@ -80,34 +81,35 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return HttpResponse(FOR_OURS, status=403, content_type="text/plain; charset=utf-8")
     state = snapshot.current()
     usable = sum(key.usable for key in state.keys.values())
-    lines = [
-        *gauge("routing_admin_revision", "Newest revision of the configuration.", state.revision or 0),
-        *gauge("routing_admin_providers", "Providers configured.", len(state.configuration.providers)),
-        *gauge("routing_admin_providers_usable", "Providers with a usable key and address.", usable),
-        *gauge("routing_admin_services", "Model services configured.", len(state.configuration.services)),
-        *gauge("routing_admin_routes", "Task routes configured.", len(state.configuration.routes)),
-        *gauge("routing_admin_agents", "Living agents.", len(state.agents)),
-        *gauge("routing_admin_artifacts", "Living artifacts.", Artifact.objects.living().count()),
-        *load_of_process(),
-    ]
-    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; version=0.0.4; charset=utf-8")
+    installed = (
+        ("routing_admin_revision", "Newest revision of the configuration.", state.revision or 0),
+        ("routing_admin_providers", "Providers configured.", len(state.configuration.providers)),
+        ("routing_admin_providers_usable", "Providers with a usable key and address.", usable),
+        ("routing_admin_services", "Model services configured.", len(state.configuration.services)),
+        ("routing_admin_routes", "Task routes configured.", len(state.configuration.routes)),
+        ("routing_admin_agents", "Living agents.", len(state.agents)),
+        ("routing_admin_artifacts", "Living artifacts.", Artifact.objects.living().count()),
+    )
+    return HttpResponse(render(Numbers(installed, ()), load_of_process()), content_type=CONTENT_TYPE)
 
 
-def load_of_process() -> list[str]:
+def load_of_process() -> Numbers:
     """How much the process that answers has to do, and how often it refused more."""
     connections, kinds = process_connections(), {"chat": calls(), "other": requests(), "lookup": lookups()}
-    lines = [
-        *gauge("routing_admin_connections", "Open connections of this process.", len(connections)),
-        *counter("routing_admin_connections_refused_total", "Closed for being too many.", connections.refused),
+    gauges = [
+        ("routing_admin_connections", "Open connections of this process.", len(connections)),
+        ("routing_admin_large_bodies_mebibytes", "Memory for large bodies of chat calls.", bodies().in_use),
+        ("routing_admin_tasks", "Tasks of the serving loop.", count_tasks()),
     ]
-    lines += gauge("routing_admin_large_bodies_mebibytes", "Memory for large bodies of chat calls.", bodies().in_use)
-    lines += counter("routing_admin_large_bodies_refused_total", "Refused as overloaded.", bodies().refused)
-    lines += gauge("routing_admin_tasks", "Tasks of the serving loop.", count_tasks())
+    counters = [
+        ("routing_admin_connections_refused", "Closed for being too many.", connections.refused),
+        ("routing_admin_large_bodies_refused", "Refused as overloaded.", bodies().refused),
+    ]
     for name, places in kinds.items():
-        lines += gauge(f"routing_admin_{name}_requests", "Requests that are answered.", places.in_use)
-        lines += gauge(f"routing_admin_{name}_requests_waiting", "Requests that wait for a place.", places.waiting)
-        lines += counter(f"routing_admin_{name}_requests_refused_total", "Refused as overloaded.", places.refused)
-    return lines
+        gauges.append((f"routing_admin_{name}_requests", "Requests that are answered.", places.in_use))
+        gauges.append((f"routing_admin_{name}_requests_waiting", "Requests that wait for a place.", places.waiting))
+        counters.append((f"routing_admin_{name}_requests_refused", "Refused as overloaded.", places.refused))
+    return Numbers(gauges, counters)
 
 
 FOR_OURS = (
@@ -128,20 +130,6 @@ def may_read_numbers(request: HttpRequest) -> bool:
         return ip_address(address_in(request.META, settings.TRUSTED_PROXIES)).is_loopback
     except ValueError:
         return False
-
-
-def gauge(name: str, help_text: str, value: int) -> list[str]:
-    """One number with its explanation."""
-    return _number("gauge", name, help_text, value)
-
-
-def counter(name: str, help_text: str, value: int) -> list[str]:
-    """The same of one that only grows as long as the process lives."""
-    return _number("counter", name, help_text, value)
-
-
-def _number(kind: str, name: str, help_text: str, value: int) -> list[str]:
-    return [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}", f"{name} {value}"]
 
 
 urlpatterns = [

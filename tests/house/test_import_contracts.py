@@ -40,6 +40,7 @@ PLANTED: tuple[tuple[str, str, str], ...] = (
     ("only its server knows the package of MCP", "routing_admin/agents_api/mcp/door.py", "mcp"),
     ("clients that come along with a package call nobody", "routing_admin/upstream/calls.py", "httpx2"),
     ("only its list knows the package of prices", "routing_admin/request_log/costs.py", "genai_prices"),
+    ("only its server counts for a scraper", "routing_admin/request_log/counting.py", "prometheus_client"),
     ("only the sniffer knows libmagic", "artifacts/storage/uploads.py", "magic"),
     ("only the extraction process decodes uploads", "artifacts/storage/thumbnails.py", "PIL"),
     (

@@ -1,0 +1,52 @@
+"""Entries as numbers for a scraper: counted once, when the journal has taken them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from capabilities.core.wire import Usage
+from routing_admin.core.fallback.chain import OK
+from routing_admin.request_log.entries import Entry, find_answering
+from routing_admin.server.metrics import request_metrics
+
+KINDS = {
+    "input": "prompt_tokens",
+    "output": "completion_tokens",
+    "cache_read": "cached_tokens",
+    "cache_write": "cache_write_tokens",
+    "input_audio": "prompt_audio_tokens",
+    "input_image": "prompt_image_tokens",
+    "output_audio": "completion_audio_tokens",
+    "output_image": "completion_image_tokens",
+    "reasoning": "reasoning_tokens",
+}
+"""What a sort of tokens is called, and its count."""
+OPERATIONS = {"v1/embeddings": "embeddings", "v1/images/generations": "generate_content"}
+"""What OpenTelemetry calls the work of a surface; all others are `chat`."""
+
+
+def count_entries(entries: Iterable[Entry]) -> None:
+    """Adds requests, their attempts and their tokens to the counts of this process."""
+    for entry in entries:
+        _count(entry)
+
+
+def _count(entry: Entry) -> None:
+    facts, route = entry.facts, entry.facts.task_type
+    operation = OPERATIONS.get(facts.surface, "chat")
+    request_metrics.count_request(route, facts.surface, facts.outcome)
+    for attempt in entry.attempts:
+        request_metrics.count_attempt(route, attempt.provider, attempt.model, attempt.outcome)
+        if attempt.tries:
+            error = "" if attempt.outcome == OK else attempt.outcome
+            seconds = attempt.duration_ms / 1000
+            request_metrics.observe_call(operation, attempt.provider, attempt.model, error, seconds)
+    answered = find_answering(entry)
+    if answered is not None:
+        tokens = _tokens_of(facts.usage)
+        request_metrics.count_tokens(route, operation, answered.provider, answered.model, tokens)
+
+
+def _tokens_of(usage: Usage) -> dict[str, int]:
+    counts = ((kind, getattr(usage, name)) for kind, name in KINDS.items())
+    return {kind: count for kind, count in counts if count}

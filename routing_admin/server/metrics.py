@@ -1,0 +1,109 @@
+"""What became of requests, counted since this process began, for Prometheus; behind the answers, never before them.
+
+Names are OpenTelemetry's for generative AI where it has one (semantic conventions, `gen_ai.client.*`), with its advice
+on buckets; ours begin with `routing_admin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Lock
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MOST_MODELS = 1000
+"""Models that are told apart; a caller may name any model of a provider, so there could be any number."""
+OTHER = "other"
+SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
+PLACE = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
+
+
+class RequestMetrics:
+    """The counts of one process in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        registry, call = self.registry, (*PLACE, "error_type")
+        self._requests = Counter(
+            "routing_admin_requests",
+            "Requests by what became of them.",
+            ("route", "surface", "outcome"),
+            registry=registry,
+        )
+        self._attempts = Counter(
+            "routing_admin_attempts",
+            "Candidates reached, by what became of each.",
+            ("route", "provider", "model", "outcome"),
+            registry=registry,
+        )
+        self._tokens = Counter(
+            "routing_admin_tokens", "Tokens by sort.", ("route", "provider", "model", "kind"), registry=registry
+        )
+        self._duration = Histogram(
+            "gen_ai_client_operation_duration_seconds", "Time of a call.", call, buckets=SECONDS, registry=registry
+        )
+        usage = (*PLACE, "gen_ai_token_type")
+        self._usage = Histogram(
+            "gen_ai_client_token_usage", "Tokens of a call.", usage, buckets=TOKENS, registry=registry
+        )
+        self._models: set[tuple[str, str]] = set()
+        self._lock = Lock()
+
+    def count_request(self, route: str, surface: str, outcome: str) -> None:
+        """One more request, and what became of it."""
+        self._requests.labels(route, surface, outcome).inc()
+
+    def count_attempt(self, route: str, provider: str, model: str, outcome: str) -> None:
+        """One more candidate that was reached."""
+        self._attempts.labels(route, provider, self._model(provider, model), outcome).inc()
+
+    def observe_call(self, operation: str, provider: str, model: str, error: str, seconds: float) -> None:
+        """How long a call took; `error` is the fault's code, empty where it answered."""
+        self._duration.labels(operation, provider, self._model(provider, model), error).observe(seconds)
+
+    def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:
+        """The tokens of an answer by sort; `input` and `output` are the whole, the others parts of them."""
+        name = self._model(provider, model)
+        for kind, count in tokens.items():
+            self._tokens.labels(route, provider, name, kind).inc(count)
+        for kind in ("input", "output"):
+            if kind in tokens:
+                self._usage.labels(operation, provider, name, kind).observe(tokens[kind])
+
+    def _model(self, provider: str, model: str) -> str:
+        """The model's name, while there are not too many."""
+        with self._lock:
+            if (provider, model) not in self._models and len(self._models) >= MOST_MODELS:
+                return OTHER
+            self._models.add((provider, model))
+        return model
+
+
+class Numbers(Collector):
+    """Numbers read at this moment: (name, explanation, value), those that only grow apart."""
+
+    def __init__(self, gauges: Iterable[tuple[str, str, int]], counters: Iterable[tuple[str, str, int]]) -> None:
+        self._gauges, self._counters = gauges, counters
+
+    def collect(self) -> Iterable[Metric]:
+        """Each as a family of its own."""
+        for name, explanation, value in self._gauges:
+            yield GaugeMetricFamily(name, explanation, value=value)
+        for name, explanation, value in self._counters:
+            yield CounterMetricFamily(name, explanation, value=value)
+
+
+def render(*numbers: Numbers) -> bytes:
+    """The numbers of the moment and the counts of this process, in Prometheus' text form."""
+    now = CollectorRegistry()
+    for each in numbers:
+        now.register(each)
+    return generate_latest(now) + generate_latest(request_metrics.registry)
+
+
+request_metrics = RequestMetrics()
+"""The counts of this process."""

@@ -1,0 +1,71 @@
+"""What `/metrics` says of requests: by route, provider, model, outcome and sort of token, each counted once."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+
+from capabilities.core.wire import Usage
+from routing_admin.core.fallback.chain import Attempt, Try
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.journal import Journal
+from routing_admin.server.metrics import MOST_MODELS, OTHER, RequestMetrics, generate_latest
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def entry(name: str, route: str) -> Entry:
+    """One candidate that was down, and one that answered after a second and a half."""
+    tried = (Try(0.0, 1.0, "ok", None),)
+    facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(1000, 100, cached_tokens=400))
+    down = Attempt("first", "m", "http_503", 503, tries=tried)
+    return entry_of(facts, (down, Attempt("second", "n", "ok", duration_ms=1500, tries=tried)))
+
+
+def samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
+    families = text_string_to_metric_families(text)
+    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+
+
+def value(name: str, **labels: str) -> float:
+    return samples().get((name, frozenset(labels.items())), 0.0)
+
+
+def test_a_request_is_counted_once_when_it_is_logged():
+    """By what became of it, of each candidate, and of its tokens; with the names of OpenTelemetry where it has one."""
+    journal = Journal()
+    for name in ("counted-a", "counted-b"):
+        journal.record(entry(name, "counted"))
+    assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok") == 0
+    journal.flush()
+    assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok") == 2
+    down = {"route": "counted", "provider": "first", "model": "m", "outcome": "http_503"}
+    assert value("routing_admin_attempts_total", **down) == 2
+    place = {"route": "counted", "provider": "second", "model": "n"}
+    tokens = {
+        kind: value("routing_admin_tokens_total", **place, kind=kind) for kind in ("input", "cache_read", "output")
+    }
+    assert tokens == {"input": 2000, "cache_read": 800, "output": 200}
+    call = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "second", "gen_ai_request_model": "n"}
+    assert value("gen_ai_client_operation_duration_seconds_sum", **call, error_type="") >= 3.0
+    assert value("gen_ai_client_token_usage_count", **call, gen_ai_token_type="input") >= 2
+
+
+def test_the_installation_and_the_process_are_there_as_before():
+    """As gauges, and counters that end in `_total`."""
+    names = {name for name, _ in samples()}
+    assert {"routing_admin_revision", "routing_admin_connections", "routing_admin_chat_requests_refused_total"} <= names
+
+
+def test_models_that_callers_make_up_do_not_fill_the_memory():
+    """After so many, further ones are counted together."""
+    metrics = RequestMetrics()
+    for number in range(MOST_MODELS + 5):
+        metrics.count_attempt("r", "p", f"m{number}", "ok")
+    metrics.count_attempt("r", "p", "m0", "ok")
+    text = generate_latest(metrics.registry).decode()
+    assert f'model="{OTHER}",outcome="ok",provider="p",route="r"}} 5.0' in text
+    assert 'model="m0",outcome="ok",provider="p",route="r"} 2.0' in text
