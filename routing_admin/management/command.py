@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils.translation import override
 
 from capabilities.acts import Actor
 from capabilities.core.services.registry import document_path
@@ -31,9 +32,10 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Runs it. Raises `CommandError` for a refusal: one line, every problem of a file a line of its own."""
+        """Runs it, in English. Raises `CommandError` for a refusal: one line, every problem of a file one of its own."""
         try:
-            self.run(**options)
+            with override("en"):
+                self.run(**options)
         except InvalidError as refusal:
             raise CommandError("\n".join(problem.line for problem in refusal.problems)) from refusal
         except ActionError as refusal:

@@ -36,8 +36,14 @@ class LoggedKeyBook:
     """The port `ports.key_book`, over the newest snapshot, this process's memory and the log."""
 
     def describe(self, provider: str) -> Sequence[KeyHealth]:
-        """Every key of a provider; nothing is read from the log where it has a single one."""
-        keys = snapshot.current().provider_keys[provider].every
+        """Every key of a provider; nothing is read from the log where it has a single one.
+
+        None of a provider that is newer than the snapshot.
+        """
+        pool = snapshot.current().provider_keys.get(provider)
+        if pool is None:
+            return []
+        keys = pool.every
         tries = _read_tries(provider, keys[0].name) if len(keys) > 1 else {}
         return [_describe(provider, key, tries.get(key.name, _Tries())) for key in keys]
 

@@ -65,15 +65,14 @@ def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: Agen
     assert (logged["outcome"], logged["status"]) == ("budget_exceeded", 429)
 
 
-def test_files_count_as_requests_and_by_their_bytes(text_agent: AgentProgram) -> None:
+def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
     """On both planes, together."""
-    limit(requestsPerMinute=10**6, bytesPerDay=2000)
+    limit(bytesPerDay=2000)
     text_agent.stored("a.txt", b"x" * 500, "text/plain")
     headers = {"authorization": f"Bearer {text_agent.key}"}
     upload = {"purpose": "user_data", "file": open(__file__, "rb")}  # noqa: SIM115
     refused = Client().post("/v1/files", upload, headers=headers)
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
-    assert amounts(text_agent)["requestsPerMinute"]["used"] == 1
     assert 500 < amounts(text_agent)["bytesPerDay"]["used"] < 1000
     assert text_agent.upload("b.txt", b"x" * 2000, "text/plain").status_code == 429
 
@@ -87,8 +86,9 @@ def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
         Client().post("/v1/messages/count_tokens", json.dumps(body), content_type="application/json", headers=headers)
         for _ in range(3)
     ]
-    assert answers[-1].status_code == 429
-    assert answers[-1].json()["error"]["type"] == "rate_limit_error"
+    refused = [each for each in answers if each.status_code == 429]  # a new minute may begin between two of them
+    assert refused
+    assert refused[0].json()["error"]["type"] == "rate_limit_error"
 
 
 async def test_calls_over_mcp_are_requests(demo: None) -> None:

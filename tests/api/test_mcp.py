@@ -186,7 +186,7 @@ async def test_who_can_take_what_is_told(installation: Installation) -> None:
         found = await client.call_tool("find_capable_agents", {"capability": "vision"})
         own = await client.call_tool("get_my_capabilities", {})
     assert found.structured_content == {"agents": ["multimodal-agent", "vision-agent"]}
-    assert own.structured_content == installation.get("/api/v1/agents/me", "text-agent")
+    assert own.structured_content == installation.get("/api/v1/agents/text-agent", "text-agent")
 
 
 @pytest.mark.parametrize(

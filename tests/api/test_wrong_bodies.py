@@ -25,7 +25,14 @@ OF_EACH_TYPE: Mapping[str, Any] = {
     "object": {"nobody": [1]},
 }
 """One value of each type of JSON."""
-IN_PATHS = {"ref": "x", "service_id": "text-model", "agent_id": "made", "name": "llm-routing", "request_id": "x"}
+IN_PATHS = {
+    "ref": "x",
+    "service_id": "text-model",
+    "agent_id": "made",
+    "name": "llm-routing",
+    "request_id": "x",
+    "token": "x",
+}
 FILES = "/config/import"
 """Takes a file that has its own checks."""
 
@@ -39,7 +46,7 @@ CALLS = {
 BODIES: dict[str, Schema] = {
     call: operation["requestBody"]["content"]["application/json"]["schema"]
     for call, operation in CALLS.items()
-    if "requestBody" in operation
+    if "application/json" in operation.get("requestBody", {}).get("content", {})
 }
 QUERIES: dict[str, list[Schema]] = {
     call: found

@@ -46,6 +46,9 @@ ASKED: dict[str, Ask] = {
     "/v1/images/edits": lambda client, word: client.images.with_raw_response.edit(
         model="one/draw", image=PICTURE, prompt="a dog", **once(word)
     ),
+    "/v1/images/variations": lambda client, word: client.images.with_raw_response.create_variation(
+        model="one/draw", image=PICTURE, **once(word)
+    ),
 }
 """A call at each of the doors; of a form the client makes the boundary anew each time."""
 

@@ -39,6 +39,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/audit/": (3, 0),
     "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (5, 0),
+    "/usage/": (2, 1),
     "/settings/": (4, 0),
     "/users/": (3, 0),
     "/users/{user}/": (4, 0),
