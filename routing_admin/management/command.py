@@ -32,7 +32,7 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Runs it, in English. Raises `CommandError` for a refusal: one line, every problem of a file one of its own."""
+        """Runs it, in English. Raises `CommandError` for a refusal: a line for each problem."""
         try:
             with override("en"):
                 self.run(**options)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -18,6 +19,8 @@ import pytest
 
 from tests.gateway.serving import Server, environment_of, manage, served
 
+IN_A_ROW = 12
+"""Answers over connections of their own: then it is not one process that gives them all."""
 HELLO = [{"role": "user", "content": "hello"}]
 SET = (
     "import json; from capabilities import actions; from capabilities.acts import SYSTEM; "
@@ -27,8 +30,14 @@ SET = (
 
 
 def limit(server: Server, **most: Any) -> None:
-    """Sets the limits of the text agent, as another process does."""
+    """Sets the limits of the text agent, as another process does, and waits until both processes know them."""
     manage(environment_of(server.directory, server.lab), "shell", "-c", SET % json.dumps(most))
+    wanted = {meter: most for meter, most in most.items() if meter != "models"}
+    in_a_row, until = 0, time.monotonic() + 30
+    while in_a_row < IN_A_ROW and time.monotonic() < until:
+        told = server.get("/api/v1/agents/me")["limits"]["amounts"]
+        in_a_row = in_a_row + 1 if {each["meter"]: each["limit"] for each in told} == wanted else 0
+    assert in_a_row == IN_A_ROW
 
 
 async def ask_together(server: Server, count: int, **body: Any) -> list[httpx.Response]:
