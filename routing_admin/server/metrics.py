@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from threading import Lock
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -20,6 +20,9 @@ OTHER = "other"
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 PLACE = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
+
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when a label was first seen helps nobody
 
 
 class RequestMetrics:

@@ -58,6 +58,7 @@ def test_the_installation_and_the_process_are_there_as_before():
     """As gauges, and counters that end in `_total`."""
     names = {name for name, _ in samples()}
     assert {"routing_admin_revision", "routing_admin_connections", "routing_admin_chat_requests_refused_total"} <= names
+    assert not [name for name in names if name.endswith("_created")]
 
 
 def test_models_that_callers_make_up_do_not_fill_the_memory():
