@@ -21,8 +21,8 @@ KINDS = {
     "reasoning": "reasoning_tokens",
 }
 """What a sort of tokens is called, and its count."""
-OPERATIONS = {"v1/embeddings": "embeddings", "v1/images/generations": "generate_content"}
-"""What OpenTelemetry calls the work of a surface; all others are `chat`."""
+OPERATIONS = {"v1/embeddings": "embeddings", "v1/images": "generate_content"}
+"""What OpenTelemetry calls the work of a surface, by the name that the log has for it; all others are `chat`."""
 
 
 def count_entries(entries: Iterable[Entry]) -> None:

@@ -7,6 +7,7 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
+from capabilities.core.operations.table import OPERATIONS
 from capabilities.core.wire import Usage
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
@@ -16,10 +17,10 @@ from routing_admin.server.metrics import MOST_MODELS, OTHER, RequestMetrics, gen
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def entry(name: str, route: str) -> Entry:
+def entry(name: str, route: str, surface: str = "v1") -> Entry:
     """One candidate that was down, and one that answered after a second and a half."""
     tried = (Try(0.0, 1.0, "ok", None),)
-    facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(1000, 100, cached_tokens=400))
+    facts = RequestFacts(name, timezone.now(), surface, task_type=route, usage=Usage(1000, 100, cached_tokens=400))
     down = Attempt("first", "m", "http_503", 503, tries=tried)
     return entry_of(facts, (down, Attempt("second", "n", "ok", duration_ms=1500, tries=tried)))
 
@@ -52,6 +53,19 @@ def test_a_request_is_counted_once_when_it_is_logged():
     call = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "second", "gen_ai_request_model": "n"}
     assert value("gen_ai_client_operation_duration_seconds_sum", **call, error_type="") >= 3.0
     assert value("gen_ai_client_token_usage_count", **call, gen_ai_token_type="input") >= 2
+
+
+@pytest.mark.parametrize(
+    ("surface", "operation"), [("v1", "chat"), ("v1/embeddings", "embeddings"), ("v1/images", "generate_content")]
+)
+def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
+    """By what the log calls the call; the doors' own names are those of the table of operations."""
+    assert surface == "v1" or surface.removeprefix("v1/") in {each.name for each in OPERATIONS}
+    journal = Journal()
+    journal.record(entry(f"work-{operation}", operation, surface))
+    journal.flush()
+    call = {"gen_ai_operation_name": operation, "gen_ai_provider_name": "second", "gen_ai_request_model": "n"}
+    assert value("gen_ai_client_operation_duration_seconds_count", **call, error_type="") >= 1
 
 
 def test_the_installation_and_the_process_are_there_as_before():
