@@ -231,6 +231,9 @@ class PriceLists(Protocol):
     def price_at(self, endpoint: str, model: str) -> Price | None:
         """The price of a model at the host of an endpoint today; None where no list has one."""
 
+    def price_for(self, own: Mapping[str, Any], endpoint: str, model: str) -> Price | None:
+        """The price in effect: the administrator's own as a service keeps it, else the listed one."""
+
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:

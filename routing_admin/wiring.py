@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from django.utils import timezone
 
 from capabilities.acts import Actor
 from capabilities.core.consequence import Consequence
 from capabilities.core.message import ChatRequest
+from capabilities.core.own_prices import price_of
 from capabilities.core.prices import Price
 from capabilities.core.services.agent_limits import MONEY, AgentLimits, Meter
 from capabilities.core.vocabulary import TEXT_ONLY
@@ -112,6 +114,10 @@ class ShippedPriceLists:
     def price_at(self, endpoint: str, model: str) -> Price | None:
         """The price of a model at the host of an endpoint today."""
         return list_price(endpoint, model, timezone.now())
+
+    def price_for(self, own: Mapping[str, Any], endpoint: str, model: str) -> Price | None:
+        """The administrator's own price, else the listed one."""
+        return price_of(own) or self.price_at(endpoint, model)
 
 
 class LedgerUses:

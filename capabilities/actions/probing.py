@@ -15,7 +15,6 @@ from capabilities.actions.services import set_capabilities
 from capabilities.acts import Actor
 from capabilities.core.delivery.probe_places import list_probes
 from capabilities.core.message import ChatRequest
-from capabilities.core.own_prices import price_of
 from capabilities.core.prices import Price, cost_of
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
@@ -101,7 +100,7 @@ def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
 def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding]) -> None:
     """Keeps what was asked and answered; what decides takes the place of all before, the rest only of its like."""
     now = timezone.now()
-    price = price_of(row.price) or ports.price_lists.price_at(row.provider.endpoint, row.model)
+    price = ports.price_lists.price_for(row.price, row.provider.endpoint, row.model)
     with transaction.atomic():
         for each in findings:
             place: dict[str, Any] = {

@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any
 
 from capabilities.core.delivery.probe_places import count_calls, estimate_usage, list_probes
-from capabilities.core.own_prices import price_of
 from capabilities.core.prices import Cost, cost_of
 from capabilities.core.wire import Usage
 from capabilities.models import NightlyProbe, ProbeTranscript, Service
@@ -53,7 +52,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
 
 def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
     """What these usages cost at the price of the service's model; None where it has none."""
-    price = price_of(row.price) or ports.price_lists.price_at(row.provider.endpoint, row.model)
+    price = ports.price_lists.price_for(row.price, row.provider.endpoint, row.model)
     costs = [cost_of(usage, price) for usage in usages] if price else []
     if price is None or not costs or None in costs:
         return None
