@@ -116,10 +116,8 @@ class FallbackRun(Generic[T]):
         """Call one candidate until it answers or is left; None when the chain goes on."""
         run_context, place = self._context, (candidate.provider, candidate.model)
         trial = Trial.from_memory(run_context.memory, candidate, run_context.clock(), retries)
-        if (
-            self.plan.refuses_drops or self.plan.verbatim
-        ):  # what it refused before is asked for again: only so nothing is left out
-            trial.without_params = frozenset()
+        if self.plan.refuses_drops or self.plan.verbatim:
+            trial.without_params = frozenset()  # what it refused before is asked for again, so that nothing is left out
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:

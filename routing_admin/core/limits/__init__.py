@@ -1,1 +1,1 @@
-"""What may a caller use, and what does it cost?"""
+"""What may an agent use?"""
