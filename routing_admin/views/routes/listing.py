@@ -28,7 +28,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
-from routing_admin.core.planning.lint import ChainLint, CheckedCandidate, Finding, lint
+from routing_admin.core.planning.lint import SKIPS, CheckedCandidate, lint
 from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
 from routing_admin.core.planning.plan import RoutingQuery
 from routing_admin.dispatch.decisions import decisions_of, unusable_of
@@ -37,6 +37,7 @@ from routing_admin.queries.routes import Traffic, find_route, map_traffic
 from routing_admin.request_log.health import DAY_HOURS
 from routing_admin.request_log.search import Search
 from routing_admin.views.routes import phrases as words
+from routing_admin.views.routes.warnings import warnings_of
 
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
@@ -96,70 +97,16 @@ def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drift
         route.task_type == DEFAULT_ROUTE,
         tuple(_candidate(one) for one in found.candidates),
         found.guaranteed,
-        tuple(_warnings(found)),
+        tuple(warnings_of(found)),
         traffic,
     )
 
 
 def _candidate(one: CheckedCandidate) -> ListedCandidate:
     name = one.service.id if one.service else f"{one.spec.provider}/{one.model}"
-    skips = next((words.FINDINGS[each] for each in one.findings if each in SKIPPING), None)
+    skips = next((words.FINDINGS[each] for each in one.findings if each in SKIPS), None)
     media = tuple(word for word in one.capabilities.input if word != "text")
     return ListedCandidate(name, media, "off" if one.skipped else "", str(skips[2]) if skips else "")
-
-
-SKIPPING = (Finding.MISSING, Finding.DISABLED, Finding.NO_KEY, Finding.ORIGIN_REFUSED, Finding.UNREACHABLE)
-
-
-def _warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """(tone, icon, sentence) of what a person should know of the whole chain."""
-    if not lint.callable:
-        yield "bad", "stop", _("Nobody can answer: every candidate is skipped")
-    skipped = sum(1 for one in lint.candidates if one.skipped)
-    if lint.callable and skipped:
-        text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
-        yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
-    yield from _losses(lint)
-    yield from _drifts(lint)
-    yield from _ends(lint)
-
-
-def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """Which candidates' models are no longer served, or soon will not be."""
-    for one in lint.candidates:
-        if one.retirement and not one.skipped:
-            facts = {"name": one.model, "day": one.retirement.day}
-            if Finding.ENDED in one.findings:
-                yield "bad", "stop", _("%(name)s is retired since %(day)s") % facts
-            else:
-                yield "warn", "clock", _("%(name)s is served until %(day)s") % facts
-
-
-def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """Which candidates get what as a description that others read; those that lose the same in one sentence."""
-    places: dict[tuple[str, ...], list[int]] = {}
-    for place, one in enumerate(lint.candidates, start=1):
-        if one.loses:
-            places.setdefault(one.loses, []).append(place)
-    for lost, found in places.items():
-        text = ngettext(
-            "Candidate %(places)s gets %(kinds)s as descriptions",
-            "Candidates %(places)s get %(kinds)s as descriptions",
-            len(found),
-        )
-        yield (
-            "warn",
-            "say",
-            text % {"places": words.join_list([str(at) for at in found]), "kinds": words.join_kinds(lost)},
-        )
-
-
-def _drifts(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """Which candidates are in doubt, or read less than before."""
-    for place, one in enumerate(lint.candidates, start=1):
-        for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(one.findings):
-            text = _("Candidate %(place)s: %(what)s")
-            yield "warn", "warn", text % {"place": place, "what": words.hint(one, finding)}
 
 
 def sentence(state: Snapshot) -> str:
