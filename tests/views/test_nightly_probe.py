@@ -129,7 +129,9 @@ def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Cli
     assert reads(gem) == {"text", "vision", "audio", "video"}
     revision = Revision.objects.get(number=found.revision)
     assert (revision.actor, revision.message) == ("nightly probe", "service.probe_nightly")
-    assert "Changed by the nightly probe" in text_of(admin.get("/history/"))
+    history = text_of(admin.get("/history/"))
+    assert "Changed by the nightly probe" in history
+    assert "no longer reads files" in history
     for address in ("/", "/services/gem/"):
         page = text_of(admin.get(address))
         assert STOPPED in page

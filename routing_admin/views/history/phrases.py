@@ -15,11 +15,15 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from capabilities.core.providers.redaction import redact
 from capabilities.core.side_by_side import SideBySideRow
 from capabilities.sentences import join_words
+from capabilities.templatetags.ui import capability_label
+from capabilities.templatetags.words import CONTENTS
 from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.files.side_by_side import side_by_side
 
 Text = str | Promise
+READS = "capabilities.input"
+"""The field of a service that says what its model reads."""
 
 BADGES: Mapping[ChangeKind, tuple[str, str, Text]] = {
     ChangeKind.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
@@ -163,7 +167,19 @@ def change_line(change: Change) -> ChangeLine:
         else _("was: %(value)s") % {"value": value_text(change.field, change.before)}
     )
     tone, icon, label = BADGES[ChangeKind.CHANGED]
+    if change.field == READS:
+        after = _reading_text(change) or after
     return ChangeLine(tone, icon, label, kind, change.name, redact(after), redact(was), change.field)
+
+
+def _reading_text(change: Change) -> str:
+    """What a model reads now that it did not, and what it no longer reads; empty where that is not what changed."""
+    before, after = ([str(each) for each in side or ()] for side in (change.before, change.after))
+    gained = [CONTENTS.get(word, capability_label(word)) for word in after if word not in before]
+    lost = [CONTENTS.get(word, capability_label(word)) for word in before if word not in after]
+    parts = [_("now reads %(kinds)s") % {"kinds": join_words(gained)}] if gained else []
+    parts += [_("no longer reads %(kinds)s") % {"kinds": join_words(lost)}] if lost else []
+    return join_words(parts)
 
 
 def change_lines(changes: Iterable[Change]) -> list[ChangeLine]:
