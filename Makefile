@@ -55,6 +55,7 @@ catalogue: $(VENV)/dev ## build the shipped catalogue of models from its pinned 
 lock: ## resolve the dependencies anew (needs uv and npm)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.txt
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
+	uv pip compile pyproject.toml --extra otlp --extra sso --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-extras.txt
 	sed -n 's/^heic = \["\(.*\)"\].*/\1/p' pyproject.toml | uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o requirements-heic.txt
 	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements.txt
 	uv pip compile --group clients-crewai --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-crewai.txt
