@@ -15,6 +15,8 @@ from capabilities.core.wire import Usage
 
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
+NO_CURRENCY = "XXX"
+"""What ISO 4217 calls an amount in no currency: that of what costs nothing wherever it is billed."""
 _SCALE = 1_000_000
 """Rates are kept in millionths of the currency's unit, as finely as any vendor writes them."""
 
@@ -74,6 +76,10 @@ class Cost:
     nanos: int
     currency: str
     saving: int = 0
+
+
+FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
+"""What costs nothing by nature, since it is answered in this process."""
 
 
 def rate_of(amount: Decimal | None) -> int | None:
@@ -159,6 +165,11 @@ def _sum(parts: Sequence[Part]) -> int:
 def _nanos(total: int) -> int:
     """Tokens times millionths a million tokens, as nanos, rounded."""
     return (total + 500) // 1000
+
+
+def money_text(nanos: int, currency: str) -> str:
+    """An amount with its currency, as `12.34 USD`; `0` where there is none to pay in."""
+    return "0" if currency == NO_CURRENCY else f"{amount_text(nanos)} {currency}"
 
 
 def exact_amount(nanos: int) -> str:

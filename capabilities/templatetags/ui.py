@@ -20,7 +20,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from capabilities.core.prices import amount_text
+from capabilities.core.prices import money_text
 from capabilities.core.side_by_side import Parts
 from capabilities.sentences import join_words, translate_sentence
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
@@ -132,7 +132,7 @@ def thousands(count: int) -> str:
 @register.filter
 def money(nanos: int | None, currency: str) -> str:
     """An amount of thousand-millionths as `12.34 USD`, small ones as `0.0035 USD`; the empty string when unknown."""
-    return "" if nanos is None else f"{amount_text(nanos)} {currency}"
+    return "" if nanos is None else money_text(nanos, currency)
 
 
 @register.filter

@@ -18,7 +18,7 @@ from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot
 from capabilities.core.delivery.token_limits import TokenLimit, token_limits
-from capabilities.core.prices import amount_of
+from capabilities.core.prices import NO_CURRENCY, amount_of
 from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.core.vocabulary import Source
@@ -171,6 +171,11 @@ class ListedPrice:
     output: str
     currency: str
     source: str
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it costs nothing by nature."""
+        return self.currency == NO_CURRENCY
 
 
 def describe_list_price(row: Service) -> ListedPrice | None:

@@ -7,7 +7,8 @@ from datetime import datetime
 from functools import lru_cache
 
 from capabilities.core.own_prices import price_of
-from capabilities.core.prices import Cost, Price, cost_of
+from capabilities.core.prices import FREE, Cost, Price, cost_of
+from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Usage
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -36,7 +37,9 @@ class PriceSheet:
 
 
 def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """The price that stands in a list, whatever the administrator says."""
+    """The price that stands in a list, whatever the administrator says; nothing for what answers in this process."""
+    if is_embedded(endpoint):
+        return FREE
     return yuan_price(endpoint, model, at.date()) or listed_price(endpoint, model, at, tier)
 
 

@@ -12,6 +12,7 @@ from django.db import connections
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from capabilities.core.prices import NO_CURRENCY
 from routing_admin.databases.router import LOGS
 from routing_admin.models import UsageSum
 from routing_admin.request_log.usage_sums import COUNTS, day_of, hour_of
@@ -145,7 +146,8 @@ def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
 
 def main_currency(total: Counts) -> str:
     """The currency of the largest sum; empty where nothing is priced."""
-    return max(total.costs, key=lambda currency: (total.costs[currency], currency), default="")
+    paid = [currency for currency in total.costs if currency != NO_CURRENCY]
+    return max(paid, key=lambda currency: (total.costs[currency], currency), default="")
 
 
 def _weigher(total: Counts) -> Callable[[tuple[Any, Counts]], tuple[int, int, str]]:

@@ -65,6 +65,23 @@ def test_what_nobody_prices_or_counts_is_unknown(priced: None, provider: str, mo
     assert {each.unpriced for each in UsageSum.objects.all()} == {int(usage.prompt_tokens is not None)}
 
 
+def test_the_embedded_provider_costs_nothing(demo: None):
+    """It answers in this process; that is known, so none of its requests is without a price."""
+    write([entry("r", "echo", "echo-text")])
+    row = RequestLog.objects.get(pk="r")
+    assert (row.cost_nanos, row.currency) == (0, "XXX")
+    assert [each.unpriced for each in UsageSum.objects.all()] == [0, 0]
+
+
+def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
+    """Who wants to see budgets at work can give it one."""
+    price = {"currency": "USD", "input": 1, "output": 1}
+    Service.objects.filter(provider__name="echo", model="echo-text").update(price=price)
+    snapshot.refresh()
+    write([entry("r", "echo", "echo-text")])
+    assert RequestLog.objects.get(pk="r").currency == "USD"
+
+
 def test_sums_grow_with_every_batch(priced: None):
     """Per hour and per day, each currency for itself."""
     write([entry("a"), entry("b"), entry("c", "listed", "gpt-4o")])

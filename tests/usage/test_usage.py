@@ -99,6 +99,18 @@ def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
     assert f'<option value="{by}" selected>' in page
 
 
+def test_what_costs_nothing_is_no_unknown_price(viewer: Client, noon: datetime):
+    """The embedded provider's requests alone cost 0; beside others no line is made of them."""
+    write([entry("a", noon, "echo", usage=Usage(10, 10))])
+    page = text_of(viewer.get("/usage/", {"by": "provider"}))
+    assert "price nobody knows" not in page
+    assert '<div class="nowrap">0</div>' in page
+    write([entry("b", noon, agent="ann")])
+    page = text_of(viewer.get("/usage/", {"by": "agent"}))
+    assert '<div class="nowrap">0.0022 CNY</div>' in page
+    assert '<div class="nowrap">0</div>' not in page
+
+
 def test_the_page_asks_the_sums_alone(viewer: Client, noon: datetime):
     """A few queries, however many requests there are."""
     write([entry("a", noon)])

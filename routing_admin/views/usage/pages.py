@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
-from capabilities.core.prices import amount_text, exact_amount
+from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text
 from routing_admin.queries.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, main_currency, sum_usage
 from routing_admin.request_log.journal import journal
 
@@ -160,7 +160,7 @@ def _bar(
     weight = _weight(counts, currency)
     height = CHART_HEIGHT * weight / top
     when = start.strftime("%H:%M" if by_hour else "%Y-%m-%d")
-    amount = f"{amount_text(weight)} {currency}" if currency else f"{weight:,}"
+    amount = money_text(weight, currency) if currency else f"{weight:,}"
     return UsageBar(
         f"{x:.3f}%", f"{width * 0.8:.3f}%", f"{CHART_HEIGHT - height:.1f}", f"{height:.1f}", f"{when}: {amount}"
     )
@@ -171,8 +171,9 @@ def _weight(counts: Counts, currency: str) -> int:
 
 
 def write_money(sums: Mapping[str, int]) -> list[str]:
-    """Each currency's sum; they are never added up."""
-    return [f"{amount_text(nanos)} {currency}" for currency, nanos in sorted(sums.items())]
+    """Each currency's sum; they are never added up. What costs nothing stands for itself alone."""
+    paid = {currency: nanos for currency, nanos in sums.items() if currency != NO_CURRENCY} or sums
+    return [money_text(nanos, currency) for currency, nanos in sorted(paid.items())]
 
 
 def _name(name: Any, group: str) -> str:
