@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 from capabilities.access import Principal
 from routing_admin.gateway.admission import admit_caller, admit_known_caller
 from routing_admin.gateway.http import HttpCall
+from routing_admin.gateway.key_cache import digest_of
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.server.places import CallPlace, lookups
+
+_under_way: dict[bytes, asyncio.Event] = {}
+"""The keys that are looked up just now, each set once that is done."""
 
 
 async def find_caller(call: HttpCall, path: str) -> Principal:
@@ -21,10 +26,20 @@ async def find_caller(call: HttpCall, path: str) -> Principal:
 
 
 async def look_up_caller(call: HttpCall, path: str) -> Principal:
-    """The same by rows."""
+    """The same by rows; who comes while a key is looked up waits for that, and needs no place where it was good."""
+    digest = digest_of(call.headers)
+    if (under_way := _under_way.get(digest)) is not None:
+        await under_way.wait()
+        known = admit_known_caller(call.method, call.query, call.headers, path)
+        if known is not None:
+            return known
     place = CallPlace(lookups())
     await place.enter(call.address)
+    done = _under_way[digest] = asyncio.Event()
     try:
         return await run_in_thread(call, partial(admit_caller, call.method, call.query, call.headers, path))
     finally:
+        done.set()
+        if _under_way.get(digest) is done:
+            del _under_way[digest]
         place.leave()

@@ -53,7 +53,7 @@ class KeyCache:
 
     def look_up(self, headers: Mapping[str, str]) -> Principal | None:
         """Who comes in by what is in memory alone; None where a row, or the stamp, has to be looked at."""
-        entry = self._find(_digest_of(headers)) if self._newest.fresh() is not None else None
+        entry = self._find(digest_of(headers)) if self._newest.fresh() is not None else None
         return entry.principal if entry is not None and self._counts(entry) else None
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | Refusal:
@@ -62,7 +62,7 @@ class KeyCache:
         Raises what the database raises for a key that it would have to look up and cannot.
         """
         self._newest.current()
-        digest, stamp = _digest_of(headers), self._newest.stamp()
+        digest, stamp = digest_of(headers), self._newest.stamp()
         entry = self._find(digest)
         if entry is not None and self._counts(entry):
             return entry.principal
@@ -103,7 +103,8 @@ class KeyCache:
         return principal.ends_at is None or self._now() < principal.ends_at
 
 
-def _digest_of(headers: Mapping[str, str]) -> bytes:
+def digest_of(headers: Mapping[str, str]) -> bytes:
+    """What tells callers apart: the key that came in, and the agent it is to act as."""
     return hashlib.sha256(f"{key_in(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
 
 

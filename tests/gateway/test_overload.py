@@ -71,6 +71,17 @@ async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served
     assert (row.outcome, row.status, row.agent) == ("overloaded", 503, "text-agent")
 
 
+async def test_calls_that_come_at_once_with_a_new_key_need_one_lookup(key, loopback, settings):
+    """An agent that begins with many calls is not refused, however few keys may be looked up at a time."""
+    settings.MAX_REQUESTS = 1
+    lookups.cache_clear()
+    async with loopback.serve():
+        done = await asyncio.gather(*(chat_call(key, "plain").run() for _ in range(50)))
+    refused = lookups().refused
+    lookups.cache_clear()
+    assert ({call.status for call in done}, refused) == ({200}, 0)
+
+
 async def test_what_needs_a_thread_is_bounded_too_and_health_is_not(key, four_places):
     """Uploads whose bodies do not come hold the places of their address; elsewhere somebody is served."""
     stuck = [Call([], upload_headers(key), path="/v1/files") for _ in range(4)]
