@@ -1,7 +1,7 @@
 """What the retention settings mean when they are carried out: old requests, expired artifacts, ended sessions go.
 
 Work goes in small transactions, so that nobody waits for it, and what was begun and not finished is begun again the
-next time. The audit log and the history stay whole.
+next time. The audit log and the history stay whole; where the log ends is noted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
 from capabilities.acts import Act, Actor
 from capabilities.models import Agent
+from routing_admin.configuration.audit import find_head, note_head
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.router import LOGS
@@ -61,6 +62,8 @@ def prune(actor: Actor, now: datetime) -> Pruned:
     if done != Pruned():
         with ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):
             agents.delete()
+    if (head := find_head()) is not None:
+        note_head(head)
     return done
 
 

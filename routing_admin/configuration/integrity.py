@@ -21,6 +21,7 @@ from capabilities.core.message import UnreadableError
 from capabilities.models import Provider, ProviderKey
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.configuration import revisions, rows
+from routing_admin.configuration.audit import verify_audit
 from routing_admin.configuration.history import newest_configuration
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
@@ -69,6 +70,11 @@ def history() -> list[str]:
         for revision in Revision.objects.iterator(chunk_size=20)
         if revisions.digest(revision.snapshot) != revision.sha256
     ]
+
+
+def audit() -> list[str]:
+    """Lines of the audit log that were changed, swapped or taken away."""
+    return list(verify_audit().problems)
 
 
 def keys() -> list[str]:
@@ -141,6 +147,7 @@ CHECKS: Mapping[str, Callable[[], list[str]]] = {
     "migrations": migrations,
     "configuration": configuration,
     "history": history,
+    "audit log": audit,
     "provider keys": keys,
     "artifacts": artifacts,
     "administrators": administrators,

@@ -6,6 +6,7 @@ Neither has foreign keys: both outlive what they name.
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
 
 class Revision(models.Model):
@@ -29,9 +30,16 @@ class Revision(models.Model):
 
 
 class AuditEvent(models.Model):
-    """One act: who did what to which thing, from where. Written in the same transaction as the act."""
+    """One act: who did what to which thing, from where. Written in the same transaction as the act.
 
-    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    A line of a chain (`core/audit.py`): numbers have no gaps, and neither the program nor a statement changes one
+    or takes it away (`databases/append_only.py`).
+    """
+
+    number = models.BigIntegerField(unique=True)
+    previous = models.CharField(max_length=64)
+    sha256 = models.CharField(max_length=64)
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
     actor_kind = models.CharField(max_length=10)
     actor = models.CharField(max_length=150)
     address = models.CharField(max_length=64, blank=True)
@@ -43,7 +51,7 @@ class AuditEvent(models.Model):
     revision = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
-        ordering = ["-id"]
+        ordering = ["-number"]
 
     def __str__(self) -> str:
         return f"{self.action} {self.object_name}"

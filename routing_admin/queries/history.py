@@ -56,4 +56,4 @@ def list_audit_events(audit_filter: AuditFilter, place: Place) -> KeysetPage[Aud
         rows = rows.filter(actor__icontains=audit_filter.actor)
     if audit_filter.object:
         rows = rows.filter(object_name__icontains=audit_filter.object)
-    return read_page(rows, "id", place)
+    return read_page(rows, "number", place)

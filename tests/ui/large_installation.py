@@ -145,16 +145,13 @@ def add_people() -> None:
     """Who may sign in, and what the audit log says of them."""
     from django.contrib.auth.models import User
 
-    from routing_admin.models import AuditEvent
+    from capabilities.acts import Act, Actor
+    from routing_admin.configuration.audit import write_event
 
     for number in range(PEOPLE):
         User.objects.create(username=name_of("user", number), password="!", is_staff=bool(number % 2))
-        AuditEvent.objects.create(
-            actor_kind="person",
-            actor=name_of("user", number),
-            action="user.invite",
-            object_name=name_of("user", number),
-        )
+        name = name_of("user", number)
+        write_event(Actor("person", name), Act("user.invite", "user", name))
 
 
 def add_edition() -> None:

@@ -9,12 +9,13 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from capabilities.acts import Actor
+from capabilities.acts import Act, Actor
 from capabilities.models import Service
 from routing_admin import actions
+from routing_admin.configuration.audit import write_event
 from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import CandidateSpec
-from routing_admin.models import AuditEvent, Revision, TaskRoute
+from routing_admin.models import Revision, TaskRoute
 from routing_admin.queries.keyset import PAGE
 from routing_admin.views.history.phrases import change_line
 from tests.views.visits import queries_of
@@ -139,10 +140,8 @@ def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: N
 
 def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
     """Keyset pages over one act only."""
-    AuditEvent.objects.bulk_create(
-        AuditEvent(actor_kind="person", actor="ada", action=action)
-        for action in ["key.issue"] * (PAGE + 3) + ["key.revoke"] * 5
-    )
+    for action in ["key.issue"] * (PAGE + 3) + ["key.revoke"] * 5:
+        write_event(Actor("person", "ada"), Act(action))
     first = admin.get(reverse("audit"), {"action": "key.issue"})
     second = admin.get(first.context["older"])
     assert [len(page.context["events"]) for page in (first, second)] == [PAGE, 3]

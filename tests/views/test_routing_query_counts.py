@@ -11,13 +11,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from capabilities.acts import Act, Actor
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.models import CatalogueEdition, Provider
 from routing_admin.configuration import exports
+from routing_admin.configuration.audit import write_event
 from routing_admin.configuration.editions import keep_edition
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.databases.router import LOGS
-from routing_admin.models import Alias, AttemptLog, AuditEvent, Candidate, Language, RequestLog, Revision, TaskRoute
+from routing_admin.models import Alias, AttemptLog, Candidate, Language, RequestLog, Revision, TaskRoute
 from tests.views.visits import queries_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -84,7 +86,7 @@ def add_everything() -> None:
         User.objects.create(username=f"user{number}", password="!", is_staff=bool(number % 2))
         values = {"actor_kind": "person", "actor": "ada", "changes": first.changes, "snapshot": first.snapshot}
         Revision.objects.create(message=f"change {number}", sha256="x", **values)
-        AuditEvent.objects.create(actor_kind="person", actor="ada", action="user.invite", object_name=f"user{number}")
+        write_event(Actor("person", "ada"), Act("user.invite", "user", f"user{number}"))
     add_requests(30)
     add_attempts(RequestLog.objects.get(pk="r0"), 30)
 

@@ -191,8 +191,8 @@ def audit(request: HttpRequest) -> HttpResponse:
         "filter": filters,
         "filtered": bool(parameters),
         "acts": sorted(words.ACTS.items()),
-        "older": link(parameters, before=page.rows[-1].pk) if page.has_older and page.rows else "",
-        "newer": link(parameters, after=page.rows[0].pk) if page.has_newer and page.rows else "",
+        "older": link(parameters, before=page.rows[-1].number) if page.has_older and page.rows else "",
+        "newer": link(parameters, after=page.rows[0].number) if page.has_newer and page.rows else "",
     }
     return render(request, "history/audit.html", context)
 

@@ -1,0 +1,120 @@
+"""The audit log in rows: a line appended in the transaction of its act, and the whole chain looked at.
+
+Writers stand in a queue from here to their commit, so that numbers have no gap and each line follows the one before:
+SQLite's transactions do so anyway, PostgreSQL's by an advisory lock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from capabilities.acts import Act, Actor
+from routing_admin.core.audit import START, AuditEntry, AuditHead, AuditVerdict, digest_entry, verify_chain
+from routing_admin.databases.append_only import missing_triggers
+from routing_admin.databases.router import one_moment
+from routing_admin.models import AuditEvent
+
+QUEUE = 0x617564
+"""The number of the advisory lock."""
+NOTED = "audit_heads"
+"""The file of the data directory with the heads that were noted, one a line: a cut end is found by it."""
+
+
+def write_event(actor: Actor, act: Act) -> None:
+    """Appends one line to the audit log."""
+    with transaction.atomic(savepoint=False):
+        last = _last_in_queue()
+        now = timezone.now()
+        row = AuditEvent(
+            number=last.number + 1,
+            previous=last.sha256,
+            created_at=now,
+            actor_kind=actor.kind,
+            actor=actor.name[:150],
+            address=actor.address[:64],
+            request_id=actor.request_id[:64],
+            action=act.action,
+            object_kind=act.object_kind,
+            object_name=act.object_name[:300],
+            details=json.loads(json.dumps(act.details)),  # as it will be read
+            revision=act.revision,
+        )
+        row.sha256 = digest_entry(entry_of(row))
+        row.save(force_insert=True)
+
+
+def _last_in_queue() -> AuditHead:
+    """The newest line, once nobody else can append another before this transaction ends."""
+    if connection.vendor == "postgresql":
+        connection.cursor().execute("SELECT pg_advisory_xact_lock(%s)", [QUEUE])
+    return find_head() or AuditHead(0, START)
+
+
+def find_head() -> AuditHead | None:
+    """The newest line's number and hash; None while there is none."""
+    found = AuditEvent.objects.order_by("-number").values_list("number", "sha256").first()
+    return AuditHead(*found) if found else None
+
+
+def entry_of(row: AuditEvent) -> AuditEntry:
+    """A row as the chain knows it."""
+    return AuditEntry(
+        number=row.number,
+        at=row.created_at.astimezone(UTC).isoformat(timespec="microseconds"),
+        actor_kind=row.actor_kind,
+        actor=row.actor,
+        address=row.address,
+        request_id=row.request_id,
+        action=row.action,
+        object_kind=row.object_kind,
+        object_name=row.object_name,
+        details=row.details,
+        revision=row.revision,
+        previous=row.previous,
+        sha256=row.sha256,
+    )
+
+
+def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
+    """The whole chain as it is at one moment, held against these heads and those noted in the data directory."""
+    with one_moment():
+        rows = AuditEvent.objects.order_by("number").iterator(chunk_size=1000)
+        verdict = verify_chain(map(entry_of, rows), [*noted_heads(), *heads])
+    open_to = [f"The database no longer refuses changes: its trigger {name} is gone." for name in missing_triggers()]
+    return AuditVerdict(verdict.count, verdict.head, (*verdict.problems, *open_to))
+
+
+def noted_heads() -> Iterator[AuditHead]:
+    """What was noted in the data directory; a line that makes no sense is passed over."""
+    path = _noted_path()
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if (head := read_head(line)) is not None:
+            yield head
+
+
+def read_head(text: str) -> AuditHead | None:
+    """A head as it is printed, `NUMBER:HASH`; None for any other text."""
+    number, _, sha256 = text.strip().partition(":")
+    if not number.isdecimal() or len(sha256) != len(START):
+        return None
+    return AuditHead(int(number), sha256)
+
+
+def note_head(head: AuditHead) -> None:
+    """Notes a head in the data directory, once."""
+    if head in set(noted_heads()):
+        return
+    with open(os.open(_noted_path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
+        file.write(f"{head}\n")
+
+
+def _noted_path() -> Path:
+    return Path(settings.DATA_DIR) / NOTED

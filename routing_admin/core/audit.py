@@ -1,0 +1,146 @@
+"""The audit log as a chain: each line has the hash of what it says and of the line before, and the next number.
+
+Nothing here knows rows: lines come in as values, and what is wrong with a chain goes out as sentences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+START = "0" * 64
+"""What the first line names as the hash of the one before."""
+MOST = 100
+"""Lines that do not fit their hashes, of which each is compared with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One line: what it says, the hash of the line before, and its own. `at` is a moment in UTC, to the microsecond."""
+
+    number: int
+    at: str
+    actor_kind: str
+    actor: str
+    address: str
+    request_id: str
+    action: str
+    object_kind: str
+    object_name: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    revision: int | None = None
+    previous: str = START
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditHead:
+    """The newest line as it was noted down somewhere else: its number and its hash."""
+
+    number: int
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.sha256}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditVerdict:
+    """How many lines there are, the newest, and what is wrong, a sentence each."""
+
+    count: int
+    head: AuditHead | None
+    problems: tuple[str, ...]
+
+
+def digest_entry(entry: AuditEntry, *, number: int | None = None, previous: str | None = None) -> str:
+    """SHA-256 of the line's one canonical form; with another number or predecessor as if it stood there."""
+    value = asdict(entry)
+    del value["sha256"]
+    value["number"] = entry.number if number is None else number
+    value["previous"] = entry.previous if previous is None else previous
+    text = json.dumps(_plain(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """The value as every database gives it back: whole numbers without a point."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def verify_chain(entries: Iterable[AuditEntry], heads: Iterable[AuditHead] = ()) -> AuditVerdict:
+    """Looks at every line in the order of their numbers, and whether each noted head is in the chain as it was."""
+    heads_by_number = {head.number: head for head in heads}
+    hashes: dict[int, str] = {}
+    problems: list[str] = []
+    torn: list[AuditEntry] = []
+    last = AuditHead(0, START)
+    count = 0
+    for entry in entries:
+        count += 1
+        is_next = entry.number == last.number + 1
+        if not is_next:
+            problems.append(_missing(last.number + 1, entry.number - 1))
+        if digest_entry(entry) != entry.sha256 or (is_next and entry.previous != last.sha256):
+            torn.append(entry)
+        if entry.number in heads_by_number:
+            hashes[entry.number] = entry.sha256
+        last = AuditHead(entry.number, entry.sha256)
+    problems += _tell_torn(torn)
+    problems += _tell_heads(heads_by_number, hashes, last.number)
+    return AuditVerdict(count, last if count else None, tuple(problems))
+
+
+def _missing(first: int, last: int) -> str:
+    return f"Number {first} is missing." if first == last else f"Numbers {first} to {last} are missing."
+
+
+def _tell_torn(torn: list[AuditEntry]) -> list[str]:
+    """What became of lines that do not fit: changed, swapped with another, or no longer behind the one before."""
+    problems = []
+    for entry in torn:
+        other = _stood_at(entry, torn[:MOST])
+        if other is not None:
+            problems.append(f"Number {entry.number} says what was written as number {other}: lines were swapped.")
+        elif digest_entry(entry) != entry.sha256:
+            problems.append(f"Number {entry.number} was changed: what it says does not fit its hash.")
+        else:
+            problems.append(f"Number {entry.number} does not follow the line before it: one of both was replaced.")
+    return problems
+
+
+def _stood_at(entry: AuditEntry, torn: Iterable[AuditEntry]) -> int | None:
+    """The number under which a line was written, where another line that does not fit has it now."""
+    for other in torn:
+        if other.number == entry.number:
+            continue
+        if digest_entry(entry, number=other.number) == entry.sha256:  # the numbers were exchanged
+            return other.number
+        if digest_entry(entry, number=other.number, previous=other.previous) == other.sha256:  # what they say was
+            return other.number
+    return None
+
+
+def _tell_heads(heads: Mapping[int, AuditHead], hashes: Mapping[int, str], newest: int) -> list[str]:
+    """Which noted heads the chain no longer has: its end was cut off, or it was written anew."""
+    problems = []
+    cut = [number for number in heads if number > newest]
+    if cut:
+        problems.append(
+            f"The end is missing: the newest is number {newest}, and number {max(cut)} was noted before. "
+            + _missing(newest + 1, max(cut))
+        )
+    for number, head in sorted(heads.items()):
+        if number in hashes and hashes[number] != head.sha256:
+            problems.append(
+                f"Number {number} is not the one that was noted: its hash was {head.sha256[:12]}…, and is "
+                f"{hashes[number][:12]}…. The chain was written anew from there or before."
+            )
+    return problems

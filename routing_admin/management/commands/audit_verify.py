@@ -1,0 +1,48 @@
+"""Says whether the audit log is whole: every line as it was written, none missing, none added in between."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from routing_admin.configuration.audit import note_head, read_head, verify_audit
+from routing_admin.core.audit import AuditHead
+from routing_admin.management import command
+
+
+class Command(command.Command):
+    """The examination of the chain."""
+
+    help = (
+        "Check the audit log's chain of hashes. A clean end is noted in the data directory and printed: keep it "
+        "elsewhere, too, and give it back with --head, so that a cut end is found. Exit status 1 when one is not whole."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Heads that were noted elsewhere."""
+        parser.add_argument(
+            "--head", action="append", default=[], metavar="NUMBER:HASH", help="a head that was noted, e.g. in a backup"
+        )
+
+    def run(self, **options: Any) -> None:
+        """One line for each thing that is wrong, else one with the newest number and its hash."""
+        verdict = verify_audit([self._head(text) for text in options["head"]])
+        for problem in verdict.problems:
+            self.stderr.write(problem)
+        if verdict.problems:
+            sys.exit(1)
+        if verdict.head is None:
+            self.stdout.write("The audit log is empty.")
+            return
+        note_head(verdict.head)
+        self.stdout.write(f"The audit log is whole: {verdict.count} lines. Newest: {verdict.head}")
+
+    def _head(self, text: str) -> AuditHead:
+        head = read_head(text)
+        if head is None:
+            raise CommandError(
+                f"--head {text}: a head is a number, a colon and 64 hexadecimal digits, as printed here."
+            )
+        return head

@@ -1,0 +1,175 @@
+"""The audit log proves itself: append-only, gap-free, and every line bound to the one before it."""
+
+from __future__ import annotations
+
+import threading
+from io import StringIO
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connection, transaction
+
+from capabilities.acts import Act, Actor
+from routing_admin.configuration.audit import NOTED, verify_audit, write_event
+from routing_admin.core.audit import AuditEntry, AuditHead, digest_entry, verify_chain
+from routing_admin.databases.append_only import TABLE, missing_triggers, refuse_changes, statements_to_allow
+from routing_admin.models import AuditEvent
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADA = Actor("person", "ada", "192.0.2.7")
+
+
+@pytest.fixture
+def five() -> None:
+    """Five lines, each of another act."""
+    for number in range(1, 6):
+        write_event(ADA, Act("key.issue", "agent", f"a{number}", {"share": 1.0, "名": "文"}))
+
+
+def past_the_guard(statement: str) -> None:
+    """What somebody does who owns the database."""
+    with connection.cursor() as cursor:
+        for each in [*statements_to_allow(connection.vendor), *statement.split(";")]:
+            cursor.execute(each)
+    refuse_changes()
+
+
+def problems(*heads: AuditHead) -> tuple[str, ...]:
+    return verify_audit(heads).problems
+
+
+def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five: None) -> None:
+    """Law: each line names the hash of the one before, also after a transaction that was given up."""
+    with transaction.atomic():
+        write_event(ADA, Act("key.revoke"))
+        transaction.set_rollback(True)
+    write_event(ADA, Act("user.sign_in_failed"))
+    rows = list(AuditEvent.objects.order_by("number"))
+    assert [row.number for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row.previous for row in rows[1:]] == [row.sha256 for row in rows[:-1]]
+    assert problems() == ()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3",
+        f"DELETE FROM {TABLE} WHERE number = 5",
+        f"INSERT INTO {TABLE} SELECT * FROM {TABLE} WHERE number = 3",
+    ],
+)
+def test_the_database_refuses_to_change_a_line(five: None, statement: str) -> None:
+    """Law: UPDATE, DELETE and a replacing INSERT fail in the database itself, whoever sends them."""
+    with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement.replace("INSERT INTO", "INSERT OR REPLACE INTO" * (connection.vendor == "sqlite")))
+    assert problems() == ()
+
+
+def test_a_changed_line_is_found(five: None) -> None:
+    """Law: its number is said, and that it does not fit its hash."""
+    past_the_guard(f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3")
+    assert problems() == ("Number 3 was changed: what it says does not fit its hash.",)
+
+
+def test_a_changed_line_with_a_new_hash_is_found(five: None) -> None:
+    """Law: the line behind it does not follow it any more."""
+    row = AuditEvent.objects.get(number=3)
+    entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
+    made = digest_entry(entry)
+    past_the_guard(f"UPDATE {TABLE} SET sha256 = '{made}' WHERE number = {row.number}")
+    assert any("Number 4 does not follow" in problem for problem in problems())
+
+
+def test_a_missing_line_is_found(five: None) -> None:
+    """Law: one, or several in a row."""
+    past_the_guard(f"DELETE FROM {TABLE} WHERE number = 2")
+    assert problems() == ("Number 2 is missing.",)
+    past_the_guard(f"DELETE FROM {TABLE} WHERE number = 3")
+    assert problems() == ("Numbers 2 to 3 are missing.",)
+
+
+def test_two_lines_that_changed_places_are_found(five: None) -> None:
+    """Law: each is named with the number it was written as."""
+    past_the_guard(
+        f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
+        f"UPDATE {TABLE} SET number = 4 WHERE number = -1"
+    )
+    found = problems()
+    assert "Number 2 says what was written as number 4: lines were swapped." in found
+    assert "Number 4 says what was written as number 2: lines were swapped." in found
+
+
+def test_what_two_lines_say_was_exchanged_and_is_found(five: None) -> None:
+    """Law: also where only the words changed places and numbers and hashes stayed."""
+    lines = [
+        AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
+        for number, name in enumerate(("one", "two"), start=1)
+    ]
+    first = AuditEntry(**{**as_fields(lines[0]), "sha256": digest_entry(lines[0])})
+    second = AuditEntry(**{**as_fields(lines[1]), "previous": first.sha256})
+    second = AuditEntry(**{**as_fields(second), "sha256": digest_entry(second)})
+    one = AuditEntry(**{**as_fields(first), "object_name": "two"})
+    two = AuditEntry(**{**as_fields(second), "object_name": "one"})
+    assert verify_chain([first, second]).problems == ()
+    assert [problem[:44] for problem in verify_chain([one, two]).problems] == [
+        "Number 1 says what was written as number 2: ",
+        "Number 2 says what was written as number 1: ",
+    ]
+
+
+def as_fields(entry: AuditEntry) -> dict[str, object]:
+    return {name: getattr(entry, name) for name in AuditEntry.__slots__}
+
+
+def test_a_cut_end_is_found_by_a_head_that_was_noted(five: None) -> None:
+    """Law: the command notes a clean end in the data directory, and one kept elsewhere comes back with --head."""
+    out = StringIO()
+    call_command("audit_verify", stdout=out)
+    noted = out.getvalue().split()[-1]
+    assert (settings.DATA_DIR / NOTED).read_text().split()[-1] == noted
+    past_the_guard(f"DELETE FROM {TABLE} WHERE number > 3")
+    err = StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("audit_verify", stdout=StringIO(), stderr=err)
+    assert ended.value.code == 1
+    assert "the newest is number 3, and number 5 was noted before. Numbers 4 to 5 are missing." in err.getvalue()
+    (settings.DATA_DIR / NOTED).unlink()
+    assert problems() == ()
+    number, _, sha256 = noted.partition(":")
+    assert problems(AuditHead(int(number), sha256))
+
+
+def test_a_chain_that_was_written_anew_is_found_by_a_head(five: None) -> None:
+    """Law: whoever computes every hash again still has another newest one."""
+    assert "was written anew" in problems(AuditHead(5, "f" * 64))[0]
+
+
+def test_a_guard_that_is_gone_is_found(five: None) -> None:
+    """Law: triggers that somebody dropped are missed, and come back with the next migration."""
+    with connection.cursor() as cursor:
+        for each in statements_to_allow(connection.vendor):
+            cursor.execute(each)
+    assert "refuses changes" in problems()[0]
+    refuse_changes()
+    assert missing_triggers() == []
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+def test_many_writers_at_once_leave_no_gap() -> None:
+    """Law: numbers follow one another, whoever comes when."""
+
+    def write() -> None:
+        try:
+            for _ in range(5):
+                write_event(ADA, Act("key.issue"))
+        finally:
+            connection.close()
+
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    verdict = verify_audit()
+    assert (verdict.count, verdict.problems) == (20, ())
