@@ -6,7 +6,7 @@ exact; the sorts of tokens are those of `capabilities.core.wire.Usage`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -170,6 +170,12 @@ def _nanos(total: int) -> int:
 def money_text(nanos: int, currency: str) -> str:
     """An amount with its currency, as `12.34 USD`; `0` where there is none to pay in."""
     return "0" if currency == NO_CURRENCY else f"{amount_text(nanos)} {currency}"
+
+
+def money_texts(sums: Mapping[str, int]) -> list[str]:
+    """The sum of each currency; they are never added up. What costs nothing stands for itself alone."""
+    paid = {currency: nanos for currency, nanos in sums.items() if currency != NO_CURRENCY} or sums
+    return [money_text(nanos, currency) for currency, nanos in sorted(paid.items())]
 
 
 def exact_amount(nanos: int) -> str:

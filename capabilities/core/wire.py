@@ -10,7 +10,7 @@ import base64
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -248,6 +248,11 @@ class Usage:
     completion_audio_tokens: int | None = None
     completion_image_tokens: int | None = None
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether the provider said how much there was of anything that is paid for."""
+        return self.prompt_tokens is not None or self.completion_tokens is not None
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerDetails:
@@ -315,7 +320,8 @@ class Failure:
     """Why a call gave no answer: a value until nobody can act on it.
 
     `message` is the provider's sentence, shortened and free of secrets; `retry_after` in seconds, None when the
-    provider named no time; `param` is the parameter it would not take.
+    provider named no time; `param` is the parameter it would not take. `usage` is what the provider counted before it
+    failed, and bills; None where it said nothing.
     """
 
     fault: Fault
@@ -324,6 +330,11 @@ class Failure:
     code: str | None = None
     param: str | None = None
     retry_after: float | None = None
+    usage: Usage | None = None
+
+    def counted(self, usage: Usage) -> Failure:
+        """The same with what the provider counted; what it said before, or nothing, changes nothing."""
+        return replace(self, usage=usage) if self.usage is None and usage.is_counted else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,7 +258,12 @@ def cost_json(nanos: int | None, saving: int | None, currency: str) -> dict[str,
     """What a request cost and what the provider's cache saved, as decimal text; null where it is not known."""
     if nanos is None:
         return None
-    return {"amount": exact_amount(nanos), "saved": exact_amount(saving or 0), "currency": currency}
+    return {**money_json(nanos, currency), "saved": exact_amount(saving or 0)}
+
+
+def money_json(nanos: int, currency: str) -> dict[str, Any]:
+    """An amount as decimal text, with its currency."""
+    return {"amount": exact_amount(nanos), "currency": currency}
 
 
 def _attempt(row: AttemptLog) -> dict[str, Any]:
@@ -275,4 +280,6 @@ def _attempt(row: AttemptLog) -> dict[str, Any]:
         "tries": row.tries,
         "deliveries": [{**each, "sentence": text_of(each.get("sentence", ""))} for each in row.deliveries],
         "droppedParams": row.dropped_params,
+        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
+        "cost": None if row.cost_nanos is None else money_json(row.cost_nanos, row.currency),
     }

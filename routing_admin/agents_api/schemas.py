@@ -100,11 +100,17 @@ class ResolveOut(Schema):
 
 
 class CostOut(Schema):
-    """Money as exact decimal text, in a currency by its three letters."""
+    """Money as exact decimal text, in a currency by its three letters; what the provider's cache saved beside it."""
 
     amount: str
     saved: str
     currency: str
+
+
+class UsageCostOut(CostOut):
+    """The sum of a group in one currency; `failedAttempts` is the part of it paid for calls that gave no answer."""
+
+    failedAttempts: str
 
 
 class UsageGroupOut(Schema):
@@ -119,7 +125,7 @@ class UsageGroupOut(Schema):
     completionTokens: int
     cachedTokens: int
     reasoningTokens: int
-    costs: list[CostOut]
+    costs: list[UsageCostOut]
 
 
 class UsageOut(Schema):

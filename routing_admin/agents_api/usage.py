@@ -72,6 +72,7 @@ def _group(name: str, counts: Counts) -> dict[str, Any]:
             {
                 "amount": exact_amount(nanos),
                 "saved": exact_amount(counts.savings.get(currency, 0)),
+                "failedAttempts": exact_amount(counts.fallback_costs.get(currency, 0)),
                 "currency": currency,
             }
             for currency, nanos in sorted(counts.costs.items())

@@ -125,10 +125,10 @@ class AnswerStream:
             settle_planned(self.hold, planned, self.result.candidate, usage, answer.text)
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
-            code = caller_of(self.failure)[1]
-            self.recorder.end(
-                attempts, self.dispatch.prepared, answer, outcome=code, status=200, error=self.failure.message
-            )
+            facts = {"outcome": caller_of(self.failure)[1], "status": 200, "error": self.failure.message}
+            if self.failure.usage is not None:
+                facts["usage"] = self.failure.usage
+            self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         elif self.drained:
             self.recorder.end(
                 attempts, self.dispatch.prepared, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE

@@ -76,7 +76,10 @@ class RequestLog(models.Model):
 
 
 class AttemptLog(models.Model):
-    """One candidate reached by a request: what it received in which form, and what came back."""
+    """One candidate reached by a request: what it received in which form, what came back, and what it took.
+
+    Tokens and costs are those of all its calls, whether they answered or not; null where nobody counted.
+    """
 
     request = models.ForeignKey(RequestLog, models.CASCADE, related_name="attempts", db_index=False)
     position = models.PositiveIntegerField()
@@ -94,6 +97,10 @@ class AttemptLog(models.Model):
     tries = models.JSONField(default=list)
     deliveries = models.JSONField(default=list)
     dropped_params = models.JSONField(default=list)
+    prompt_tokens = models.PositiveIntegerField(null=True)
+    completion_tokens = models.PositiveIntegerField(null=True)
+    cost_nanos = models.BigIntegerField(null=True)
+    currency = models.CharField(max_length=3, blank=True)
     at = models.DateTimeField(db_index=True)
 
     class Meta:
@@ -106,3 +113,8 @@ class AttemptLog(models.Model):
 
     def __str__(self) -> str:
         return f"{self.request_id} {self.position}"
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its provider said what it used."""
+        return self.prompt_tokens is not None or self.completion_tokens is not None

@@ -9,8 +9,8 @@ class UsageSum(models.Model):
     """The requests of one agent, route, provider and model in one hour or day, whose costs are in one currency.
 
     `start` is when the hour or, in the installation's time zone, the day began. Money is in thousand-millionths of the
-    currency's unit; `unpriced` are requests whose tokens nobody has a price for, `fallback_nanos` what was paid for
-    answers of candidates after the first.
+    currency's unit; `unpriced` are requests whose tokens nobody has a price for, `fallback_nanos` the part of
+    `cost_nanos` that was paid for calls which gave no answer, as sums of whoever was called.
     """
 
     HOUR, DAY = "h", "d"

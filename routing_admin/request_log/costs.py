@@ -1,22 +1,67 @@
-"""What a request cost, as its row keeps it: by the price of the moment it was made, whatever prices become later."""
+"""What a request cost, as its rows keep it: by the price of the moment it was made, whatever prices become later."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from capabilities.core.prices import Cost
+from capabilities.core.wire import Usage
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.prices.sheet import cost_now
-from routing_admin.request_log.entries import Entry, find_answering
+from routing_admin.request_log.entries import Entry, RequestFacts, find_answering
 
-UNKNOWN: dict[str, Any] = {"cost_nanos": None, "saved_nanos": None, "currency": ""}
+UNKNOWN: Mapping[str, Any] = {"cost_nanos": None, "saved_nanos": None, "currency": ""}
+NOT_BILLED: Mapping[str, Any] = {"prompt_tokens": None, "completion_tokens": None, "cost_nanos": None, "currency": ""}
 
 
-def cost_columns(entry: Entry) -> dict[str, Any]:
-    """The columns of its cost; all of them say nothing where nobody answered, counted, or has a price."""
+def cost_columns(entry: Entry) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+    """The columns of what its answer cost, and for each attempt those of what that used and cost.
+
+    They say nothing where nobody answered, counted, or has a price. An attempt that answered after calls which did not
+    has those, too.
+    """
     facts, answered = entry.facts, find_answering(entry)
-    if answered is None:
-        return UNKNOWN
-    tier = facts.details.service_tier or ""
-    cost = cost_now(answered.provider, answered.model, facts.usage, facts.began, tier)
+    cost = None
+    if answered is not None:
+        tier = facts.details.service_tier or ""
+        cost = cost_now(answered.provider, answered.model, facts.usage, facts.began, tier)
+    rows = [
+        _attempt(each, facts, facts.usage if each is answered else None, cost if each is answered else None)
+        for each in entry.attempts
+    ]
     if cost is None:
-        return UNKNOWN
-    return {"cost_nanos": cost.nanos, "saved_nanos": cost.saving, "currency": cost.currency}
+        return UNKNOWN, rows
+    return {"cost_nanos": cost.nanos, "saved_nanos": cost.saving, "currency": cost.currency}, rows
+
+
+def _attempt(attempt: Attempt, facts: RequestFacts, answer: Usage | None, cost: Cost | None) -> Mapping[str, Any]:
+    failed = [one.usage for one in attempt.tries if one.usage is not None]
+    usages = failed if answer is None else [*failed, answer]
+    if not usages:
+        return NOT_BILLED
+    wasted = [cost_now(attempt.provider, attempt.model, each, facts.began) for each in failed]
+    known = [each for each in (*wasted, cost) if each is not None]
+    return {
+        "prompt_tokens": _sum([each.prompt_tokens for each in usages]),
+        "completion_tokens": _sum([each.completion_tokens for each in usages]),
+        "cost_nanos": sum(each.nanos for each in known) if known else None,
+        "currency": known[0].currency if known else "",
+    }
+
+
+def sum_waste(request: RequestLog, attempts: Sequence[AttemptLog]) -> dict[str, int]:
+    """What calls cost that gave no answer, by currency; only what there is."""
+    found: dict[str, int] = {}
+    for at, row in enumerate(attempts, 1):
+        answer = (request.cost_nanos or 0) if request.provider and at == len(attempts) else 0
+        nanos = (row.cost_nanos or 0) - answer
+        if nanos:
+            found[row.currency] = found.get(row.currency, 0) + nanos
+    return found
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

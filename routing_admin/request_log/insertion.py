@@ -40,7 +40,13 @@ def write(entries: Iterable[Entry]) -> None:
 
 def rows_of(entries: Iterable[Entry]) -> Rows:
     """The entries as rows."""
-    return [({**request_columns(entry), **cost_columns(entry)}, attempt_columns(entry)) for entry in entries]
+    return [_row_of(entry) for entry in entries]
+
+
+def _row_of(entry: Entry) -> Row:
+    cost, costs = cost_columns(entry)
+    attempts = [{**row, **spent} for row, spent in zip(attempt_columns(entry), costs, strict=True)]
+    return {**request_columns(entry), **cost}, attempts
 
 
 def write_rows(rows: Rows) -> None:
@@ -80,7 +86,7 @@ def _ids_there(rows: Rows) -> set[tuple[str, str]]:
 def _insert_rows(rows: Rows) -> None:
     _insert(RequestLog, [request for request, _ in rows])
     _insert(AttemptLog, [attempt for _, attempts in rows for attempt in attempts])
-    add_usage(request for request, _ in rows)
+    add_usage(rows)
 
 
 def _under_free_ids(rows: Rows) -> Rows:

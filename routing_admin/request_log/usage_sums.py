@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
@@ -22,20 +22,23 @@ COUNTS = (
     *("cost_nanos", "saved_nanos", "fallback_nanos"),
 )
 """What is summed up."""
+SPENT = ("prompt_tokens", "completion_tokens", "cost_nanos")
+"""What rows of requests and attempts both say."""
 CHUNKS = (20, 6, 2, 1)
 """How many sums one statement adds to."""
 Place = tuple[Any, ...]
+Columns = Mapping[str, Any]
 
 
-def add_usage(requests: Iterable[Mapping[str, Any]]) -> None:
-    """Adds rows of the request log, as columns, to the sums they belong to."""
+def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
+    """Adds rows of the request log, as columns with those of their attempts, to the sums they belong to."""
     sums: dict[Place, list[int]] = {}
-    for row in requests:
-        counts = _counts(row)
-        for place in _places(row):
-            known = sums.setdefault(place, [0] * len(COUNTS))
-            for at, count in enumerate(counts):
-                known[at] += count
+    for request, attempts in rows:
+        for row, counts in ((request, _counts(request)), *_waste(request, attempts)):
+            for place in _places(request, row):
+                known = sums.setdefault(place, [0] * len(COUNTS))
+                for at, count in enumerate(counts):
+                    known[at] += count
     if not sums:
         return
     connection = connections[LOGS]
@@ -44,8 +47,8 @@ def add_usage(requests: Iterable[Mapping[str, Any]]) -> None:
         while at < len(ordered):
             size = next(size for size in CHUNKS if size <= len(ordered) - at)
             chunk = ordered[at : at + size]
-            rows = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
-            cursor.execute(_statement(size), [value for row in rows for value in row])
+            lines = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
+            cursor.execute(_statement(size), [value for line in lines for value in line])
             at += size
 
 
@@ -59,9 +62,10 @@ def day_of(moment: datetime) -> datetime:
     return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _places(row: Mapping[str, Any]) -> tuple[Place, Place]:
-    hour, day = _starts(row["started_at"].replace(second=0, microsecond=0))
-    names = (row["agent"], row["task_type"], row["provider"], row["model"], row["currency"])
+def _places(request: Columns, row: Columns) -> tuple[Place, Place]:
+    """Where a request is summed up, or one of its attempts, which names who was called."""
+    hour, day = _starts(request["started_at"].replace(second=0, microsecond=0))
+    names = (request["agent"], request["task_type"], row["provider"], row["model"], row["currency"])
     return (UsageSum.HOUR, hour, *names), (UsageSum.DAY, day, *names)
 
 
@@ -71,14 +75,26 @@ def _starts(minute: datetime) -> tuple[datetime, datetime]:
     return hour_of(minute), day_of(minute)
 
 
-def _counts(row: Mapping[str, Any]) -> list[int]:
+def _waste(request: Columns, attempts: Sequence[Columns]) -> Iterator[tuple[Columns, list[int]]]:
+    """The attempts that took more than the answer did, and what: calls that gave none are billed all the same."""
+    is_priced = request["cost_nanos"] is not None or not (request["prompt_tokens"] or request["completion_tokens"])
+    for at, row in enumerate(attempts, 1):
+        answer = request if request["provider"] and at == len(attempts) else {}
+        reads, writes, cost = ((row.get(name) or 0) - (answer.get(name) or 0) for name in SPENT)
+        if reads or writes or cost:
+            unpriced = int(is_priced and row.get("cost_nanos") is None)
+            is_priced = is_priced and not unpriced
+            yield row, [0, 0, 0, unpriced, reads, writes, 0, 0, cost, 0, cost]
+
+
+def _counts(row: Columns) -> list[int]:
     details = row["token_details"] or {}
     reads, writes, cost = row["prompt_tokens"] or 0, row["completion_tokens"] or 0, row["cost_nanos"]
     fell_back = bool(row["fell_back"])
     return [
         *(1, int(row["outcome"] != OK), int(fell_back), int(cost is None and bool(reads or writes))),
         *(reads, writes, details.get("cachedTokens", 0), details.get("reasoningTokens", 0)),
-        *(cost or 0, row["saved_nanos"] or 0, (cost or 0) if fell_back else 0),
+        *(cost or 0, row["saved_nanos"] or 0, 0),
     ]
 
 

@@ -88,7 +88,7 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
             return before_content(last)
         if isinstance(last, Finish) and not said:
             thought = any(isinstance(one, Delta) and (one.reasoning or one.thoughts) for one in head)
-            return head if thought or last.explains_silence else failure(Fault.EMPTY_CONTENT, 200)
+            return head if thought or last.explains_silence else failure(Fault.EMPTY_CONTENT, 200).counted(last.usage)
         if said:
             return head
     return failure(Fault.STREAM_EMPTY, 200)
@@ -162,8 +162,10 @@ async def _in_time(reader: _BodyBlocks, timer: PhaseTimer, until: float, *, cont
 def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamEvent]:
     """What is owed at the end; a stream that broke after its reason to stop had come is whole all the same."""
     events = decoder.close()
-    whole = bool(events) and isinstance(events[-1], Finish)
-    return events if failed is None or whole else [failed]
+    last = events[-1] if events else None
+    if failed is None or isinstance(last, Finish):
+        return events
+    return [failed.counted(last.usage) if isinstance(last, Failure) and last.usage else failed]
 
 
 class _BodyBlocks:

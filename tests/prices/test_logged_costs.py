@@ -11,8 +11,8 @@ from django.test import override_settings
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
-from routing_admin.core.fallback.chain import Attempt
-from routing_admin.models import RequestLog, UsageSum
+from routing_admin.core.fallback.chain import Attempt, Try
+from routing_admin.models import AttemptLog, RequestLog, UsageSum
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of, write, write_missing
 from routing_admin.request_log.spool import Spool
@@ -90,8 +90,65 @@ def test_sums_grow_with_every_batch(priced: None):
     assert [(each.requests, each.cost_nanos) for each in hours] == [(2, 4_400_000), (1, 2_200_000)]
     day = UsageSum.objects.get(span=UsageSum.DAY, currency="CNY")
     assert (day.requests, day.prompt_tokens, day.completion_tokens, day.cached_tokens) == (3, 3000, 300, 1200)
-    assert (day.cost_nanos, day.saved_nanos, day.fallbacks, day.fallback_nanos) == (6_600_000, 1_800_000, 3, 6_600_000)
+    assert (day.cost_nanos, day.saved_nanos, day.fallbacks, day.fallback_nanos) == (6_600_000, 1_800_000, 3, 0)
     assert UsageSum.objects.get(span=UsageSum.DAY, currency="USD").cost_nanos == 3_000_000
+
+
+WASTE = Usage(500, 10)
+
+
+def failed_entry(*attempts: Attempt, answered: bool = True) -> Entry:
+    facts = RequestFacts("r", NOON, "v1", agent="ann", task_type="planning", usage=COUNTED if answered else Usage())
+    if not answered:
+        facts.outcome, facts.status = "upstream_exhausted", 502
+    return entry_of(facts, (*attempts, Attempt("own", "m", "ok")) if answered else attempts)
+
+
+def silent(provider: str, model: str) -> Attempt:
+    """An attempt that was billed and said nothing."""
+    return Attempt(provider, model, "empty_content", tries=(Try(0.0, 5.0, "empty_content", 200, usage=WASTE),))
+
+
+def test_an_attempt_has_its_own_cost(priced: None):
+    """By its own model's price and in its own currency, whether it answered or was only billed."""
+    write([failed_entry(silent("listed", "gpt-4o"))])
+    first, last = AttemptLog.objects.order_by("position")
+    assert (first.prompt_tokens, first.completion_tokens) == (500, 10)
+    assert (first.cost_nanos, first.currency) == (1_350_000, "USD")  # 500 at 2.5 and 10 at 10
+    assert (last.prompt_tokens, last.cost_nanos, last.currency) == (1000, 2_200_000, "CNY")
+    assert RequestLog.objects.get(pk="r").cost_nanos == 2_200_000
+
+
+def test_what_calls_without_an_answer_cost_is_summed_up_where_they_went(priced: None):
+    """It is part of what that provider's model cost, and no request of its own."""
+    write([failed_entry(silent("listed", "gpt-4o"))])
+    waste = UsageSum.objects.get(span=UsageSum.DAY, provider="listed")
+    assert (waste.requests, waste.prompt_tokens, waste.cost_nanos, waste.fallback_nanos) == (0, 500, *[1_350_000] * 2)
+    answer = UsageSum.objects.get(span=UsageSum.DAY, provider="own")
+    assert (answer.requests, answer.cost_nanos, answer.fallback_nanos) == (1, 2_200_000, 0)
+
+
+def test_a_candidate_that_answers_the_second_time_has_both_calls(priced: None):
+    """Its attempt costs what both did, the request what the answer did."""
+    tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
+    facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
+    write([entry_of(facts, (Attempt("own", "m", "ok", tries=tries),))])
+    assert (RequestLog.objects.get().cost_nanos, AttemptLog.objects.get().cost_nanos) == (2_200_000, 3_280_000)
+    day = UsageSum.objects.get(span=UsageSum.DAY)
+    assert (day.requests, day.cost_nanos, day.fallback_nanos, day.prompt_tokens) == (1, 3_280_000, 1_080_000, 1500)
+
+
+def test_a_request_that_nobody_answered_was_paid_for_all_the_same(priced: None):
+    """Its row has no cost, its attempts and the sums do; one that nobody prices is counted as such, once."""
+    write([failed_entry(silent("own", "m"), silent("nobody", "m"), silent("nobody", "n"), answered=False)])
+    assert RequestLog.objects.get(pk="r").cost_nanos is None
+    days = UsageSum.objects.filter(span=UsageSum.DAY)
+    assert {(each.provider, each.model, each.requests, each.cost_nanos, each.unpriced) for each in days} == {
+        ("", "", 1, 0, 0),
+        ("own", "m", 0, 1_080_000, 0),
+        ("nobody", "m", 0, 0, 1),
+        ("nobody", "n", 0, 0, 0),
+    }
 
 
 def test_what_is_written_twice_is_counted_once(priced: None):

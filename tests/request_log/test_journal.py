@@ -22,6 +22,7 @@ from capabilities.core.wire import AnswerDetails, Media, UpstreamRequest, Usage
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import (
     Entry,
     RequestFacts,
@@ -155,8 +156,12 @@ def rows_read() -> list[Any]:
 
 def test_rows_hold_what_the_orm_would_have_written():
     """Every column: JSON, null, moments, numbers, any alphabet, even half a surrogate."""
-    RequestLog.objects.bulk_create([RequestLog(**request_columns(each)) for each in all_kinds()])
-    AttemptLog.objects.bulk_create([AttemptLog(**attempt) for each in all_kinds() for attempt in attempt_columns(each)])
+    rows = [({**request_columns(each), **cost_columns(each)[0]}, each) for each in all_kinds()]
+    RequestLog.objects.bulk_create([RequestLog(**row) for row, _ in rows])
+    attempts = [(attempt_columns(each), cost_columns(each)[1]) for each in all_kinds()]
+    AttemptLog.objects.bulk_create(
+        [AttemptLog(**row, **spent) for rows, costs in attempts for row, spent in zip(rows, costs, strict=True)]
+    )
     expected = rows_read()
     RequestLog.objects.all().delete()
     write(all_kinds())

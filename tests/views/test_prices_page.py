@@ -9,7 +9,7 @@ from django.utils import timezone
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
-from routing_admin.core.fallback.chain import Attempt
+from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.core.files.llmservices import write_service
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
@@ -72,6 +72,26 @@ def test_a_price_that_cannot_be_is_named_at_its_field(admin: Client, wrong: dict
     row = make()
     assert sentence in save(admin, row, **{**OWN, **wrong})
     assert Service.objects.get(pk=row.pk).price == {}
+
+
+def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram) -> None:
+    """One that was billed without an answer, too, on the request's page and in the API."""
+    make()
+    snapshot.refresh()
+    one = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))
+    facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
+    write(
+        [entry_of(facts, (Attempt("host", "gpt-4o", "empty_content", tries=(one,)), Attempt("host", "gpt-4o", "ok")))]
+    )
+    page = text_of(admin.get("/requests/req_cost/"))
+    assert "1000 in, 0 out" in page
+    assert "beside it 0.0025 USD for calls that gave no answer" in page
+    first, last = text_agent.get("/requests/req_cost").json()["attempts"]
+    assert (first["usage"], first["cost"]) == (
+        {"promptTokens": 1000, "completionTokens": 0},
+        {"amount": "0.0025", "currency": "USD"},
+    )
+    assert last["cost"] == {"amount": "0.0035", "currency": "USD"}
 
 
 def test_a_request_says_what_it_cost(admin: Client, text_agent: AgentProgram) -> None:

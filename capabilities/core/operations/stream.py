@@ -16,7 +16,7 @@ from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.openai.replies import is_error
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import json_event
-from capabilities.core.wire import Delta, Failure, Finish, Media, Supplement
+from capabilities.core.wire import Delta, Failure, Finish, Media, Supplement, Usage
 
 SOUND_DELTA = "speech.audio.delta"
 
@@ -28,6 +28,11 @@ class OperationReader:
         self.finish: Finish | None = None
         self.finished = False
         self._operation, self._sound_type, self._expected = operation, sound_type, expected
+
+    @property
+    def usage(self) -> Usage:
+        """Nothing: the count comes with the end."""
+        return Usage()
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """The event, and the file in it. Raises `MalformedEventError`."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from capabilities.core.json_codec import read_json
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
-from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta
+from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
 from capabilities.core.worded import worded
 
 BAD_EVENTS = 3
@@ -34,6 +34,10 @@ class EventReader(Protocol):
 
     finish: Finish | None
     finished: bool
+
+    @property
+    def usage(self) -> Usage:
+        """What the provider has counted so far."""
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What the event adds; raises `MalformedEventError`."""
@@ -128,7 +132,7 @@ class EventStream:
 
     def _end(self, event: Finish | Failure) -> StreamEvent:
         self._over = True
-        return event
+        return event.counted(self._reader.usage) if isinstance(event, Failure) else event
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
         """Keeps a body that is no event stream so far; a web page is known by its first character."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from capabilities.core.wire import Failure, Fault
+from capabilities.core.wire import Failure, Fault, Usage
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.policy import Policy
 
@@ -159,7 +159,8 @@ class Reply(Generic[T]):
 class Try:
     """One call of an attempt: when it began and how long it took (milliseconds), and what came of it.
 
-    `key` is the name of the key it was made with where the provider has several, else empty.
+    `key` is the name of the key it was made with where the provider has several, else empty. `usage` is what the
+    provider counted of a call that gave no answer.
     """
 
     started_ms: float
@@ -167,6 +168,7 @@ class Try:
     outcome: str
     status_code: int | None = None
     key: str = ""
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

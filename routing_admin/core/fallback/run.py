@@ -201,11 +201,13 @@ class FallbackRun(Generic[T]):
         reply: Reply[T] = reply_or_outcome if isinstance(reply_or_outcome, Reply) else Reply(reply_or_outcome)
         outcome = reply.outcome
         trial.adaptation, trial.dropped = reply.adaptation, reply.dropped_params
-        failed = isinstance(outcome, Failure)
         took = (self._context.clock() - began) * 1000
-        word, status = (outcome.fault.value, outcome.status) if isinstance(outcome, Failure) else (OK, None)
         name = trial.key.name if trial.key is not None else ""
-        trial.tries.append(Try(self._ms(began), took, word, status if failed else None, name))
+        if isinstance(outcome, Failure):
+            one = Try(self._ms(began), took, outcome.fault.value, outcome.status, name, outcome.usage)
+        else:
+            one = Try(self._ms(began), took, OK, None, name)
+        trial.tries.append(one)
         return outcome
 
     def _own_time(self, failure: Failure) -> Failure:

@@ -16,6 +16,7 @@ from artifacts.queries.library import find_artifacts
 from artifacts.views.words import KINDS
 from capabilities.access import may
 from capabilities.core.permissions import PagePart
+from capabilities.core.prices import money_texts
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
@@ -23,6 +24,7 @@ from routing_admin.queries.requests import find_earlier_request, find_logged_req
 from routing_admin.request_log.advice import Advice, Remedy, advise
 from routing_admin.request_log.answer_view import artifact_ids, build_answer
 from routing_admin.request_log.asked import asked_for
+from routing_admin.request_log.costs import sum_waste
 from routing_admin.request_log.endings import RequestEnding, ending_of
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.prefix_story import tell_prefix
@@ -162,6 +164,8 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
         "prefix": translate_sentence(tell_prefix(row, found.attempts, find_earlier_request(row)) or ""),
         "has_files": any(step.files for step in walked),
+        "wasted": money_texts(sum_waste(row, found.attempts)),
+        "has_tokens": any(step.row.is_counted for step in walked),
         "operation": operation_name(row.surface),
         "is_route": state.configuration.route(row.task_type) is not None,
         "records_bodies": state.record_bodies,

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
-from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text
+from capabilities.core.prices import exact_amount, money_text, money_texts
 from routing_admin.queries.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, main_currency, sum_usage
 from routing_admin.request_log.journal import journal
 
@@ -70,9 +70,9 @@ def usage(request: HttpRequest) -> HttpResponse:
     found = _sums(period, group)
     context = {
         "total": found.total,
-        "costs": write_money(found.total.costs),
-        "savings": write_money(found.total.savings),
-        "fallback_costs": write_money(found.total.fallback_costs),
+        "costs": money_texts(found.total.costs),
+        "savings": money_texts(found.total.savings),
+        "fallback_costs": money_texts(found.total.fallback_costs),
         "rows": list_rows(found, group),
         "bars": list_bars(found),
         "chart_height": CHART_HEIGHT,
@@ -97,7 +97,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
     writer = csv.writer(answer)
     counted = ("requests", "failures", "fallbacks", "unpriced")
     tokens = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
-    writer.writerow([group, *counted, *tokens, "currency", "cost", "saved_by_cache", "paid_for_fallbacks"])
+    writer.writerow([group, *counted, *tokens, "currency", "cost", "saved_by_cache", "paid_for_failed_attempts"])
     for name, counts in _sums(period, group).groups:
         plain = [getattr(counts, each) for each in (*counted, *tokens)]
         for at, currency in enumerate(counts.costs or {"": 0}):
@@ -127,7 +127,7 @@ def list_rows(report: UsageReport, group: str) -> list[UsageRow]:
     weights = [_weight(counts, currency) for _, counts in report.groups]
     top = max(weights, default=0)
     return [
-        UsageRow(_name(name, group), counts, write_money(counts.costs), f"{100 * weight / top if top else 0:.2f}%")
+        UsageRow(_name(name, group), counts, money_texts(counts.costs), f"{100 * weight / top if top else 0:.2f}%")
         for (name, counts), weight in zip(report.groups, weights, strict=True)
     ]
 
@@ -168,12 +168,6 @@ def _bar(
 
 def _weight(counts: Counts, currency: str) -> int:
     return max(counts.costs.get(currency, 0), 0) if currency else counts.requests
-
-
-def write_money(sums: Mapping[str, int]) -> list[str]:
-    """Each currency's sum; they are never added up. What costs nothing stands for itself alone."""
-    paid = {currency: nanos for currency, nanos in sums.items() if currency != NO_CURRENCY} or sums
-    return [money_text(nanos, currency) for currency, nanos in sorted(paid.items())]
 
 
 def _name(name: Any, group: str) -> str:

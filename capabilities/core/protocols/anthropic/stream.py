@@ -15,7 +15,7 @@ from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import ending_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta
+from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
 from capabilities.core.worded import worded
 
 THOUGHTS = ("thinking", "redacted_thinking")
@@ -38,6 +38,11 @@ class BlockReader:
         self._offset = 0
         self._block_start = 0
         self._citations: list[Any] = []
+
+    @property
+    def usage(self) -> Usage:
+        """What has been counted so far."""
+        return usage_of(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What an event adds; unknown ones add nothing."""

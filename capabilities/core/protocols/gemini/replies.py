@@ -29,7 +29,8 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
         return value
     if value.get("error"):
         return failure_inside(value)
-    return _answer(value)
+    outcome = _answer(value)
+    return outcome.counted(usage_of(value.get("usageMetadata"))) if isinstance(outcome, Failure) else outcome
 
 
 def _unwrap(value: Any) -> Any:

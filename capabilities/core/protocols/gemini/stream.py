@@ -31,6 +31,7 @@ from capabilities.core.wire import (
     Finish,
     Supplement,
     ToolCallDelta,
+    Usage,
 )
 from capabilities.core.worded import worded
 
@@ -49,18 +50,23 @@ class PartReader:
         self._texts: list[str] = []
         self._cited: list[Annotation] = []
 
+    @property
+    def usage(self) -> Usage:
+        """What has been counted so far."""
+        return usage_of(self._usage)
+
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What a chunk adds. Raises `MalformedEventError` when its candidates are no list."""
         value = json_event(event)
         if value.get("error"):
             return [failure_inside(value)]
+        if usage := value.get("usageMetadata"):
+            self._count(usage)
         if blocked := blocked_prompt(value):
             return [blocked]
         candidates = value.get("candidates")
         if candidates is not None and not isinstance(candidates, list):
             raise MalformedEventError(worded("%(name)s is no list", name="candidates"))
-        if usage := value.get("usageMetadata"):
-            self._count(usage)
         candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
         if failed := failed_generation(candidate):
             return [failed]

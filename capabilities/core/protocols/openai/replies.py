@@ -27,7 +27,11 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
         return failure_inside(value)
     if "choices" not in value:
         return bad_shape(worded("the answer has no choices"))
-    choices = value["choices"]
+    outcome = _outcome(value, value["choices"])
+    return outcome.counted(usage_of(value.get("usage"))) if isinstance(outcome, Failure) else outcome
+
+
+def _outcome(value: dict[str, Any], choices: Any) -> Answer | Failure:
     if not choices:
         return Failure(Fault.EMPTY_CHOICES, worded("the answer has no candidate"), 200)
     if not isinstance(choices, list) or not isinstance(choices[0], dict):

@@ -23,7 +23,7 @@ from capabilities.core.protocols.openai.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.protocols.thought_fields import DETAILS, own_thought, thoughts_of
-from capabilities.core.wire import Delta, Failure, Finish, Supplement
+from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 from capabilities.core.worded import worded
 
 
@@ -38,6 +38,11 @@ class ChunkReader:
         self._model: str | None = None
         self._calls = CallPieces()
         self._thoughts: list[Any] = []
+
+    @property
+    def usage(self) -> Usage:
+        """What has been counted so far."""
+        return usage_of(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What a chunk adds. Raises `MalformedEventError` when its choices are no list."""

@@ -37,7 +37,11 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 
 
 def failure_of_state(response: Mapping[str, Any]) -> Failure:
-    """The failure of a response that has failed, was called off, or is not at its end."""
+    """The failure of a response that has failed, was called off, or is not at its end, with what it took."""
+    return _failure_of_state(response).counted(usage_of(response.get("usage")))
+
+
+def _failure_of_state(response: Mapping[str, Any]) -> Failure:
     if response.get("error"):
         return failure_inside(response)
     state = str(response.get("status"))
@@ -57,7 +61,8 @@ def answer_of(response: Mapping[str, Any]) -> Answer | Failure:
     thoughts, reason = tuple(_thoughts(items)), reason_of(response)
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
     if not (text or calls or reasoning or refusal or thoughts or media or ending.explains_silence):
-        return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+        return nothing.counted(usage_of(response.get("usage")))
     usage, model, identity = usage_of(response.get("usage")), filled(response.get("model")), filled(response.get("id"))
     said = (text, calls, reasoning or None, refusal or None, ending.word, usage, model, identity)
     beside = (logprobs_of(parts), media, tuple(each for part in parts for each in annotations_of(part)))

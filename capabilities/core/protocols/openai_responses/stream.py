@@ -26,7 +26,7 @@ from capabilities.core.protocols.openai_responses.supplements import annotation_
 from capabilities.core.protocols.openai_responses.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, events_of, json_event
-from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta
+from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
 from capabilities.core.worded import worded
 
 Piece = Delta | Supplement | Failure
@@ -47,6 +47,11 @@ class ItemEventReader:
         self._thought_places: set[Any] = set()
         self._summaries = 0
         self._has_output = False
+
+    @property
+    def usage(self) -> Usage:
+        """Nothing: the count comes with the end."""
+        return Usage()
 
     def read(self, event: SseEvent) -> list[Piece]:
         """What an event adds. Raises `MalformedEventError` for an end without its response."""

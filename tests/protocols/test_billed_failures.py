@@ -1,0 +1,79 @@
+"""What a provider counts before it fails is billed, so the failure has it: whole, streamed and broken off."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.wire import Failure, Usage
+
+HEADERS = {"content-type": "application/json"}
+SILENT: dict[str, dict[str, Any]] = {
+    "openai": {
+        "choices": [{"message": {"content": ""}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+    },
+    "openai-responses": {"status": "completed", "output": [], "usage": {"input_tokens": 7, "output_tokens": 3}},
+    "anthropic": {"content": [], "stop_reason": "end_turn", "usage": {"input_tokens": 7, "output_tokens": 3}},
+    "gemini": {
+        "candidates": [{"content": {"parts": []}, "finishReason": "STOP"}],
+        "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3},
+    },
+}
+"""An answer of no words in the bytes of each protocol."""
+CUT: dict[str, list[dict[str, Any]]] = {
+    "openai": [
+        {"choices": [{"delta": {"content": "one"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 1}},
+        {"choices": [{"delta": {"content": " two"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}},
+    ],
+    "anthropic": [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 7, "output_tokens": 3}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "one"}},
+    ],
+    "gemini": [
+        {
+            "candidates": [{"content": {"parts": [{"text": "one"}]}}],
+            "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3},
+        }
+    ],
+}
+"""The beginning of a stream that says how much there was so far."""
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_a_whole_answer_without_words_has_its_count(name: str):
+    """The model said nothing, and was paid for it."""
+    failed = PROTOCOLS[name].decode(200, HEADERS, json.dumps(SILENT[name]).encode())
+    assert isinstance(failed, Failure)
+    assert failed.usage is not None
+    assert (failed.usage.prompt_tokens, failed.usage.completion_tokens) == (7, 3)
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
+    """At least that is billed."""
+    decoder = PROTOCOLS[name].decoder()
+    for event in CUT[name]:
+        decoder.feed(f"data: {json.dumps(event)}\n\n".encode())
+    failed = decoder.close()[-1]
+    assert isinstance(failed, Failure)
+    assert failed.usage is not None
+    assert (failed.usage.prompt_tokens, failed.usage.completion_tokens) == (7, 3)
+
+
+def test_a_response_that_failed_has_its_count():
+    """OpenAI's Responses says it with the state."""
+    body = {"status": "failed", "error": {"message": "down"}, "usage": {"input_tokens": 7, "output_tokens": 3}}
+    failed = PROTOCOLS["openai-responses"].decode(200, HEADERS, json.dumps(body).encode())
+    assert isinstance(failed, Failure)
+    assert failed.usage == Usage(7, 3)
+
+
+def test_a_failure_that_says_nothing_of_tokens_has_no_count():
+    """Unknown is not nothing."""
+    failed = PROTOCOLS["openai"].decode(200, HEADERS, b'{"choices": []}')
+    assert isinstance(failed, Failure)
+    assert failed.usage is None
