@@ -12,7 +12,7 @@ def forget_costs_of_fallbacks(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('routing_admin', '0016_catalogue_editions'),
+        ('routing_admin', '0017_audit_chain'),
     ]
 
     operations = [
