@@ -8,7 +8,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
@@ -20,6 +20,7 @@ from django.utils import timezone
 from capabilities.acts import Actor
 from capabilities.core.permissions import PagePart, UserRole, can_change_near, may_have, scope_of_call
 from capabilities.core.services.agent_limits import AgentLimits, limits_of
+from capabilities.core.services.limit_holders import LimitHolder, agent_holder
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 
@@ -30,7 +31,7 @@ KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 class Principal:
     """An agent that came in with a valid key; `key` is the key's public part, `ends_at` the moment it stops.
 
-    `limits` are those of the agent whose key it is, None where it has none.
+    `limits` are those of the agent whose key it is, None where it has none; `holders` are whose limits are counted.
     """
 
     agent: str
@@ -39,9 +40,10 @@ class Principal:
     acts_through: str = ""
     ends_at: datetime | None = None
     limits: AgentLimits | None = None
+    holders: tuple[LimitHolder, ...] = ()
 
     @property
-    def holder(self) -> str:
+    def key_owner(self) -> str:
         """The agent whose key it is, whoever it acts for."""
         return self.acts_through or self.agent
 
@@ -129,9 +131,9 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
     ends_at = min((end for end in (row.expires_at, row.agent.expires_at) if end), default=None)
     if row.revoked_at or (ends_at is not None and ends_at <= now):
         return None
-    return Principal(
-        row.agent.agent_id, row.public_id, frozenset(row.scopes), ends_at=ends_at, limits=limits_of(row.agent.limits)
-    )
+    agent_id, limits = row.agent.agent_id, limits_of(row.agent.limits)
+    holders = tuple(filter(None, (agent_holder(agent_id, limits),)))
+    return Principal(agent_id, row.public_id, frozenset(row.scopes), ends_at=ends_at, limits=limits, holders=holders)
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
@@ -141,7 +143,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     made = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
     if not principal.may("agents:write") or not filter_living(made).exists():
         return NOT_YOURS
-    return Principal(agent_id, principal.key, principal.scopes, principal.agent, principal.ends_at, principal.limits)
+    return replace(principal, agent=agent_id, acts_through=principal.agent)
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:

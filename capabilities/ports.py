@@ -267,10 +267,10 @@ class LimitUse:
 
 
 class LimitUses(Protocol):
-    """What agents used of their limits."""
+    """What agents and their keys used of their limits."""
 
-    def of(self, agent: str, limits: AgentLimits | None) -> Sequence[LimitUse]:
-        """What of each limit that there is, in the order of `Meter`. Queries rows where there are limits."""
+    def of(self, holder: str, limits: AgentLimits | None) -> Sequence[LimitUse]:
+        """What a holder used of each limit that there is, in the order of `Meter`. Queries rows where there are."""
 
 
 class _Ports:

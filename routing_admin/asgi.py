@@ -33,7 +33,7 @@ from routing_admin.upstream import process_upstream, run_sync  # noqa: E402
 def agent_of(headers: Mapping[str, str]) -> str:
     """The agent whose key came in a moment ago, empty for everybody else."""
     caller = cached_principal(headers)
-    return "" if caller is None else caller.holder
+    return "" if caller is None else caller.key_owner
 
 
 pages = limit_requests(limit_bodies(cast(App, site)), agent_of)

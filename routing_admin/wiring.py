@@ -121,16 +121,16 @@ class ShippedPriceLists:
 
 
 class LedgerUses:
-    """What agents used of their limits; see `capabilities.ports.LimitUses`."""
+    """What agents and their keys used of their limits; see `capabilities.ports.LimitUses`."""
 
-    def of(self, agent: str, limits: AgentLimits | None) -> Sequence[LimitUse]:
-        """What of each limit that there is."""
-        used = find_uses([agent]) if limits is not None and limits.most else {}
+    def of(self, holder: str, limits: AgentLimits | None) -> Sequence[LimitUse]:
+        """What of each limit that there is, in the order of `Meter`."""
+        used = find_uses([holder]) if limits is not None and limits.most else {}
         return [
             LimitUse(
                 meter,
                 limits.most[meter],
-                used.get((agent, meter), 0),
+                used.get((holder, meter), 0),
                 end_of_window(meter),
                 limits.currency if meter in MONEY else "",
             )

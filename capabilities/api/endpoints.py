@@ -23,6 +23,7 @@ from capabilities.api.schemas import (
 )
 from capabilities.core.prices import NANO
 from capabilities.core.problems import Problem
+from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.core.vocabulary import Direction
 from capabilities.errors import InvalidError
 from capabilities.ports import LimitUse, ports
@@ -90,7 +91,7 @@ def limits_json(principal: Principal) -> dict[str, Any] | None:
             "currency": use.currency or None,
             "resetsAt": use.resets_at.isoformat() if use.resets_at else None,
         }
-        for use in ports.limit_uses.of(principal.holder, principal.limits)
+        for use in ports.limit_uses.of(id_of_agent(principal.key_owner), principal.limits)
     ]
     return {"models": sorted(principal.limits.models), "amounts": amounts}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
@@ -15,9 +16,10 @@ from capabilities import actions
 from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
 from capabilities.core.services.agent_limits import limits_of
+from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.agents import LIMITS, AgentForm, KeyForm
-from capabilities.ports import ports
+from capabilities.ports import LimitUse, ports
 from capabilities.queries.agents import (
     NAMES,
     AgentLine,
@@ -127,7 +129,7 @@ def agent_page(
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
         "keys": list_keys(row),
         "now": timezone.now(),
-        "uses": [(LIMITS[use.meter][0], use) for use in ports.limit_uses.of(row.agent_id, limits_of(row.limits))],
+        "uses": list_uses(row),
         "snippets": write_snippets(row),
         "tool_server": describe_tool_server(),
         "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
@@ -136,6 +138,12 @@ def agent_page(
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)
+
+
+def list_uses(row: Agent) -> list[tuple[str | Promise, LimitUse]]:
+    """What is used of each of the agent's limits, under the limit's name."""
+    found = ports.limit_uses.of(id_of_agent(row.agent_id), limits_of(row.limits))
+    return [(LIMITS[use.meter][0], use) for use in found]
 
 
 @require_POST

@@ -19,9 +19,9 @@ class LimitedKeyAuth(AgentKeyAuth):
     def __call__(self, request: HttpRequest) -> Principal:
         """Who calls. Raises `CallError`, also 429 where a limit is reached, and 503 where nobody can say."""
         principal = super().__call__(request)
-        if principal.limits is None or request.method not in COUNTED or request.path in OWN_COUNT:
+        if not principal.holders or request.method not in COUNTED or request.path in OWN_COUNT:
             return principal
-        hold = reservation_of(principal.holder, principal.limits)
+        hold = reservation_of(principal.holders)
         if hold is not None:
             try:
                 hold.enter_in_thread(size_of(request))

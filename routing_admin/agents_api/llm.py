@@ -79,7 +79,7 @@ async def send(request: HttpRequest) -> HttpResponse:
     A caller that goes away ends the run. Raises `CallError` 429 where a limit of the agent is reached.
     """
     principal = principal_of(request)
-    hold = reservation_of(principal.holder, principal.limits) if principal.limits is not None else None
+    hold = reservation_of(principal.holders)
     if hold is None:
         return await _send(request, None)
     try:

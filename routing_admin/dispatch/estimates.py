@@ -20,7 +20,7 @@ async def reserve_planned(hold: Reservation, planned: PlannedRequest) -> None:
     """Reserves what it is likely to take of its agent's limits. Raises `LimitReachedError`."""
     if hold.counts_usage:
         question, answer = estimate_planned(planned)
-        nanos = estimate_nanos(planned, question, answer, hold.currency) if hold.counts_money else 0
+        nanos = {each: estimate_nanos(planned, question, answer, each) for each in hold.currencies}
         await hold.reserve(question, answer, nanos)
 
 
@@ -28,7 +28,7 @@ def settle_planned(
     hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate, usage: Usage | None, text: str
 ) -> None:
     """It was answered by that candidate, wholly or as far as the text goes."""
-    hold.settle(usage, text, price_at(planned, candidate) if hold.counts_money else None)
+    hold.settle(usage, text, price_at(planned, candidate) if hold.currencies else None)
 
 
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:

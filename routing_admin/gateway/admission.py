@@ -106,7 +106,7 @@ def enter_limited(principal: Principal, size: int) -> Reservation | None:
 
     Raises `GatewayError` 429 where a limit is reached, 503 where nobody can say.
     """
-    hold = reservation_of(principal.holder, principal.limits)
+    hold = reservation_of(principal.holders)
     try:
         if hold is not None:
             hold.enter_in_thread(size)

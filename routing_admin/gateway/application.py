@@ -110,7 +110,7 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
     headers = headers_of_scope(scope)
     caller = cached_principal(headers)
     if isinstance(caller, Principal):
-        return caller.holder
+        return caller.key_owner
     place, address = CallPlace(lookups()), scope["client"][0] if scope.get("client") else ""
     await place.enter(address)
     try:

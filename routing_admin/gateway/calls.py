@@ -134,10 +134,10 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
     if principal is None:
         principal = await look_up_caller(call, door.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
-    hold = reservation_of(principal.holder, principal.limits) if principal.limits is not None else None
+    hold = reservation_of(principal.holders) if principal.holders else None
     try:
         if call.place is not None:
-            await call.place.enter(principal.holder)
+            await call.place.enter(principal.key_owner)
         packed, size = is_packed(call), len(call.body.data)
         if hold is not None:
             await _enter(hold, call, size)

@@ -1,4 +1,4 @@
-"""One limit of an agent in this process: its share, who waits for it, and what the ledger is to hear of it."""
+"""One limit of a holder in this process: its share, who waits for it, and what the ledger is to hear of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Cell:
     when a call last took of the share, both by a monotonic clock. `in_demand` says that another process lacks some.
     """
 
-    agent: str
+    holder: str
     meter: Meter
     share: Share
     reported: int = 0
@@ -101,7 +101,7 @@ class Cell:
         if not (give or want or news or share.debt or (share.granted and age > RENEW_SECONDS)):
             return None
         least = max(1, min((each.amount for each in self.line), default=1) - at_hand)
-        place = (self.agent, self.meter, share.window, share.limit)
+        place = (self.holder, self.meter, share.window, share.limit)
         return Order(*place, share.granted, share.committed, self.reported, give, want, least)
 
     def book(self, order: Order, booking: Booking, clock: float) -> None:

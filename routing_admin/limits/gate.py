@@ -1,18 +1,19 @@
-"""What a call reserves of its agent's limits before it is made, and settles when it has ended, however it ends."""
+"""What a call reserves of limits before it is made, and settles when it has ended, however it ends."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from django.db import connections
 from django.utils import timezone
 
-from capabilities.core.prices import Price, amount_text
-from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, AgentLimits, Meter
+from capabilities.core.prices import Price
+from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter
+from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Usage
 from routing_admin.core.limits.estimates import nanos_of, tokens_of, usage_of
 from routing_admin.core.limits.sentences import (
@@ -20,156 +21,162 @@ from routing_admin.core.limits.sentences import (
     RATE_EXCEEDED,
     SILENT,
     RefusedNeed,
-    duration_of,
     sentence_of,
 )
-from routing_admin.core.limits.shares import Share
 from routing_admin.core.limits.windows import Window
 from routing_admin.databases.away import AGAIN_SECONDS, UNAVAILABLE, is_away
 from routing_admin.limits.cells import Waiter
+from routing_admin.limits.headers import headers_of
 from routing_admin.limits.keeper import ShareKeeper
 from routing_admin.limits.rows import WAIT_SECONDS, RowLedger
 
 PLACE_SECONDS = 0.5
 """How long it waits for a place among those under way."""
-WARN_PERCENT = 80
-"""From here on a caller is warned of its budgets."""
 USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
 """What is used as soon as a call is let in, whatever becomes of it."""
 
 
-class LimitReachedError(Exception):
-    """A call that an agent's limits do not let in, or of which nobody can say; `headers` say what is left."""
+Need = tuple[LimitHolder, Meter, int]
+"""How much of a limit a call needs."""
 
-    def __init__(self, status: int, code: str, message: str, retry_after: float, headers: Mapping[str, str]) -> None:
+
+class LimitReachedError(Exception):
+    """A call that a limit does not let in, or of which nobody can say; `headers` say what is left."""
+
+    def __init__(self, status: int, code: str, message: str, retry_after: float) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.retry_after = status, code, message, retry_after
-        self.should_retry, self.headers = code != BUDGET_EXCEEDED, headers
+        self.should_retry = code != BUDGET_EXCEEDED
+        self.headers: Mapping[str, str] = {}
 
 
 class Reservation:
-    """What one call holds of its agent's limits; it ends with `settle`, or with `close` where nothing came of it."""
+    """What one call holds of its holders' limits; it ends with `settle`, or with `close` where nothing came of it."""
 
-    __slots__ = ("_agent", "_held", "_keeper", "_most", "_question", "currency")
+    __slots__ = ("_held", "_holders", "_keeper", "_question", "_size", "currencies")
 
-    def __init__(self, agent: str, limits: AgentLimits, keeper: ShareKeeper) -> None:
-        self._agent, self._most, self._keeper, self.currency = agent, limits.most, keeper, limits.currency
-        self._held: list[tuple[Meter, Window, int]] = []
-        self._question = 0
+    def __init__(self, holders: Sequence[LimitHolder], keeper: ShareKeeper) -> None:
+        self._holders, self._keeper, self.currencies = tuple(holders), keeper, _currencies(holders)
+        self._held: list[tuple[LimitHolder, Meter, Window, int]] = []
+        self._question = self._size = 0
 
     @property
     def counts_usage(self) -> bool:
         """Whether it matters how many tokens the call takes, or what they cost."""
-        return self.counts_money or any(meter in self._most for meter in TOKENS)
-
-    @property
-    def counts_money(self) -> bool:
-        """Whether it matters what the call costs, in the currency of the limits."""
-        return any(meter in self._most for meter in MONEY)
+        return bool(self.currencies) or any(meter in each.limits.most for each in self._holders for meter in TOKENS)
 
     async def enter(self, size: int) -> None:
         """Lets in a call of so many bytes, which is under way then. Raises `LimitReachedError`."""
-        await self._reserve(self._entry(size))
+        await self._reserve(self._entry(size, self._holders))
 
     def enter_in_thread(self, size: int) -> None:
         """The same for a thread without an event loop."""
-        self._reserve_in_thread(self._entry(size))
+        self._reserve_in_thread(self._entry(size, self._holders))
 
-    async def reserve(self, question: int, answer: int, nanos: int) -> None:
+    async def join(self, holders: Sequence[LimitHolder]) -> None:
+        """The same for further holders, whom the request itself named. Raises `LimitReachedError`."""
+        self._holders = (*self._holders, *holders)
+        self.currencies = _currencies(self._holders)
+        await self._reserve(self._entry(self._size, holders))
+
+    async def reserve(self, question: int, answer: int, nanos: Mapping[str, int]) -> None:
         """Reserves the tokens of the request and those that its answer may have, and what they may cost.
 
-        Raises `LimitReachedError`.
+        `nanos` is that by currency. Raises `LimitReachedError`.
         """
         self._question = question
-        await self._reserve(dict.fromkeys(TOKENS, question + answer) | dict.fromkeys(MONEY, nanos))
+        tokens = dict.fromkeys(TOKENS, question + answer)
+        await self._reserve(
+            [
+                need
+                for each in self._holders
+                for need in _needs_of(each, tokens | dict.fromkeys(MONEY, nanos.get(each.limits.currency, 0)))
+            ]
+        )
 
     def settle(self, usage: Usage | None, text: str = "", price: Price | None = None) -> None:
         """The call ended with that usage, where its provider counted; else with that text, as far as it came."""
         if not self._held:
             return
         used: dict[Meter, int] = {}
-        if self.counts_usage:
-            real = usage_of(usage, self._question, text)
-            used = dict.fromkeys(TOKENS, tokens_of(real) or 0) | dict.fromkeys(
-                MONEY, nanos_of(real, price, self.currency)
-            )
+        real = usage_of(usage, self._question, text) if self.counts_usage else None
+        if real is not None:
+            used = dict.fromkeys(TOKENS, tokens_of(real) or 0)
         held, self._held = self._held, []
-        for meter, window, amount in held:
-            self._keeper.settle(self._agent, meter, window, amount, used.get(meter, 0))
+        for holder, meter, window, amount in held:
+            if meter in MONEY and real is not None:
+                took = nanos_of(real, price, holder.limits.currency)
+            else:
+                took = used.get(meter, 0)
+            self._keeper.settle(holder.id, meter, window, amount, took)
 
     def close(self) -> None:
         """The call came to nothing; what is settled stays so."""
         self.settle(None)
 
     def headers(self) -> dict[str, str]:
-        """What is left of the limits, in the names of OpenAI's headers, and a warning of budgets that run out."""
-        shares = {meter: self._keeper.share_of(self._agent, meter, limit) for meter, limit in self._most.items()}
-        found: dict[str, str] = {}
-        if Meter.REQUESTS_PER_MINUTE in shares:
-            found |= _headers_of("requests", shares[Meter.REQUESTS_PER_MINUTE])
-        tokens = [shares[meter] for meter in TOKENS if meter in shares]
-        if tokens:
-            found |= _headers_of("tokens", min(tokens, key=lambda share: share.remaining))
-        money = [shares[meter] for meter in MONEY if meter in shares]
-        if money:
-            found |= _money_headers(min(money, key=lambda share: share.remaining), self.currency)
-        warnings = [
-            f"{meter.value}={percent_of(share.limit - share.remaining, share.limit)}%"
-            for meter, share in shares.items()
-            if meter not in RATES and percent_of(share.limit - share.remaining, share.limit) >= WARN_PERCENT
-        ]
-        return found | ({"x-routing-budget-warning": ", ".join(warnings)} if warnings else {})
+        """What is left of the limits, of each sort what is tightest, and a warning of budgets that run out."""
+        return headers_of(
+            [
+                (holder, meter, self._keeper.share_of(holder.id, meter, limit))
+                for holder in self._holders
+                for meter, limit in holder.limits.most.items()
+            ]
+        )
 
-    def _entry(self, size: int) -> dict[Meter, int]:
-        return {Meter.REQUESTS_PER_MINUTE: 1, Meter.BYTES_PER_DAY: size, Meter.IN_FLIGHT: 1}
+    def _entry(self, size: int, holders: Iterable[LimitHolder]) -> list[Need]:
+        self._size = size
+        amounts = {Meter.REQUESTS_PER_MINUTE: 1, Meter.BYTES_PER_DAY: size, Meter.IN_FLIGHT: 1}
+        return [need for each in holders for need in _needs_of(each, amounts)]
 
-    async def _reserve(self, needs: Mapping[Meter, int]) -> None:
+    async def _reserve(self, needs: Sequence[Need]) -> None:
         steps = self._reserving(needs)
         with suppress(StopIteration):
-            waiter = next(steps)
+            waiting = next(steps)
             while True:
                 try:
-                    window = await self._wait(waiter)
+                    window = await self._wait(*waiting)
                 except BaseException as error:
                     steps.throw(error)
                     raise
-                waiter = steps.send(window)
+                waiting = steps.send(window)
 
-    def _reserve_in_thread(self, needs: Mapping[Meter, int]) -> None:
+    def _reserve_in_thread(self, needs: Sequence[Need]) -> None:
         steps = self._reserving(needs)
         with suppress(StopIteration):
-            waiter = next(steps)
+            waiting = next(steps)
             while True:
                 try:
-                    window = self._wait_in_thread(waiter)
+                    window = self._wait_in_thread(*waiting)
                 except BaseException as error:
                     steps.throw(error)
                     raise
-                waiter = steps.send(window)
+                waiting = steps.send(window)
 
-    def _reserving(self, needs: Mapping[Meter, int]) -> Generator[Waiter, Window, None]:
+    def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
         """Reserves all of it or nothing; yields whom it has to wait for, and is sent the window in which it has it."""
         begun = len(self._held)
         try:
-            for meter, amount in needs.items():
-                if meter in self._most:
-                    found = self._keeper.reserve(self._agent, meter, self._most[meter], amount)
-                    window = (yield found) if isinstance(found, Waiter) else found
-                    self._held.append((meter, window, amount))
-        except BaseException:
+            for holder, meter, amount in needs:
+                found = self._keeper.reserve(holder.id, meter, holder.limits.most[meter], amount)
+                window = (yield holder, found) if isinstance(found, Waiter) else found
+                self._held.append((holder, meter, window, amount))
+        except BaseException as error:
             given, self._held = self._held[begun:], self._held[:begun]
-            for meter, window, amount in given:
-                self._keeper.settle(self._agent, meter, window, amount, 0)
+            for holder, meter, window, amount in given:
+                self._keeper.settle(holder.id, meter, window, amount, 0)
+            if isinstance(error, LimitReachedError) and error.status != 503:  # told once all of it is given back
+                error.headers = self.headers()
             raise
         self._use_at_once()
 
     def _use_at_once(self) -> None:
-        used = [each for each in self._held if each[0] in USED_AT_ONCE]
-        self._held = [each for each in self._held if each[0] not in USED_AT_ONCE]
-        for meter, window, amount in used:
-            self._keeper.settle(self._agent, meter, window, amount, amount)
+        used = [each for each in self._held if each[1] in USED_AT_ONCE]
+        self._held = [each for each in self._held if each[1] not in USED_AT_ONCE]
+        for holder, meter, window, amount in used:
+            self._keeper.settle(holder.id, meter, window, amount, amount)
 
-    async def _wait(self, waiter: Waiter) -> Window:
+    async def _wait(self, holder: LimitHolder, waiter: Waiter) -> Window:
         """The window in which it is reserved then. Raises `LimitReachedError`."""
         try:
             async with asyncio.timeout(_patience(waiter)):
@@ -180,34 +187,34 @@ class Reservation:
             with suppress(LimitReachedError):
                 window = self._give_up(waiter)
                 if window is not None:
-                    self._keeper.settle(self._agent, waiter.cell.meter, window, waiter.amount, 0)
+                    self._keeper.settle(holder.id, waiter.cell.meter, window, waiter.amount, 0)
             raise
-        return self._check(waiter, window)
+        return self._check(holder, waiter, window)
 
-    def _wait_in_thread(self, waiter: Waiter) -> Window:
+    def _wait_in_thread(self, holder: LimitHolder, waiter: Waiter) -> Window:
         try:
             window = waiter.answer.result(_patience(waiter))
         except TimeoutError:
             window = self._give_up(waiter)
-        return self._check(waiter, window)
+        return self._check(holder, waiter, window)
 
     def _give_up(self, waiter: Waiter) -> Window | None:
         try:
             return self._keeper.give_up(waiter)
         except TimeoutError:
-            raise LimitReachedError(503, UNAVAILABLE, SILENT, AGAIN_SECONDS, {}) from None
+            raise LimitReachedError(503, UNAVAILABLE, SILENT, AGAIN_SECONDS) from None
 
-    def _check(self, waiter: Waiter, window: Window | None) -> Window:
+    def _check(self, holder: LimitHolder, waiter: Waiter, window: Window | None) -> Window:
         if window is not None:
             return window
         meter, share, now = waiter.cell.meter, waiter.cell.share, datetime.now(UTC)
         ends_at = share.window.ends_at
         seconds = (ends_at - now).total_seconds() if ends_at else 1.0
         local = timezone.localtime(ends_at) if ends_at else None
-        need = RefusedNeed(meter, share.limit, share.remaining, waiter.amount, self.currency)
+        need = RefusedNeed(holder.title, meter, share.limit, share.remaining, waiter.amount, holder.limits.currency)
         sentence = sentence_of(need, local, now)
         code = RATE_EXCEEDED if meter in RATES else BUDGET_EXCEEDED
-        raise LimitReachedError(429, code, sentence, seconds, self.headers())
+        raise LimitReachedError(429, code, sentence, seconds)
 
 
 def limit_headers(error: LimitReachedError) -> dict[str, str]:
@@ -216,24 +223,14 @@ def limit_headers(error: LimitReachedError) -> dict[str, str]:
     return {**error.headers, **again, "x-should-retry": "true" if error.should_retry else "false"}
 
 
-def percent_of(used: int, limit: int) -> int:
-    """How much of a limit is used, in whole percent."""
-    return used * 100 // limit if limit else 100
+def _needs_of(holder: LimitHolder, amounts: Mapping[Meter, int]) -> list[Need]:
+    return [(holder, meter, amount) for meter, amount in amounts.items() if meter in holder.limits.most]
 
 
-def _headers_of(name: str, share: Share) -> dict[str, str]:
-    ends_at = share.window.ends_at
-    values = {"limit": str(share.limit), "remaining": str(share.remaining)}
-    if ends_at is not None:
-        values["reset"] = duration_of(ends_at - datetime.now(UTC))
-    return {f"x-ratelimit-{word}-{name}": value for word, value in values.items()}
-
-
-def _money_headers(share: Share, currency: str) -> dict[str, str]:
-    found = {"limit": amount_text(share.limit), "remaining": amount_text(share.remaining), "currency": currency}
-    if share.window.ends_at is not None:
-        found["reset"] = duration_of(share.window.ends_at - datetime.now(UTC))
-    return {f"x-routing-budget-{word}": value.replace(",", "") for word, value in found.items()}
+def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
+    """Those in which it matters what the call costs."""
+    limits = [each.limits for each in holders]
+    return tuple(dict.fromkeys(each.currency for each in limits if any(meter in each.most for meter in MONEY)))
 
 
 def _patience(waiter: Waiter) -> float:
@@ -244,6 +241,6 @@ keeper = ShareKeeper(RowLedger(), timezone.get_default_timezone, is_away, connec
 """This process's."""
 
 
-def reservation_of(agent: str, limits: AgentLimits | None) -> Reservation | None:
-    """What a call of that agent will hold of its limits; None where nothing is counted."""
-    return None if limits is None or not limits.most else Reservation(agent, limits, keeper)
+def reservation_of(holders: Sequence[LimitHolder]) -> Reservation | None:
+    """What a call will hold of those limits; None where nothing is counted."""
+    return Reservation(holders, keeper) if holders else None

@@ -59,13 +59,13 @@ class ShareKeeper:
             self._cells: dict[tuple[str, Meter], Cell] = {}
             self._active: dict[Cell, None] = {}
 
-    def reserve(self, agent: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
+    def reserve(self, holder: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
         """The window in which so much is reserved, at once where the share has it; nothing can always be had.
 
         Else who waits for it: the answer is the window, or None where the limit has not so much left.
         """
         with self._lock:
-            cell, clock = self._find(agent, meter, limit), self._clock()
+            cell, clock = self._find(holder, meter, limit), self._clock()
             self._active[cell] = None
             if amount == 0:
                 return cell.share.window
@@ -93,14 +93,14 @@ class ShareKeeper:
             if cell.heard_at >= waiter.since:
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
-                log.warning("the ledger is silent: %s of the agent %s is extended once", cell.meter, cell.agent)
+                log.warning("the ledger is silent: %s of %s is extended once", cell.meter, cell.holder)
                 return cell.share.window
         raise TimeoutError("the ledger of limits does not answer")
 
-    def settle(self, agent: str, meter: Meter, window: Window, reserved: int, used: int) -> None:
+    def settle(self, holder: str, meter: Meter, window: Window, reserved: int, used: int) -> None:
         """A call that reserved so much in that window has ended and used so much; late is late once it is over."""
         with self._lock:
-            cell = self._cells.get((agent, meter))
+            cell = self._cells.get((holder, meter))
             if cell is None or cell.share.window != window:
                 return
             cell.share = cell.share.settle(reserved, used)
@@ -110,10 +110,10 @@ class ShareKeeper:
             if cell.in_demand:
                 self._wake.set()
 
-    def share_of(self, agent: str, meter: Meter, limit: int) -> Share:
+    def share_of(self, holder: str, meter: Meter, limit: int) -> Share:
         """The share as it is now."""
         with self._lock:
-            return self._find(agent, meter, limit).share
+            return self._find(holder, meter, limit).share
 
     def tell(self) -> None:
         """Tells the ledger all that this process knows, now, in the caller's thread. Raises what the ledger raises."""
@@ -135,12 +135,12 @@ class ShareKeeper:
             log.warning("the ledger of limits is silent: this process's shares go back when their lease ends")
         self.forget()
 
-    def _find(self, agent: str, meter: Meter, limit: int) -> Cell:
-        """The cell of an agent's limit, in the window of now."""
-        cell, now = self._cells.get((agent, meter)), self._now()
+    def _find(self, holder: str, meter: Meter, limit: int) -> Cell:
+        """The cell of a holder's limit, in the window of now."""
+        cell, now = self._cells.get((holder, meter)), self._now()
         if cell is None:
             window = window_at(PERIODS[meter], now, self._zone())
-            cell = self._cells[agent, meter] = Cell(agent, meter, Share(limit, window))
+            cell = self._cells[holder, meter] = Cell(holder, meter, Share(limit, window))
         cell.turn(limit, now, self._zone())
         return cell
 

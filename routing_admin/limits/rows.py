@@ -46,7 +46,7 @@ class RowLedger:
 
 
 def _exchange(process: str, order: Order, now: datetime) -> Booking:
-    place = {"agent": order.agent, "meter": order.meter.value, "window": order.window.name}
+    place = {"holder": order.holder, "meter": order.meter.value, "window": order.window.name}
     _, made = LimitWindow.objects.get_or_create(**place, defaults={"ends_at": order.window.ends_at})
     if made:
         sweep(now)
@@ -79,15 +79,15 @@ def sweep(now: datetime) -> None:
         LimitWindow.objects.filter(pk__in=over).delete()
 
 
-def list_used(agents: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter], int]:
-    """What each of the agents used or reserved in the windows of now, by meter; what processes hold free is not."""
-    rows = LimitWindow.objects.filter(Q(ends_at__gt=now) | Q(ends_at=None), agent__in=list(agents))
+def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter], int]:
+    """What each of the holders used or reserved in the windows of now, by meter; what processes hold free is not."""
+    rows = LimitWindow.objects.filter(Q(ends_at__gt=now) | Q(ends_at=None), holder__in=list(holders))
     free = Sum(F("shares__granted") - F("shares__committed"), default=0)
     under_way = Sum("shares__committed", filter=Q(shares__held_until__gt=now), default=0)
     sums = rows.annotate(free=free, under_way=under_way)
     return {
-        (agent, Meter(meter)): max(0, drawn - unused) if ends_at else committed
-        for agent, meter, ends_at, drawn, unused, committed in sums.values_list(
-            "agent", "meter", "ends_at", "drawn", "free", "under_way"
+        (holder, Meter(meter)): max(0, drawn - unused) if ends_at else committed
+        for holder, meter, ends_at, drawn, unused, committed in sums.values_list(
+            "holder", "meter", "ends_at", "drawn", "free", "under_way"
         )
     }

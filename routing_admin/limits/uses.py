@@ -1,4 +1,4 @@
-"""What is used of agents' limits, in all processes; what another one did not tell yet is missing for seconds."""
+"""What is used of limits, in all processes; what another one did not tell yet is missing for seconds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from routing_admin.limits.gate import keeper
 from routing_admin.limits.rows import list_used
 
 
-def find_uses(agents: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
-    """What each of the agents used or reserved in the windows of now, by meter. Raises what the database raises."""
+def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
+    """What each of the holders used or reserved in the windows of now, by meter. Raises what the database raises."""
     try:
         keeper.tell()
     except (DatabaseError, InterfaceError) as error:
         if not is_away(error):
             raise
-    return list_used(agents, datetime.now(UTC))
+    return list_used(holders, datetime.now(UTC))
 
 
 def end_of_window(meter: Meter) -> datetime | None:

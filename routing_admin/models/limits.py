@@ -1,4 +1,4 @@
-"""How much of their limits agents drew; in the database of the request log."""
+"""How much of their limits agents, keys and labels drew; in the database of the request log."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from django.db import models
 
 
 class LimitWindow(models.Model):
-    """What all processes together drew of one limit of an agent in one minute, day or month, or hold at the moment.
+    """What all processes together drew of one limit of a holder in one minute, day or month, or hold at the moment.
 
-    `wanted_at` is when a process asked for some in vain.
+    `holder` is an id of `capabilities.core.services.limit_holders`, `wanted_at` when a process asked for some in vain.
     """
 
-    agent = models.CharField(max_length=120)
+    holder = models.CharField(max_length=350)
     meter = models.CharField(max_length=30)
     window = models.CharField(max_length=20)
     drawn = models.BigIntegerField(default=0)
@@ -20,10 +20,10 @@ class LimitWindow(models.Model):
     wanted_by = models.CharField(max_length=32, blank=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["agent", "meter", "window"], name="one_row_per_limit_window")]
+        constraints = [models.UniqueConstraint(fields=["holder", "meter", "window"], name="one_row_per_limit_window")]
 
     def __str__(self) -> str:
-        return f"{self.agent} {self.meter} {self.window}: {self.drawn}"
+        return f"{self.holder} {self.meter} {self.window}: {self.drawn}"
 
 
 class LimitShare(models.Model):

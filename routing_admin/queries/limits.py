@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from capabilities.core.services.agent_limits import RATES, Meter, limits_of
+from capabilities.core.services.limit_holders import id_of_agent
 from routing_admin.core.configuration.specs import AgentSpec
-from routing_admin.limits.gate import WARN_PERCENT, percent_of
+from routing_admin.limits.headers import WARN_PERCENT, percent_of
 from routing_admin.limits.uses import end_of_window, find_uses
 
 
@@ -27,9 +28,9 @@ def list_low_budgets(agents: Iterable[AgentSpec]) -> list[LowBudget]:
     limited = {each.id: limits.most for each in agents if (limits := limits_of(each.limits)) and limits.most}
     if not limited:
         return []
-    used = find_uses(limited)
+    used = find_uses(map(id_of_agent, limited))
     low = [
-        LowBudget(agent, meter, percent_of(used.get((agent, meter), 0), most), end_of_window(meter))
+        LowBudget(agent, meter, percent_of(used.get((id_of_agent(agent), meter), 0), most), end_of_window(meter))
         for agent, limits in limited.items()
         for meter, most in limits.items()
         if meter not in RATES

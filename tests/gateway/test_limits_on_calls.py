@@ -40,7 +40,7 @@ def limit(**most: Any) -> None:
 
 
 async def used() -> Mapping[Meter, int]:
-    found = await asyncio.to_thread(find_uses, ["text-agent"])
+    found = await asyncio.to_thread(find_uses, ["agent:text-agent"])
     return {meter: amount for (_, meter), amount in found.items()}
 
 
@@ -181,7 +181,7 @@ async def test_an_agent_without_limits_is_counted_nowhere(key, loopback):
         calls = [await chat_call(other, "plain").run() for _ in range(3)]
     assert [call.status for call in calls] == [200] * 3
     assert not any("ratelimit" in name for name in calls[0].answer_headers)
-    assert await asyncio.to_thread(find_uses, ["vision-agent"]) == {}
+    assert await asyncio.to_thread(find_uses, ["agent:vision-agent"]) == {}
 
 
 def price_the_provider(**price: Any) -> None:

@@ -54,9 +54,7 @@ class McpDoor:
         if isinstance(caller, Refusal):
             await send_refusal(PATH, caller.status, caller.code, caller.message, send)
             return
-        await self._answer(
-            scope, receive, send, caller, reservation_of(caller.principal.holder, caller.principal.limits)
-        )
+        await self._answer(scope, receive, send, caller, reservation_of(caller.principal.holders))
 
     async def _answer(
         self, scope: Any, receive: Receive, send: Send, caller: McpCaller, hold: Reservation | None

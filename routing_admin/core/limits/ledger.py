@@ -14,13 +14,13 @@ from routing_admin.core.limits.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a process says and asks of one limit of an agent.
+    """What a process says and asks of one limit of a holder, named as `limit_holders` says.
 
     `granted` is what it holds, `committed` what is used or reserved, beyond that even; `reported` is what it said last
     time that was. So much of what it holds comes back as `give` says; `want` is wanted, and `least` of it would help.
     """
 
-    agent: str
+    holder: str
     meter: Meter
     window: Window
     limit: int

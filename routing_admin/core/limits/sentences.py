@@ -12,35 +12,35 @@ from capabilities.core.worded import Worded, worded
 
 BUDGET_EXCEEDED, RATE_EXCEEDED = "budget_exceeded", "rate_limit_exceeded"
 SILENT = worded(
-    "How much of its limits this agent has left cannot be looked up: the database does not answer just now. "
+    "How much is left of the limits of this call cannot be looked up: the database does not answer just now. "
     "Send the request again in a few seconds."
 )
 REACHED: Mapping[Meter, str] = {
     Meter.REQUESTS_PER_MINUTE: worded(
-        "This agent may make %(limit)s requests a minute, and made them. Send this one again in %(wait)s."
+        "%(who)s may make %(limit)s requests a minute, and made them. Send this one again in %(wait)s."
     ),
     Meter.IN_FLIGHT: worded(
-        "This agent may have %(limit)s requests under way at a time, and has them. "
+        "%(who)s may have %(limit)s requests under way at a time, and has them. "
         "Send this one again once another has ended."
     ),
     Meter.BYTES_PER_DAY: worded(
-        "This agent may send %(limit)s bytes a day: %(left)s are left, and this request has %(asked)s. "
+        "%(who)s may send %(limit)s bytes a day: %(left)s are left, and this request has %(asked)s. "
         "The next day begins at %(reset)s, in %(wait)s."
     ),
     Meter.TOKENS_PER_DAY: worded(
-        "This agent may use %(limit)s tokens a day: %(left)s are left, and this request may take %(asked)s. "
+        "%(who)s may use %(limit)s tokens a day: %(left)s are left, and this request may take %(asked)s. "
         "The next day begins at %(reset)s, in %(wait)s."
     ),
     Meter.TOKENS_PER_MONTH: worded(
-        "This agent may use %(limit)s tokens a month: %(left)s are left, and this request may take %(asked)s. "
+        "%(who)s may use %(limit)s tokens a month: %(left)s are left, and this request may take %(asked)s. "
         "The next month begins at %(reset)s, in %(wait)s."
     ),
     Meter.MONEY_PER_DAY: worded(
-        "This agent may spend %(limit)s a day: %(left)s is left, and this request may cost %(asked)s. "
+        "%(who)s may spend %(limit)s a day: %(left)s is left, and this request may cost %(asked)s. "
         "The next day begins at %(reset)s, in %(wait)s."
     ),
     Meter.MONEY_PER_MONTH: worded(
-        "This agent may spend %(limit)s a month: %(left)s is left, and this request may cost %(asked)s. "
+        "%(who)s may spend %(limit)s a month: %(left)s is left, and this request may cost %(asked)s. "
         "The next month begins at %(reset)s, in %(wait)s."
     ),
 }
@@ -48,8 +48,9 @@ REACHED: Mapping[Meter, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RefusedNeed:
-    """What a request needs of a limit that has less left."""
+    """What a request needs of a limit of `who` that has less left."""
 
+    who: str
     meter: Meter
     limit: int
     left: int
@@ -63,7 +64,7 @@ def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -
     reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
     amounts = {"limit": refused.limit, "left": refused.left, "asked": refused.need}
     texts = {name: text_of_amount(refused.meter, each, refused.currency) for name, each in amounts.items()}
-    return worded(REACHED[refused.meter], **texts, wait=wait, reset=reset)
+    return worded(REACHED[refused.meter], who=refused.who, **texts, wait=wait, reset=reset)
 
 
 def text_of_amount(meter: Meter, amount: int, currency: str) -> str:

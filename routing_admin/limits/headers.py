@@ -1,0 +1,77 @@
+"""What is left of a call's limits, as headers: of each sort the limit that is tightest, and budgets that run out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from capabilities.core.prices import amount_text
+from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter
+from capabilities.core.services.limit_holders import LimitHolder
+from routing_admin.core.limits.sentences import duration_of
+from routing_admin.core.limits.shares import Share
+
+WARN_PERCENT = 80
+"""From here on a caller is warned of its budgets."""
+PLAIN = " =.:@+-"
+"""What stands in a holder's word as it is, beside letters and digits; a header takes no other script."""
+
+Held = Sequence[tuple[LimitHolder, Meter, Share]]
+"""Of each limit that holds, what is left of it."""
+
+
+def headers_of(held: Held) -> dict[str, str]:
+    """In the names of OpenAI's headers, and ours for money; a warning names every budget that is nearly used up."""
+    found: dict[str, str] = {}
+    requests = [share for _, meter, share in held if meter is Meter.REQUESTS_PER_MINUTE]
+    if requests:
+        found |= _headers_of("requests", _tightest(requests))
+    tokens = [share for _, meter, share in held if meter in TOKENS]
+    if tokens:
+        found |= _headers_of("tokens", _tightest(tokens))
+    money = [(holder.limits.currency, share) for holder, meter, share in held if meter in MONEY]
+    if money:
+        found |= _money_headers(*_tightest_money(money))
+    warnings = list(_warnings(held))
+    return found | ({"x-routing-budget-warning": ", ".join(warnings)} if warnings else {})
+
+
+def percent_of(used: int, limit: int) -> int:
+    """How much of a limit is used, in whole percent."""
+    return used * 100 // limit if limit else 100
+
+
+def _tightest(shares: Iterable[Share]) -> Share:
+    return min(shares, key=lambda share: share.remaining)
+
+
+def _tightest_money(shares: Sequence[tuple[str, Share]]) -> tuple[Share, str]:
+    """Of one currency what has least left; amounts of several are compared by the part that is left."""
+    if len({currency for currency, _ in shares}) == 1:
+        currency, share = min(shares, key=lambda each: each[1].remaining)
+    else:
+        currency, share = min(shares, key=lambda each: each[1].remaining / each[1].limit)
+    return share, currency
+
+
+def _warnings(held: Held) -> Iterator[str]:
+    for holder, meter, share in held:
+        percent = percent_of(share.limit - share.remaining, share.limit)
+        if meter not in RATES and percent >= WARN_PERCENT:
+            yield f"{quote(holder.word, PLAIN)} {meter.value}={percent}%".lstrip()
+
+
+def _headers_of(name: str, share: Share) -> dict[str, str]:
+    ends_at = share.window.ends_at
+    values = {"limit": str(share.limit), "remaining": str(share.remaining)}
+    if ends_at is not None:
+        values["reset"] = duration_of(ends_at - datetime.now(UTC))
+    return {f"x-ratelimit-{word}-{name}": value for word, value in values.items()}
+
+
+def _money_headers(share: Share, currency: str) -> dict[str, str]:
+    found = {"limit": amount_text(share.limit), "remaining": amount_text(share.remaining), "currency": currency}
+    if share.window.ends_at is not None:
+        found["reset"] = duration_of(share.window.ends_at - datetime.now(UTC))
+    return {f"x-routing-budget-{word}": value.replace(",", "") for word, value in found.items()}

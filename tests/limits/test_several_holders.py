@@ -1,0 +1,72 @@
+"""The laws of a call that several limits hold for: all of them or nothing, and the tightest is what is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from capabilities.core.services.agent_limits import AgentLimits, Meter
+from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder
+from capabilities.core.wire import Usage
+from routing_admin.limits.gate import LimitReachedError, Reservation, keeper, reservation_of
+from routing_admin.limits.uses import find_uses
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+
+@pytest.fixture(autouse=True)
+def _shares_go_back() -> Iterator[None]:
+    yield
+    keeper.stop()
+
+
+def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder, ...]:
+    found = agent_holder("a", AgentLimits(most=agent)), key_holder("k", AgentLimits(most=key))
+    return tuple(each for each in found if each is not None)
+
+
+async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | None:
+    """What a call of so many tokens has reserved; None where it was not let in."""
+    hold = reservation_of(limited)
+    assert hold is not None
+    try:
+        await hold.enter(1)
+        await hold.reserve(tokens, 0, {})
+    except LimitReachedError:
+        hold.close()
+        return None
+    return hold
+
+
+async def test_200_parallel_calls_pass_none_of_several_limits(db: None) -> None:
+    """Each is let in by all of them or by none; what the refused had reserved of the wider ones is free again."""
+    limited = holders({Meter.TOKENS_PER_DAY: 10_000, Meter.IN_FLIGHT: 150}, {Meter.TOKENS_PER_DAY: 3700})
+    found = await asyncio.gather(*(call(limited, 100) for _ in range(200)))
+    held = [each for each in found if each is not None]
+    assert len(held) == 37
+    for each in held:
+        each.settle(Usage(60, 0))
+    used = await asyncio.to_thread(find_uses, ["agent:a", "key:k"])
+    assert used == {
+        ("agent:a", Meter.TOKENS_PER_DAY): 37 * 60,
+        ("agent:a", Meter.IN_FLIGHT): 0,
+        ("key:k", Meter.TOKENS_PER_DAY): 37 * 60,
+    }
+
+
+async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
+    """And the headers name what is tightest of all."""
+    limited = holders({Meter.TOKENS_PER_DAY: 1000}, {Meter.TOKENS_PER_DAY: 500})
+    hold = reservation_of(limited)
+    assert hold is not None
+    await hold.enter(1)
+    with pytest.raises(LimitReachedError) as refused:
+        await hold.reserve(501, 0, {})
+    assert refused.value.message.startswith("The key ra_k… may use 500 tokens a day: 500 are left")
+    assert hold.headers() == refused.value.headers
+    assert refused.value.headers["x-ratelimit-limit-tokens"] == "500"
+    await hold.reserve(450, 0, {})
+    hold.settle(Usage(450, 0))
+    assert hold.headers()["x-routing-budget-warning"] == "key tokensPerDay=90%"
