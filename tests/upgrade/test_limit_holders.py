@@ -1,0 +1,36 @@
+"""What was counted of agents' limits before limits had holders is counted still."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from capabilities.core.services.agent_limits import Meter
+from routing_admin.databases.router import LOGS
+from routing_admin.limits.rows import list_used
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def migrate(name: str = "") -> Any:
+    """The models as that migration left them, the newest one without a name."""
+    executor = MigrationExecutor(connections[LOGS])
+    newest = executor.loader.graph.leaf_nodes("routing_admin")
+    return executor.migrate([("routing_admin", name)] if name else newest).apps
+
+
+def test_counts_of_agents_become_those_of_holders() -> None:
+    """A day's tokens under the agent's id, with the shares that processes hold; and back again."""
+    try:
+        windows = migrate("0018_attempt_costs").get_model("routing_admin", "LimitWindow").objects.using(LOGS)
+        day = {"meter": "tokensPerDay", "window": "2026-11-22", "ends_at": datetime(2026, 11, 23, tzinfo=UTC)}
+        row = windows.create(agent="text-agent", drawn=500, **day)
+        row.shares.create(process="p", granted=300, committed=200, held_until=NOON)
+    finally:
+        migrate()
+    assert list_used(["agent:text-agent"], NOON) == {("agent:text-agent", Meter.TOKENS_PER_DAY): 400}
