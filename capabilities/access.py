@@ -170,7 +170,10 @@ def role_of(user: Any) -> UserRole:
     """What a person is here; somebody who has not signed in is anonymous."""
     if not user.is_authenticated:
         return UserRole.ANONYMOUS
-    return UserRole.ADMINISTRATOR if user.is_staff else UserRole.VIEWER
+    if user.is_staff:
+        return UserRole.ADMINISTRATOR
+    person = getattr(user, "person", None)
+    return UserRole.EDITOR if person is not None and person.is_editor else UserRole.VIEWER
 
 
 def can_edit(request: HttpRequest) -> bool:

@@ -154,6 +154,7 @@ DATABASES: dict[str, Any] = {
 DATABASE_ROUTERS = ["routing_admin.databases.router.LogsRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+AUTHENTICATION_BACKENDS = ["routing_admin.views.people.backend.PeopleBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},

@@ -36,4 +36,5 @@ if settings.DJANGO_ADMIN:  # its package is an app only then
 
     urlpatterns.append(path("django-admin/", django_admin.site.urls))
 
+handler403 = "routing_admin.views.errors.forbidden"
 handler500 = "routing_admin.views.errors.server_error"

@@ -22,6 +22,7 @@ from routing_admin.demo import load
 from routing_admin.dispatch import send
 from routing_admin.gateway import key_cache
 from routing_admin.limits.gate import keeper
+from routing_admin.models import Person
 from routing_admin.request_log.journal import journal
 
 HTMX = {"HX-Request": "true"}
@@ -40,9 +41,12 @@ def load_demo() -> None:
     load.load()
 
 
-def person(name: str, **role: Any) -> Any:
-    """An account with a password; a viewer's unless `is_staff` makes it an administrator's."""
-    return get_user_model().objects.create_user(name, password=PASSWORD, **role)
+def person(name: str, *, is_editor: bool = False, **role: Any) -> Any:
+    """An account with a password; a viewer's unless `is_staff` makes it an administrator's, `is_editor` an editor's."""
+    account = get_user_model().objects.create_user(name, password=PASSWORD, **role)
+    if is_editor:
+        Person.objects.create(user=account, is_editor=True)
+    return account
 
 
 def browser_of(account: Any = None, **options: Any) -> Client:

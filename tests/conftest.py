@@ -97,6 +97,12 @@ def viewer(viewer_account: Any) -> Client:
 
 
 @pytest.fixture
+def editor(db: None) -> Client:
+    """The browser of the editor `edith`."""
+    return browser_of(person("edith", is_editor=True))
+
+
+@pytest.fixture
 def anonymous() -> Client:
     """The browser of somebody who has not signed in."""
     return browser_of()

@@ -18,6 +18,7 @@ class UserRole(StrEnum):
 
     ANONYMOUS = "anonymous"
     VIEWER = "viewer"
+    EDITOR = "editor"
     ADMINISTRATOR = "administrator"
 
 
@@ -39,137 +40,148 @@ class PagePart(StrEnum):
     REAL_REQUESTS = "real_requests"
 
 
-Cells = tuple[Right, Right, Right]
+Cells = tuple[Right, Right, Right, Right]
 NOTHING, SEE, TRY, CHANGE = Right.NOTHING, Right.SEE, Right.TRY, Right.CHANGE
 BOTH, DRAFT = SEE | CHANGE, SEE | TRY
 
-# The columns: anonymous, viewer, administrator.
+# The columns: anonymous, viewer, editor, administrator.
 
 PARTS: Mapping[PagePart, Cells] = {
-    PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE),  # what agents wrote, where the settings have it recorded
-    PagePart.ARTIFACT_BYTES: (NOTHING, NOTHING, SEE),  # the file, its text, its thumbnail, and attaching it
-    PagePart.EXPORTS: (NOTHING, NOTHING, SEE),  # both configuration files, whatever for
-    PagePart.REAL_REQUESTS: (NOTHING, NOTHING, CHANGE),  # sending to a provider from a page, which may cost money
+    PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE, SEE),  # what agents wrote, where the settings have it recorded
+    PagePart.ARTIFACT_BYTES: (NOTHING, NOTHING, SEE, SEE),  # the file, its text, its thumbnail, and attaching it
+    PagePart.EXPORTS: (NOTHING, NOTHING, SEE, SEE),  # both configuration files, whatever for
+    PagePart.REAL_REQUESTS: (NOTHING, NOTHING, CHANGE, CHANGE),  # sending to a provider, which may cost money
 }
 
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
-        "login": (BOTH, BOTH, BOTH),
-        "logout": (NOTHING, CHANGE, CHANGE),
-        "join": (BOTH, BOTH, BOTH),
-        "password_change": (NOTHING, BOTH, BOTH),
-        "set_language": (BOTH, BOTH, BOTH),
-        "set_theme": (CHANGE, CHANGE, CHANGE),
+        "login": (BOTH, BOTH, BOTH, BOTH),
+        "logout": (NOTHING, CHANGE, CHANGE, CHANGE),
+        "join": (BOTH, BOTH, BOTH, BOTH),
+        "password_change": (NOTHING, BOTH, BOTH, BOTH),
+        "set_language": (BOTH, BOTH, BOTH, BOTH),
+        "set_theme": (CHANGE, CHANGE, CHANGE, CHANGE),
     },
     "overview": {
-        "dashboard": (NOTHING, SEE, SEE),
-        "undo": (NOTHING, NOTHING, CHANGE),
+        "dashboard": (NOTHING, SEE, SEE, SEE),
+        "undo": (NOTHING, NOTHING, CHANGE, CHANGE),
     },
     "people": {
-        "users": (NOTHING, SEE, SEE),
-        "user": (NOTHING, SEE, SEE),
-        "user_invite": (NOTHING, NOTHING, CHANGE),
-        "user_role": (NOTHING, NOTHING, CHANGE),
-        "user_active": (NOTHING, NOTHING, CHANGE),
-        "user_link": (NOTHING, NOTHING, CHANGE),
-        "user_withdraw": (NOTHING, NOTHING, CHANGE),
+        "users": (NOTHING, SEE, SEE, SEE),
+        "user": (NOTHING, SEE, SEE, SEE),
+        "user_invite": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "user_role": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "user_active": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "user_link": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "user_withdraw": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
     "routes": {
-        "routes": (NOTHING, SEE, SEE),
-        "route": (NOTHING, DRAFT, BOTH),
-        "route_new": (NOTHING, NOTHING, BOTH),
-        "route_enabled": (NOTHING, NOTHING, CHANGE),
-        "route_delete": (NOTHING, NOTHING, CHANGE),
-        "alias": (NOTHING, NOTHING, CHANGE),
-        "simulate": (NOTHING, DRAFT, BOTH),
+        "routes": (NOTHING, SEE, SEE, SEE),
+        "route": (NOTHING, DRAFT, BOTH, BOTH),
+        "route_new": (NOTHING, NOTHING, BOTH, BOTH),
+        "route_enabled": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "route_delete": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "alias": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "simulate": (NOTHING, DRAFT, BOTH, BOTH),
     },
     "providers": {
-        "providers": (NOTHING, SEE, SEE),
-        "provider": (NOTHING, SEE, BOTH),
-        "provider_new": (NOTHING, NOTHING, BOTH),
-        "provider_models": (NOTHING, NOTHING, BOTH),
-        "providers_switch": (NOTHING, NOTHING, CHANGE),
-        "provider_test": (NOTHING, NOTHING, CHANGE),
-        "providers_test": (NOTHING, NOTHING, CHANGE),
-        "provider_delete": (NOTHING, NOTHING, CHANGE),
-        "provider_key_add": (NOTHING, NOTHING, CHANGE),
-        "provider_key_change": (NOTHING, NOTHING, CHANGE),
-        "provider_key_remove": (NOTHING, NOTHING, CHANGE),
-        "provider_keys_test": (NOTHING, NOTHING, CHANGE),
+        "providers": (NOTHING, SEE, SEE, SEE),
+        "provider": (NOTHING, SEE, SEE, BOTH),
+        "provider_new": (NOTHING, NOTHING, NOTHING, BOTH),
+        "provider_models": (NOTHING, NOTHING, NOTHING, BOTH),
+        "providers_switch": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "provider_test": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "providers_test": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "provider_delete": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "provider_key_add": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "provider_key_change": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "provider_key_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "provider_keys_test": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
     "services": {
-        "matrix": (NOTHING, SEE, SEE),
-        "matrix_cell": (NOTHING, NOTHING, CHANGE),
-        "matrix_row": (NOTHING, NOTHING, SEE),
-        "matrix_column": (NOTHING, NOTHING, SEE),
-        "matrix_fill": (NOTHING, NOTHING, CHANGE),
-        "matrix_probe": (NOTHING, NOTHING, CHANGE),
-        "catalogue": (NOTHING, SEE, BOTH),
-        "catalogue_edition": (NOTHING, NOTHING, BOTH),
-        "services": (NOTHING, SEE, SEE),
-        "service": (NOTHING, SEE, BOTH),
-        "service_new": (NOTHING, NOTHING, BOTH),
-        "service_forget": (NOTHING, NOTHING, CHANGE),
-        "service_catalogue": (NOTHING, NOTHING, CHANGE),
-        "service_probe": (NOTHING, NOTHING, CHANGE),
-        "service_drift": (NOTHING, NOTHING, CHANGE),
-        "service_nightly": (NOTHING, NOTHING, CHANGE),
-        "service_delete": (NOTHING, NOTHING, CHANGE),
-        "model_replace": (NOTHING, NOTHING, CHANGE),
+        "matrix": (NOTHING, SEE, SEE, SEE),
+        "matrix_cell": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "matrix_row": (NOTHING, NOTHING, SEE, SEE),
+        "matrix_column": (NOTHING, NOTHING, SEE, SEE),
+        "matrix_fill": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "matrix_probe": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "catalogue": (NOTHING, SEE, SEE, BOTH),
+        "catalogue_edition": (NOTHING, NOTHING, NOTHING, BOTH),
+        "services": (NOTHING, SEE, SEE, SEE),
+        "service": (NOTHING, SEE, BOTH, BOTH),
+        "service_new": (NOTHING, NOTHING, BOTH, BOTH),
+        "service_forget": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "service_catalogue": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "service_probe": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "service_drift": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "service_nightly": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "service_delete": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "model_replace": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
     "agents": {
-        "agents": (NOTHING, SEE, SEE),
-        "agent": (NOTHING, SEE, BOTH),
-        "agent_new": (NOTHING, NOTHING, BOTH),
-        "agent_delete": (NOTHING, NOTHING, CHANGE),
-        "key_issue": (NOTHING, NOTHING, CHANGE),
-        "key_roll": (NOTHING, NOTHING, CHANGE),
-        "key_revoke": (NOTHING, NOTHING, CHANGE),
+        "agents": (NOTHING, SEE, SEE, SEE),
+        "agent": (NOTHING, SEE, BOTH, BOTH),
+        "agent_new": (NOTHING, NOTHING, BOTH, BOTH),
+        "agent_delete": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "key_issue": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "key_roll": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "key_revoke": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
     "artifacts": {
-        "artifacts": (NOTHING, SEE, SEE),
-        "artifact": (NOTHING, SEE, SEE),
-        "artifact_compare": (NOTHING, SEE, SEE),
+        "artifacts": (NOTHING, SEE, SEE, SEE),
+        "artifact": (NOTHING, SEE, SEE, SEE),
+        "artifact_compare": (NOTHING, SEE, SEE, SEE),
         "artifact_raw": PARTS[PagePart.ARTIFACT_BYTES],
         "artifact_thumbnail": PARTS[PagePart.ARTIFACT_BYTES],
-        "artifact_upload": (NOTHING, NOTHING, CHANGE),
-        "artifact_correct": (NOTHING, NOTHING, CHANGE),
-        "artifacts_delete": (NOTHING, NOTHING, CHANGE),
-        "artifacts_restore": (NOTHING, NOTHING, CHANGE),
+        "artifact_upload": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "artifact_correct": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "artifacts_delete": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "artifacts_restore": (NOTHING, NOTHING, NOTHING, CHANGE),
         "artifact_send": PARTS[PagePart.REAL_REQUESTS],
     },
     "requests": {
-        "requests": (NOTHING, SEE, SEE),
-        "usage": (NOTHING, SEE, SEE),
-        "usage_csv": (NOTHING, SEE, SEE),
-        "request": (NOTHING, SEE, SEE),
-        "requests_newer": (NOTHING, SEE, SEE),
-        "requests_words": (NOTHING, SEE, SEE),
+        "requests": (NOTHING, SEE, SEE, SEE),
+        "usage": (NOTHING, SEE, SEE, SEE),
+        "usage_csv": (NOTHING, SEE, SEE, SEE),
+        "request": (NOTHING, SEE, SEE, SEE),
+        "requests_newer": (NOTHING, SEE, SEE, SEE),
+        "requests_words": (NOTHING, SEE, SEE, SEE),
     },
     "configuration": {
-        "config": (NOTHING, SEE, SEE),
-        "config_import": (NOTHING, NOTHING, BOTH),
+        "config": (NOTHING, SEE, SEE, SEE),
+        "config_import": (NOTHING, NOTHING, NOTHING, BOTH),
         "config_export": PARTS[PagePart.EXPORTS],
     },
     "history": {
-        "history": (NOTHING, SEE, SEE),
-        "revision": (NOTHING, SEE, SEE),
-        "compare": (NOTHING, SEE, SEE),
-        "audit": (NOTHING, SEE, SEE),
-        "restore": (NOTHING, NOTHING, CHANGE),
+        "history": (NOTHING, SEE, SEE, SEE),
+        "revision": (NOTHING, SEE, SEE, SEE),
+        "compare": (NOTHING, SEE, SEE, SEE),
+        "audit": (NOTHING, SEE, SEE, SEE),
+        "restore": (NOTHING, NOTHING, CHANGE, CHANGE),
     },
     "settings": {
-        "settings": (NOTHING, SEE, SEE),
-        "settings_content_policy": (NOTHING, NOTHING, CHANGE),
-        "settings_default_language": (NOTHING, NOTHING, CHANGE),
-        "settings_language_save": (NOTHING, NOTHING, CHANGE),
-        "settings_language_remove": (NOTHING, NOTHING, CHANGE),
-        "settings_retention": (NOTHING, NOTHING, CHANGE),
-        "settings_bodies": (NOTHING, NOTHING, CHANGE),
-        "demo_remove": (NOTHING, NOTHING, CHANGE),
+        "settings": (NOTHING, SEE, SEE, SEE),
+        "settings_content_policy": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "settings_default_language": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "settings_language_save": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "settings_language_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "settings_retention": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "settings_bodies": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "demo_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
 }
 """Every page by its family and URL name."""
+
+PAGE_OF_KIND: Mapping[str, str] = {
+    "provider": "provider",
+    "service": "service",
+    "route": "route",
+    "alias": "alias",
+    "agent": "agent",
+    "language": "settings_language_save",
+    "configuration": "config_import",
+}
+"""The page that changes each kind of thing in the configuration: who may not there, restores and undoes none."""
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
 DEFAULT_SCOPES = SCOPES[:4]
@@ -272,6 +284,21 @@ def is_offered(name: str, right: Right) -> bool:
 def can_change_near(role: UserRole, name: str) -> bool:
     """Whether a role may change something in the family of that page, so that its pages offer to."""
     return any(_cell(cells, role) & CHANGE for cells in _FAMILIES.get(name, ()))
+
+
+def can_change(role: UserRole, name: str) -> bool:
+    """Whether a role may send what that page changes; nobody where it has no row."""
+    return bool(right_on_page(role, name) & CHANGE)
+
+
+def kinds_changed_by(role: UserRole) -> frozenset[str]:
+    """The kinds of things in the configuration that a role may change, and so bring back."""
+    return frozenset(kind for kind, page in PAGE_OF_KIND.items() if can_change(role, page))
+
+
+def least_role(name: str, right: Right) -> UserRole:
+    """The first role in order that has one of these rights there; the administrator where nobody has."""
+    return next((role for role in UserRole if right_on_page(role, name) & right), UserRole.ADMINISTRATOR)
 
 
 def may_have(role: UserRole, part: PagePart) -> bool:

@@ -124,6 +124,12 @@ def actor_label(name: str) -> str:
 
 
 @register.filter
+def role_label(role: str) -> str:
+    """What a person is here, in the reader's language."""
+    return str(words.ROLES.get(role, role))
+
+
+@register.filter
 def thousands(count: int) -> str:
     """A whole number in groups of three: `1,234,567`."""
     return f"{count:,}"

@@ -41,6 +41,13 @@ CONTENTS: Mapping[str, str | Promise] = {
 }
 """What a capability reads, as sentences call it."""
 
+ROLES: Mapping[str, str | Promise] = {
+    "administrator": _("Administrator"),
+    "editor": _("Editor"),
+    "viewer": _("Viewer"),
+}
+"""What a person is here."""
+
 ACTORS: Mapping[str, str | Promise] = {"nightly probe": _("nightly probe")}
 """Who acts and is no person."""
 

@@ -6,32 +6,48 @@ from django.utils.translation import gettext as _
 
 from artifacts.actions import restore_artifacts
 from capabilities.acts import Act, Actor
-from capabilities.errors import ConflictError
+from capabilities.errors import ConflictError, ForbiddenError
 from routing_admin.configuration import rows
-from routing_admin.configuration.history import configuration_at, newest_number, number_before
+from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number, number_before
 from routing_admin.configuration.revisions import ledger
+from routing_admin.core.configuration.diff import diff
+from routing_admin.core.configuration.specs import Configuration
 from routing_admin.models import AuditEvent, Installation
 
+Kinds = frozenset[str]
+"""Kinds of things in the configuration that whoever goes back may change; None for all."""
 
-def restore(actor: Actor, number: int, *, message: str = "") -> Act:
+
+def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None = None) -> Act:
     """Makes the configuration what it was in that revision, as a new revision; none when it was so.
 
-    Raises `NotFoundError` for a number that no revision has.
+    Raises `NotFoundError` for a number that no revision has, `ForbiddenError` where things of other kinds would change.
     """
     value = configuration_at(number)
     act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=message)
     with ledger.change(actor, act):
+        check_kinds(value, number, kinds)
         rows.write(value)
     return act
 
 
-def undo(actor: Actor, number: int) -> Act:
-    """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then."""
+def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
+    """Raises `ForbiddenError` where going back to that value would change things of other kinds than these."""
+    if kinds is not None and any(change.kind not in kinds for change in diff(newest_configuration(), value)):
+        message = _(
+            "Revision %(number)s differs in providers, languages or settings, too: an administrator can go back to it."
+        )
+        raise ForbiddenError(message % {"number": number})
+
+
+def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> Act:
+    """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then;
+    `ForbiddenError` as `restore` does."""
     act = Act("configuration.undo", "revision", str(number))
     with ledger.change(actor, act):
         if newest_number() != number:
             raise ConflictError(_("Something else changed since. Look in History for the version to restore."))
-        restore(actor, number_before(number))
+        restore(actor, number_before(number), kinds=kinds)
         bring_back(actor, number)
     return act
 

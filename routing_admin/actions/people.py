@@ -64,9 +64,9 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
         if User.objects.filter(username__iexact=username).exists():
             message = _("There is a user %(name)s already.") % {"name": username}
             raise InvalidError([Problem("username", message, "duplicate")])
-        user = User(username=username, is_staff=role == UserRole.ADMINISTRATOR)
+        user = User(username=username)
         user.set_unusable_password()
-        user.save()
+        write_role(user, role)
     return user, token_of(user)
 
 
@@ -87,7 +87,7 @@ def check_is_active(user: User) -> None:
 
 
 def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
-    """Makes a user administrator or viewer; `expected` is the role the page showed. Raises `ConflictError`."""
+    """Makes a user administrator, editor or viewer; `expected` is the role the page showed. Raises `ConflictError`."""
     with transaction.atomic():
         user = lock_user(user_id)
         if role_of(user) != expected:
@@ -95,12 +95,18 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
         if role == role_of(user):
             return user
         with ledger.audit(actor, Act("user.role", "user", user.get_username(), {"from": expected, "to": role})):
-            if role == UserRole.VIEWER:
+            if role != UserRole.ADMINISTRATOR:
                 check_can_step_down(user)
-                user.is_superuser = False
-            user.is_staff = role == UserRole.ADMINISTRATOR
-            user.save(update_fields=["is_staff", "is_superuser"])
+            write_role(user, role)
     return user
+
+
+def write_role(user: User, role: str) -> None:
+    """Keeps what the user is here; who is no administrator is no superuser either."""
+    user.is_staff = role == UserRole.ADMINISTRATOR
+    user.is_superuser = user.is_superuser and user.is_staff
+    user.save()
+    Person.objects.update_or_create(user=user, defaults={"is_editor": role == UserRole.EDITOR})
 
 
 def set_active(actor: Actor, user_id: int, *, active: bool) -> User:

@@ -1,4 +1,4 @@
-"""What is kept of people beside Django's user: the language of their pages, and how often signing in failed."""
+"""What is kept of people beside Django's user: role, the language of their pages, and how often signing in failed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from django.db import models
 
 
 class Person(models.Model):
-    """A user's own choices; made when they are first chosen."""
+    """A user's own choices, and what Django's user has no field for; made when first needed.
+
+    Django's `is_staff` says who is an administrator; of the others `is_editor` tells editors from viewers.
+    """
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person")
     language = models.CharField(max_length=20, blank=True)
+    is_editor = models.BooleanField(default=False)
 
     def __str__(self) -> str:
         return str(self.user)

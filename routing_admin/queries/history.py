@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from capabilities.core.permissions import PAGE_OF_KIND
 from routing_admin.models import AuditEvent, Revision
 from routing_admin.queries.keyset import KeysetPage, Place, read_page
 
@@ -16,6 +18,15 @@ def list_revisions(place: Place) -> KeysetPage[Revision]:
 def list_newest_numbers(most: int) -> list[int]:
     """The numbers of the newest revisions, newest first."""
     return list(Revision.objects.order_by("-number").values_list("number", flat=True)[:most])
+
+
+def find_barrier(kinds: Collection[str]) -> int:
+    """The newest revision that changed a thing of another kind than these, behind which nobody goes who may not change
+    such things; 0 for none."""
+    if set(PAGE_OF_KIND) <= set(kinds):
+        return 0
+    rows = Revision.objects.order_by("-number").values_list("number", "changes").iterator(chunk_size=100)
+    return next((number for number, changes in rows if any(each["kind"] not in kinds for each in changes)), 0)
 
 
 @dataclass(frozen=True, slots=True)

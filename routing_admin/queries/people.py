@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
+from django.db.models import F
 from django.utils.encoding import force_str
 from django.utils.http import urlsafe_base64_decode
 
@@ -11,13 +12,14 @@ from routing_admin.models import Person
 
 
 def list_users() -> list[User]:
-    """Everybody: those who can sign in first, administrators before viewers, then by name."""
-    return list(User.objects.order_by("-is_active", "-is_staff", "username"))
+    """Everybody: those who can sign in first, administrators before editors before viewers, then by name."""
+    editors = F("person__is_editor").desc(nulls_last=True)
+    return list(User.objects.select_related("person").order_by("-is_active", "-is_staff", editors, "username"))
 
 
 def find_user(pk: int | None) -> User | None:
     """The user with that key; None when there is none, or no key as somebody has who is not signed in."""
-    return None if pk is None else User.objects.filter(pk=pk).first()
+    return None if pk is None else User.objects.select_related("person").filter(pk=pk).first()
 
 
 def find_user_of_link(uid: str, token: str) -> User | None:

@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy
 
 from capabilities.access import can_edit, may, role_of
-from capabilities.core.permissions import PagePart, UserRole
+from capabilities.core.permissions import PagePart, UserRole, can_change
 from routing_admin.configuration import snapshot
 
 THEME_COOKIE = "theme"
@@ -91,6 +91,16 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class PageRights:
+    """What a role may send, by URL name: `can.key_issue` in a template."""
+
+    role: UserRole
+
+    def __getitem__(self, name: str) -> bool:
+        return can_change(self.role, name)
+
+
 def page(request: HttpRequest) -> dict[str, Any]:
     """Variables of every template; nothing about the installation for somebody who is not signed in."""
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
@@ -103,6 +113,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         **known,
         "own_role": role_of(user),
         "can_edit": can_edit(request),
+        "can": PageRights(role_of(user)),
         "may": allowed,
         "nav": navigation(request),
     }

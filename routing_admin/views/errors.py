@@ -8,9 +8,19 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from capabilities.core.permissions import Right, least_role
 from routing_admin.configuration import snapshot
 from routing_admin.databases.away import AGAIN_SECONDS, is_away
 from routing_admin.server.disk_space import low_disk_space
+from routing_admin.server.permissions import READING
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The page for somebody whose role does not allow what was asked for; it says which one does."""
+    match = request.resolver_match
+    right = Right.SEE if request.method in READING else Right.TRY | Right.CHANGE
+    needed = least_role(match.view_name if match else "", right)
+    return render(request, "403.html", {"needed_role": needed}, status=403)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -10,7 +10,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import actor_of, role_of
+from capabilities.core.permissions import kinds_changed_by
 from capabilities.errors import ActionError
 from capabilities.views.answers import add_toast
 from routing_admin import actions
@@ -45,7 +46,7 @@ def set_theme(request: HttpRequest) -> HttpResponse:
 def undo(request: HttpRequest, number: int) -> HttpResponse:
     """Takes back the change that made a revision, and returns to the page it was made on."""
     try:
-        made = actions.undo(actor_of(request), number)
+        made = actions.undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
         add_toast(request, _("Undone."), made.revision)
     except ActionError as refusal:
         messages.error(request, str(refusal))

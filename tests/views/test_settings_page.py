@@ -252,7 +252,7 @@ def test_bodies_are_not_recorded_until_somebody_says_so_and_is_warned(admin: Cli
     """Off by default; on shows the risk; both ways audited."""
     assert Installation.current().record_bodies is False
     page = admin.post(reverse("settings_bodies"), {"record_bodies": "1"}, headers=HTMX).content.decode()
-    assert "Everything agents send is now readable" in page
+    assert "Editors and administrators can now read everything" in page
     assert Installation.current().record_bodies is True
     admin.post(reverse("settings_bodies"), {})
     assert Installation.current().record_bodies is False

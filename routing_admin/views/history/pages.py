@@ -16,7 +16,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import actor_of, can_edit, role_of
+from capabilities.core.permissions import kinds_changed_by
 from capabilities.core.providers.redaction import redact
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.sentences import translate_refusal
@@ -26,6 +27,7 @@ from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.core.configuration.diff import diff
 from routing_admin.queries.history import (
     AuditFilter,
+    find_barrier,
     find_revision,
     list_audit_events,
     list_newest_numbers,
@@ -85,10 +87,16 @@ def history(request: HttpRequest) -> HttpResponse:
     context = {
         "lines": [revision_line(*group) for group in group_edits(page.rows)],
         "newest": newest_number(),
+        "restorable_from": restorable_from(request),
         "older": f"?before={page.rows[-1].number}" if page.has_older else "",
         "newer": f"?after={page.rows[0].number}" if page.has_newer else "",
     }
     return render(request, "history/history.html", context)
+
+
+def restorable_from(request: HttpRequest) -> int:
+    """The oldest revision to which whoever asks may go back; 0 for all."""
+    return find_barrier(kinds_changed_by(role_of(request.user))) if can_edit(request) else 0
 
 
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
@@ -131,6 +139,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         "before": found.before,
         "after": found.after,
         "newest": found.newest,
+        "restorable_from": restorable_from(request),
     }
     return render(request, "history/revision.html", context)
 
@@ -164,7 +173,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 def restore(request: HttpRequest, number: int) -> HttpResponse:
     """Makes the configuration what it was then, as a new revision with Undo. Raises `Http404` without that revision."""
     try:
-        made = actions.restore(actor_of(request), number)
+        made = actions.restore(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
     except NotFoundError as refusal:
         raise Http404 from refusal
     except ActionError as refusal:

@@ -18,7 +18,7 @@ from routing_admin.server.request_id import request_id_of
 from routing_admin.views.people.language import remember_language
 from routing_admin.views.people.signin import address_of
 
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+BACKEND = "routing_admin.views.people.backend.PeopleBackend"
 
 
 @require_http_methods(["GET", "POST"])

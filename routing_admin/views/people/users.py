@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from capabilities.access import actor_of, role_of
 from capabilities.actions.guards import find_refusal
+from capabilities.core.permissions import UserRole
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.actions import people
 from routing_admin.forms.people import InviteForm, RoleForm
@@ -28,14 +29,14 @@ class UserRow:
     """A user as the list shows one; `state` is active, invited or deactivated."""
 
     user: User
-    is_administrator: bool
+    role: UserRole
     state: str
 
 
 def user_row(user: User) -> UserRow:
     """A user's line."""
     active = "invited" if people.is_invited(user) else "active"
-    return UserRow(user, user.is_staff, active if user.is_active else "deactivated")
+    return UserRow(user, role_of(user), active if user.is_active else "deactivated")
 
 
 def user_or_404(pk: int | None) -> User:
@@ -49,7 +50,7 @@ def user_or_404(pk: int | None) -> User:
 def sentence(lines: list[UserRow]) -> str:
     """What is so, in one sentence."""
     active = [line for line in lines if line.state == "active"]
-    administrators = sum(line.is_administrator for line in active)
+    administrators = sum(line.role is UserRole.ADMINISTRATOR for line in active)
     count = ngettext("%(count)s person can sign in", "%(count)s people can sign in", len(active)) % {
         "count": len(active)
     }
@@ -155,9 +156,10 @@ def show_user(
     request: HttpRequest, user: User, *, form: RoleForm | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
     """The page of one user."""
-    role = role_of(user).value
+    line = user_row(user)
+    role = line.role.value
     shown = {
-        "line": user_row(user),
+        "line": line,
         "form": form or RoleForm(initial={"role": role, "was": role}),
         "role": role,
         "stays": find_refusal(people.check_can_step_down, user),

@@ -1,0 +1,91 @@
+"""What an editor does: routes, services and agents, and going back over what editors changed; and whom to ask else."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import reverse
+
+from capabilities.actions import enable_providers, save_provider
+from capabilities.acts import SYSTEM
+from capabilities.models import Agent, Provider
+from routing_admin import actions
+from routing_admin.models import Alias, AuditEvent, Person, Revision
+from tests.views.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def newest() -> int:
+    return Revision.objects.values_list("number", flat=True).first() or 0
+
+
+def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Client) -> None:
+    """The page has no button for one, says who issues keys, and a key that is asked for all the same is 403."""
+    editor.post(reverse("agent_new"), {"agent_id": "scout", "service": "", "task_type": "planning", "version": 1})
+    assert Agent.objects.filter(agent_id="scout").exists()
+    page = text_of(editor.get("/agents/scout/"))
+    assert "Issue a key" not in page
+    assert "An administrator issues and revokes them" in page
+    assert editor.post(reverse("key_issue", args=["scout"]), {"scopes": "route"}).status_code == 403
+
+
+def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, viewer: Client) -> None:
+    """A viewer who wants a new route is told of editors, an editor who wants a provider of administrators."""
+    assert "This needs the editor role" in text_of(viewer.get(reverse("route_new")))
+    refused = text_of(editor.get(reverse("provider_new")))
+    assert "This needs the administrator role" in refused
+    assert "Ask an administrator" in refused
+
+
+def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: Client) -> None:
+    """Undo takes the alias away; restoring the revision after it brings it back."""
+    editor.post(reverse("alias"), {"name": "gpt-4o", "target": "task:default"})
+    made = newest()
+    editor.post(reverse("undo", args=[made]))
+    assert not Alias.objects.exists()
+    assert f'action="{reverse("restore", args=[made])}"' in text_of(editor.get(reverse("history")))
+    editor.post(reverse("restore", args=[made]))
+    assert Alias.objects.get().name == "gpt-4o"
+
+
+def test_an_editor_goes_back_over_no_change_of_a_provider(demo: None, editor: Client, admin: Client) -> None:
+    """Neither Undo nor restoring: it is not offered, says whom to ask, and changes nothing."""
+    before = newest()
+    enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)
+    switched = newest()
+    assert (switched > before, Provider.objects.get(name="echo").enabled) == (True, False)
+    page = text_of(editor.get(reverse("history")))
+    assert reverse("restore", args=[before]) not in page
+    assert "an administrator can restore what was before it" in page
+    for address in (reverse("restore", args=[before]), reverse("undo", args=[switched])):
+        answer = text_of(editor.post(address, {"next": "/history/"}, follow=True))
+        assert "an administrator can go back to it" in answer
+    assert not Provider.objects.get(name="echo").enabled
+    admin.post(reverse("undo", args=[switched]))
+    assert Provider.objects.get(name="echo").enabled
+
+
+def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
+    """A provider that was switched off and on again in between stands in nobody's way."""
+    before = newest()
+    provider = Provider.objects.get(name="echo")
+    actions.save_alias(SYSTEM, "gpt-4o", "task:default")
+    for enabled in (False, True):
+        provider.enabled = enabled
+        save_provider(SYSTEM, provider)
+    editor.post(reverse("restore", args=[before]))
+    assert not Alias.objects.exists()
+
+
+def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin: Client) -> None:
+    """Editor from the beginning, then viewer, each in the audit; the list says what each is."""
+    admin.post(reverse("user_invite"), {"username": "ines", "role": "editor"})
+    ines = get_user_model().objects.get(username="ines")
+    assert (ines.is_staff, Person.objects.get(user=ines).is_editor) == (False, True)
+    assert "<td>Editor</td>" in text_of(admin.get(reverse("users")))
+    admin.post(reverse("user_role", args=[ines.pk]), {"role": "viewer", "was": "editor"})
+    assert not Person.objects.get(user=ines).is_editor
+    said = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
+    assert list(said) == [{"from": "editor", "to": "viewer"}]

@@ -1,0 +1,96 @@
+"""No page offers what its reader may not do: every form, button and link of every page, for each role."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from django.test import Client
+from django.urls import Resolver404, resolve, reverse
+
+from artifacts.models import Artifact
+from capabilities.core.permissions import Right, UserRole, right_on_page
+from routing_admin.models import RequestLog, Revision
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+class Offers(HTMLParser):
+    """Where the links of a page lead, and where what can be pressed on it sends to."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.forms: dict[str, str] = {}
+        self.open_form = ""
+        self.blanks = 0
+        self.links: list[str] = []
+        self.buttons: list[tuple[str, str | None]] = []
+        self.feed(html)
+
+    @property
+    def targets(self) -> list[str]:
+        """The addresses that buttons and scripts send to."""
+        found = (self.forms.get(form) if target is None else target for form, target in self.buttons)
+        return [each for each in found if each is not None]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        has = dict(attrs)
+        self.blanks += tag == "template"  # what a script fills before it is shown
+        if self.blanks or "disabled" in has:
+            return
+        if tag == "a" or "hx-get" in has:
+            self.links.append(has.get("hx-get") or has.get("href") or "")
+        if tag == "form":
+            self.open_form = has.get("id") or f"form {len(self.forms)}"
+            if has.get("method") == "post":
+                self.forms[self.open_form] = has.get("action") or ""
+        elif "hx-post" in has:
+            self.buttons.append(("", has["hx-post"]))
+        if tag == "button" and has.get("type") != "button":
+            self.buttons.append((has.get("form") or self.open_form, has.get("formaction")))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.blanks -= tag == "template"
+        if tag == "form":
+            self.open_form = ""
+
+
+def addresses() -> list[str]:
+    """Every page of the demo that somebody can look at."""
+    names = "dashboard routes simulate matrix catalogue providers services agents artifacts requests usage config"
+    names += " history audit compare users settings password_change"
+    return [
+        *(reverse(name) for name in names.split()),
+        *("/routes/planning/", "/routes/design/", "/providers/echo/", "/services/text-model/", "/agents/text-agent/"),
+        *(reverse("artifact", args=[each.pk]) for each in Artifact.objects.all()),
+        *(reverse("request", args=[each.pk]) for each in RequestLog.objects.all()[:2]),
+        *(reverse("revision", args=[each.pk]) for each in Revision.objects.all()),
+    ]
+
+
+def not_allowed(role: UserRole, url: str, right: Right, here: str) -> bool:
+    """Whether that address is a page of ours on which the role has none of these rights."""
+    path = url.split("?")[0].split("#")[0] or here
+    if not path.startswith("/"):
+        return False
+    try:
+        name = resolve(path).view_name
+    except Resolver404:
+        return False
+    return ":" not in name and not right_on_page(role, name) & right
+
+
+@pytest.mark.parametrize("role", ["viewer", "editor", "administrator"])
+def test_no_page_offers_what_its_reader_may_not_do(
+    role: str, demo: None, viewer: Client, editor: Client, admin: Client
+) -> None:
+    """Each link leads where the role may look, each form and button sends what the role may send."""
+    browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
+    refused = []
+    for here in addresses():
+        answer = browser.get(here)
+        assert answer.status_code == 200, here
+        offers = Offers(answer.content.decode())
+        for urls, right in ((offers.targets, Right.TRY | Right.CHANGE), (offers.links, Right.SEE)):
+            refused += [f"{here} offers {url}" for url in urls if not_allowed(UserRole(role), url, right, here)]
+    assert not refused, "\n".join(refused)
