@@ -41,6 +41,9 @@ class ChangeRecorder(Protocol):
     def audit(self, actor: Actor, act: Act) -> AbstractContextManager[Act]:
         """A transaction whose end records the audit event alone: for acts that change no configuration."""
 
+    def note_reading(self, actor: Actor, act: Act) -> None:
+        """Records that somebody looked at something, unless the same stands there since ten minutes ago at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class DialAnswer:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 
 from artifacts.preview import Previewer
 from artifacts.queries.library import find_artifact
-from artifacts.views.detail import language_of, language_words
+from artifacts.views.detail import language_of, language_words, note_reading
 from artifacts.views.receiving import GROUPS, DeliveryCard, build_card
 from capabilities.access import may
 from capabilities.core.permissions import PagePart
@@ -66,6 +66,8 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     left, right = (_choose(request.GET.get(name, ""), names, place) for place, name in enumerate("ab"))
     shown = previewer.preview(each for each in previewer.receivers if each.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
+    if may_read:
+        note_reading(request, row)
     cards = {each.service_id: build_card(shown, each, may_read) for each in shown.deliveries}
     context = {"row": row, "names": names, "left": left, "right": right, **language_words(language)}
     if left in cards and right in cards:

@@ -22,8 +22,9 @@ from artifacts.storage.thumbnails import thumbnail_of
 from artifacts.views import receiving
 from artifacts.views.receiving import ReceiverFilter
 from artifacts.views.words import EVIDENCE, STEPS, UNREADABLE
-from capabilities.access import may
-from capabilities.core.permissions import PagePart
+from capabilities.access import actor_of, may
+from capabilities.acts import Act
+from capabilities.core.permissions import READINGS, PagePart
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.vocabulary import Kind
 from capabilities.ports import ports
@@ -52,6 +53,8 @@ def artifact_page(
 ) -> HttpResponse:
     """The page of that artifact around the form that corrects it."""
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
+    if may_read:
+        note_reading(request, row)
     previewer, asked_for = Previewer(row, language=language), _filter(request)
     if request.GET.get("fragment") == "card":
         return _card(request, row, previewer, asked_for.opened, may_read)
@@ -73,6 +76,12 @@ def artifact_page(
         **_sending(row, may_read),
     }
     return render(request, "artifacts/artifact.html", context, status=status)
+
+
+def note_reading(request: HttpRequest, row: Artifact) -> None:
+    """Has the audit log say that this person saw what stands in the file."""
+    act = Act(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
+    ports.ledger.note_reading(actor_of(request), act)
 
 
 def _filter(request: HttpRequest) -> ReceiverFilter:
@@ -170,8 +179,10 @@ def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
 @require_GET
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
     """The bytes as a download that no browser runs; 410 when they are gone or damaged."""
+    row = require_found(find_artifact(pk))
+    note_reading(request, row)
     try:
-        return download(request, require_found(find_artifact(pk)))
+        return download(request, row)
     except (MissingError, CorruptError) as gone:
         return render(request, "artifacts/gone.html", {"sentence": UNREADABLE[gone.code]}, status=410)
 

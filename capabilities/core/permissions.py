@@ -53,6 +53,13 @@ PARTS: Mapping[PagePart, Cells] = {
     PagePart.REAL_REQUESTS: (NOTHING, NOTHING, CHANGE, CHANGE),  # sending to a provider, which may cost money
 }
 
+READINGS: Mapping[PagePart, str] = {
+    PagePart.RECORDED_BODIES: "request.read",
+    PagePart.ARTIFACT_BYTES: "artifact.read",
+    PagePart.EXPORTS: "configuration.export",
+}
+"""The acts as which the audit log has what was merely read; thumbnails are left out."""
+
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
         "login": (BOTH, BOTH, BOTH, BOTH),
@@ -157,6 +164,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "revision": (NOTHING, SEE, SEE, SEE),
         "compare": (NOTHING, SEE, SEE, SEE),
         "audit": (NOTHING, SEE, SEE, SEE),
+        "audit_export": PARTS[PagePart.EXPORTS],
         "restore": (NOTHING, NOTHING, CHANGE, CHANGE),
     },
     "settings": {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from datetime import UTC
+from datetime import UTC, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -62,6 +62,13 @@ def find_head() -> AuditHead | None:
     """The newest line's number and hash; None while there is none."""
     found = AuditEvent.objects.order_by("-number").values_list("number", "sha256").first()
     return AuditHead(*found) if found else None
+
+
+def was_noted(actor: Actor, act: Act, within: timedelta) -> bool:
+    """Whether a line of that time says that the same one did the same to the same thing."""
+    since = timezone.now() - within
+    lines = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
+    return lines.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()
 
 
 def entry_of(row: AuditEvent) -> AuditEntry:

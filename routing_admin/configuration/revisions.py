@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -21,6 +22,7 @@ from django.utils.translation import gettext as _
 from capabilities.acts import Act, Actor
 from capabilities.errors import InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
+from routing_admin.configuration.audit import was_noted
 from routing_admin.configuration.audit import write_event as write_event  # the name that actions use
 from routing_admin.configuration.history import newest_configuration
 from routing_admin.core.configuration.as_json import to_json
@@ -32,6 +34,8 @@ MAKING = (".add", ".put")
 """How acts end that make something with a name of its own."""
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 """How SQLite and PostgreSQL say that a name is taken."""
+READING = timedelta(minutes=10)
+"""How long one line stands for every look that a person takes at a thing."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
 """Kinds of things that the snapshot holds although not all are in the configuration: run-time agents, recording."""
 
@@ -86,6 +90,11 @@ class RevisionRecorder:
             write_event(actor, act)
         if act.object_kind in IN_SNAPSHOT:
             snapshot.refresh()
+
+    def note_reading(self, actor: Actor, act: Act) -> None:
+        """A line of the audit log about somebody who looked at something; see `capabilities.ports.ChangeRecorder`."""
+        if not was_noted(actor, act, READING):
+            write_event(actor, act)
 
 
 ledger = RevisionRecorder()

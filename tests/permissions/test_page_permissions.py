@@ -44,7 +44,7 @@ VIEWERS = {
 
 EDITORS = {
     "GET": {
-        *("artifact_raw", "artifact_thumbnail", "config_export"),
+        *("artifact_raw", "artifact_thumbnail", "audit_export", "config_export"),
         *("agent_new", "route_new", "service_new", "matrix_row", "matrix_column"),
     },
     "POST": {

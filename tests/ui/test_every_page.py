@@ -34,7 +34,7 @@ HEAVIEST, TALLEST = 300_000, 8_000
 MACHINES = {"agents-api", "gateway", "probes", "admin"}
 """Namespaces that are no pages: they answer in JSON or text, and have tests of their own."""
 
-FILES = {"artifact_raw", "artifact_thumbnail", "config_export", "usage_csv"}
+FILES = {"artifact_raw", "artifact_thumbnail", "audit_export", "config_export", "usage_csv"}
 """What a GET answers with a file."""
 
 LEADS_ON = {"config_import", "set_language"}

@@ -30,8 +30,8 @@ QUERIES = {
     "/agents/text-agent/": 6,
     "/new/agent/": 3,
     "/artifacts/": 4,
-    "/artifacts/a0/": 3,
-    "/artifacts/a0/compare/?a=echo-vision&b=echo-text": 3,
+    "/artifacts/a0/": 4,
+    "/artifacts/a0/compare/?a=echo-vision&b=echo-text": 4,
 }
 
 

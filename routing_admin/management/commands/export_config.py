@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from routing_admin.actions.readings import note_configuration_export
 from routing_admin.configuration import exports
 from routing_admin.configuration.publishing import replace_file
 from routing_admin.core.files.exporting import Mode
@@ -34,6 +35,7 @@ class Command(command.Command):
     def run(self, **options: Any) -> None:
         """The file on stdout or in its place; what it could not say on stderr."""
         made = exports.export(FileFormat(options["file"]), Mode(options["mode"]))
+        note_configuration_export(command.command_actor(), options["file"], options["mode"])
         for sentence in made.left_out:
             self.stderr.write(sentence)
         if options["output"]:

@@ -20,6 +20,7 @@ from capabilities.sentences import join_words, translate_sentence, translate_wit
 from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.actions.importing import ImportPreview
+from routing_admin.actions.readings import note_configuration_export
 from routing_admin.configuration import exports, snapshot
 from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
 from routing_admin.core.documents.json_path import read_document
@@ -76,6 +77,7 @@ def config_export(request: HttpRequest, name: str) -> HttpResponse:
     if name not in set(FileFormat) or asked not in set(Mode):
         raise Http404
     made = exports.export(FileFormat(name), Mode(asked))
+    note_configuration_export(actor_of(request), name, asked)
     answer = HttpResponse(made.text, content_type="application/json; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="{name}.json"'
     return answer

@@ -1,24 +1,20 @@
-"""What changed, when, by whom: revisions, any two compared, one restored, and the audit log."""
+"""What changed, when, by whom: revisions, any two compared, one restored."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of, can_edit, role_of
 from capabilities.core.permissions import kinds_changed_by
-from capabilities.core.providers.redaction import redact
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.sentences import translate_refusal
 from capabilities.views.answers import add_toast
@@ -26,10 +22,8 @@ from routing_admin import actions
 from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.core.configuration.diff import diff
 from routing_admin.queries.history import (
-    AuditFilter,
     find_barrier,
     find_revision,
-    list_audit_events,
     list_newest_numbers,
     list_revisions,
 )
@@ -37,7 +31,7 @@ from routing_admin.queries.keyset import Place
 from routing_admin.views.history import phrases as words
 
 if TYPE_CHECKING:
-    from routing_admin.models import AuditEvent, Revision
+    from routing_admin.models import Revision
 
 SHORT = 3
 CELLS = "service.capabilities"
@@ -187,41 +181,3 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
         return redirect("revision", number)
     add_toast(request, _("Restored revision %(number)s.") % {"number": number}, made.revision)
     return redirect("history")
-
-
-@require_GET
-def audit(request: HttpRequest) -> HttpResponse:
-    """Every act, newest first, in keyset pages; `action`, `actor` and `object` narrow it."""
-    filters = {name: request.GET.get(name, "").strip() for name in ("action", "actor", "object")}
-    page = list_audit_events(AuditFilter(**filters), place_in(request))
-    parameters = {name: value for name, value in filters.items() if value}
-    context = {
-        "events": [audit_line(event) for event in page.rows],
-        "filter": filters,
-        "filtered": bool(parameters),
-        "acts": sorted(words.ACTS.items()),
-        "older": link(parameters, before=page.rows[-1].number) if page.has_older and page.rows else "",
-        "newer": link(parameters, after=page.rows[0].number) if page.has_newer and page.rows else "",
-    }
-    return render(request, "history/audit.html", context)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditLine:
-    """An act as the log shows it."""
-
-    event: AuditEvent
-    label: Any
-    icon: str
-    details: str
-
-
-def audit_line(event: AuditEvent) -> AuditLine:
-    """The act in words; its details as JSON, what looks like a key masked."""
-    details = redact(json.dumps(event.details, ensure_ascii=False)) if event.details else ""
-    return AuditLine(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details)
-
-
-def link(parameters: Mapping[str, str], **place: int) -> str:
-    """The address of another page of the same list."""
-    return f"{reverse('audit')}?{urlencode({**parameters, **place})}"

@@ -14,10 +14,11 @@ from django.views.decorators.http import require_GET
 
 from artifacts.queries.library import find_artifacts
 from artifacts.views.words import KINDS
-from capabilities.access import may
+from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.prices import money_texts
 from capabilities.sentences import translate_sentence
+from routing_admin.actions.readings import note_body_read
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.queries.requests import find_earlier_request, find_logged_request
@@ -150,6 +151,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     if found is None:
         raise Http404
     row, walked, state = found.row, build_steps(found.attempts), snapshot.current()
+    note_body_read(actor_of(request), row)
     context = {
         "row": row,
         "story": tell_story(row, walked),

@@ -10,8 +10,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from artifacts.queries.library import list_attachable
-from capabilities.access import may
+from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
+from routing_admin.actions.readings import note_body_read
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.route_changes import name_of
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, RouteSpec
@@ -35,6 +36,8 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     may_read = may(request.user, PagePart.RECORDED_BODIES)
     logged_request = find_logged_request(data["request"], body=may_read) if data.get("request") else None
     logged = logged_request.row if logged_request else None
+    if logged is not None:
+        note_body_read(actor_of(request), logged)
     task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
     panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))

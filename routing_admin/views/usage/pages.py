@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from capabilities.core.prices import exact_amount, money_text, money_texts
+from routing_admin.core.documents.spreadsheet import safe_cell
 from routing_admin.queries.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, main_currency, sum_usage
 from routing_admin.request_log.journal import journal
 
@@ -38,8 +39,6 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
 DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
 CHART_HEIGHT = 96
 """Pixels."""
-DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would take for a formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
             ]
             line = plain if at == 0 else [""] * len(plain)
-            writer.writerow([_safe(_name(name, group)), *line, currency, *(money if currency else ("", "", ""))])
+            writer.writerow([safe_cell(_name(name, group)), *line, currency, *(money if currency else ("", "", ""))])
     return answer
 
 
@@ -174,7 +173,3 @@ def _name(name: Any, group: str) -> str:
     if group == "day":
         return f"{name:%Y-%m-%d}"
     return str(name) or str(_("(none)"))
-
-
-def _safe(text: str) -> str:
-    return f"'{text}" if text.startswith(DANGEROUS) else text

@@ -1,0 +1,57 @@
+"""Writes the audit log, or a part of it, as JSON lines or CSV."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from routing_admin.actions.readings import note_audit_export
+from routing_admin.management import command
+from routing_admin.queries.history import AuditFilter, AuditForm, export_audit
+
+NARROWING = ("action", "actor", "object", "since", "until")
+
+
+class Command(command.Command):
+    """The export."""
+
+    help = "Write the audit log, oldest first. JSON lines hold all that the chain of hashes is made of."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """In which form, what of it, and where to."""
+        forms = [form.value for form in AuditForm]
+        parser.add_argument("--form", choices=forms, default=AuditForm.JSON_LINES.value, help="default: jsonl")
+        parser.add_argument("--action", default="", help="this act alone, e.g. key.issue")
+        parser.add_argument("--actor", default="", help="part of the name of who did it")
+        parser.add_argument("--object", default="", help="part of the name of what it was done to")
+        parser.add_argument("--since", type=_day, metavar="DAY", help="the first day, e.g. 2026-11-01")
+        parser.add_argument("--until", type=_day, metavar="DAY", help="the last day")
+        parser.add_argument("--output", type=Path, help="write to this file, which must not exist, instead of stdout")
+
+    def run(self, **options: Any) -> None:
+        """The lines; the export itself is the newest of them."""
+        wanted = {name: options[name] for name in NARROWING if options[name]}
+        note_audit_export(
+            command.command_actor(), {"form": options["form"], **{name: str(each) for name, each in wanted.items()}}
+        )
+        lines = export_audit(AuditFilter(**wanted), AuditForm(options["form"]))
+        if options["output"] is None:
+            for line in lines:
+                self.stdout.write(line, ending="")
+            return
+        with open(os.open(options["output"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="") as file:
+            file.writelines(lines)
+        sys.stderr.write(f"Written: {options['output']}\n")
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no day; write it as 2026-11-01") from None
