@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('routing_admin', '0018_attempt_costs'),
+        ('routing_admin', '0019_limit_holders'),
     ]
 
     operations = [
