@@ -16,6 +16,8 @@ import environ
 from cryptography.fernet import Fernet
 from django.utils.translation import gettext_noop as _
 
+from artifacts.core.bucket import Bucket, BucketAddressError, parse_bucket
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 PREFIX = "ROUTING_ADMIN_"
 HOST_NAME = re.compile(r"[a-z0-9._:-]+")
@@ -122,6 +124,14 @@ SETTINGS: tuple[Setting, ...] = (
         _("Another SQLite file: sqlite:////path; the request log stands beside it. No other engine is served yet."),
         secret=True,
     ),
+    Setting(
+        "ROUTING_ADMIN_ARTIFACTS_URL",
+        "files in the data directory",
+        _(
+            "A bucket for artifacts: s3://bucket/prefix?endpoint_url=https://host (also region, style=path or virtual, "
+            "allow_http=true). Its credentials are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and so on."
+        ),
+    ),
     Setting("LLM_ROUTING_CONFIG", "", _("llm-routing.json imported at the first start.")),
     Setting("LLM_SERVICES_CONFIG", "", _("llmservices.json imported at the first start.")),
     Setting("LLM_PROVIDER_{NAME}_API_KEY", "", _("Overrides that provider's key."), secret=True),
@@ -166,6 +176,19 @@ def database_files(env: environ.Env, data_dir: Path) -> tuple[Path, Path]:
         )
     path = Path(rest[1:])
     return path, path.with_name(f"{path.stem}-logs{path.suffix}")
+
+
+def artifacts_bucket(env: environ.Env) -> Bucket | None:
+    """The bucket that artifacts are kept in; None for files in the data directory.
+
+    Raises `SystemExit` with one line for an address that is none; what may be a secret in it is not repeated.
+    """
+    name = PREFIX + "ARTIFACTS_URL"
+    url = env.str(name, default="")
+    try:
+        return parse_bucket(url, os.environ) if url else None
+    except BucketAddressError as problem:
+        raise SystemExit(f"{name} names no bucket. {problem}") from None
 
 
 def keep_secret(path: Path, make: str) -> str:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from routing_admin.environment import (
     BASE_DIR,
     PREFIX,
+    artifacts_bucket,
     cors_origins,
     data_directory,
     database_files,
@@ -22,6 +23,7 @@ from routing_admin.environment import (
 
 env = read_environment()
 DATA_DIR = data_directory(env)
+ARTIFACTS_BUCKET = artifacts_bucket(env)
 DEBUG = env.bool(PREFIX + "DEBUG", default=False)
 
 SECRET_KEY = secret_key(env, DATA_DIR)

@@ -28,7 +28,7 @@ def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
             size = image_size(read_at(0, HEAD), mime_type, read_at)
         return {**found, "width": min(size[0], LARGEST), "height": min(size[1], LARGEST)} if size else found
     if mime_type == "application/pdf" or kind in (Kind.AUDIO, Kind.VIDEO):
-        with store.local_path(sha256) as path:
+        with store.local_file(sha256) as path:
             facts = extract.facts(path, mime_type)
         return {**found, "pages": facts.pages, "seconds": facts.seconds}
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capabilities.core.message import UnreadableError
+from capabilities.core.worded import worded
 
 
 class ArtifactError(Exception):
@@ -60,3 +61,21 @@ class CorruptError(ArtifactError, UnreadableError):
         )
         self.sha256 = sha256
         self.reason = self.code
+
+
+class StoreAwayError(ArtifactError):
+    """The artifact store does not answer or lets us do nothing; it may be tried again, and nothing is half done.
+
+    The sentence is for any caller; `details` says what is wrong where, and what to do, for those who run it.
+    """
+
+    code = "unavailable"
+
+    def __init__(self, details: str) -> None:
+        super().__init__(STORE_AWAY)
+        self.details = details
+
+
+STORE_AWAY = worded(
+    "The artifact store does not answer just now, and this needs a file in it. Try again in a few seconds."
+)

@@ -1,15 +1,15 @@
-"""Where bytes and artifacts are kept, as ports: files today, an object store tomorrow.
+"""Where bytes and artifacts are kept, as ports: in files, or in an object store.
 
 `ByteStore` knows bytes by their SHA-256 and nothing else; `ArtifactStore` is the seed's view of it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from artifacts.core.artifact import StoredArtifact
@@ -19,6 +19,14 @@ ReadAt = Callable[[int, int], bytes]
 
 BLOCK = 256 * 1024
 """Bytes a pass over a file holds at a time, so that memory is flat whatever the file's size."""
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def is_digest(name: str) -> bool:
+    """Whether a name is a hash, as bytes are kept under one."""
+    return bool(_DIGEST.fullmatch(name))
 
 
 def slices(data: bytes) -> ReadAt:
@@ -40,6 +48,13 @@ class Stored:
     size: int
 
 
+class LocalFile(Protocol):
+    """A file on this machine that can be opened to be read; a path is one."""
+
+    def open(self, mode: Literal["rb"], /) -> IO[bytes]:
+        """The file from its beginning, with a descriptor of its own."""
+
+
 class Upload(Protocol):
     """An upload on its way; used as a context manager it is given up unless `finish` was reached."""
 
@@ -48,7 +63,7 @@ class Upload(Protocol):
         """The hash of what was written so far."""
 
     def write(self, block: bytes) -> None:
-        """Takes the next bytes; `TooLargeError` at the first byte over the limit, `StorageFullError` on a full disk."""
+        """Takes the next bytes; `TooLargeError` at the first one over the limit, `StorageFullError`."""
 
     def finish(self) -> Stored:
         """Makes the bytes durable under their hash and returns it; equal bytes are kept once."""
@@ -62,7 +77,12 @@ class Upload(Protocol):
 
 
 class ByteStore(Protocol):
-    """Bytes by their SHA-256. Bytes that do not have the hash they are kept under are never handed out."""
+    """Bytes by their SHA-256. Bytes that do not have the hash they are kept under are never handed out.
+
+    Where the store is on another machine, `is_remote`, every call may raise `StoreAwayError`.
+    """
+
+    is_remote: bool
 
     def begin_upload(self, max_bytes: int | None = None) -> Upload:
         """An upload to push blocks into, for callers that are handed blocks."""
@@ -76,8 +96,9 @@ class ByteStore(Protocol):
     def reader(self, sha256: str) -> AbstractContextManager[ReadAt]:
         """Random access to checked bytes, for detection; errors as `open_blocks`."""
 
-    def local_path(self, sha256: str) -> AbstractContextManager[Path]:
-        """The checked bytes as a file to read for as long as the context lasts; errors as `open_blocks`."""
+    def local_file(self, sha256: str) -> AbstractContextManager[LocalFile]:
+        """The checked bytes as a file to read for as long as the context lasts; errors as `open_blocks`, when it is
+        entered or when the file is opened."""
 
     def exists(self, sha256: str) -> bool:
         """Whether something is kept under that hash; says nothing of its health."""
@@ -90,6 +111,9 @@ class ByteStore(Protocol):
 
     def delete(self, sha256: str) -> bool:
         """Removes the bytes; whether there were any."""
+
+    def check(self) -> None:
+        """Asks the store whether it is there and lets us in; raises `StoreAwayError`."""
 
     def sweep(self) -> int:
         """Removes what uploads left behind that were never finished; how many there were."""

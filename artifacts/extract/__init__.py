@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from artifacts.core.detection.extensions import ODF, OOXML
+from artifacts.core.store import LocalFile
 from artifacts.extract.answer_cache import AnswerCache
 from artifacts.extract.process import Result, run
 from capabilities.core.message import Converted, ConvertTo, PageImages, Text, blob_of
@@ -92,7 +92,7 @@ def can_extract(mime_type: str) -> bool:
 
 
 def extract_text(
-    path: Path, mime_type: str, max_chars: int = MAX_CHARS, *, cache_key: str = "", encoding: str | None = None
+    path: LocalFile, mime_type: str, max_chars: int = MAX_CHARS, *, cache_key: str = "", encoding: str | None = None
 ) -> Text | None:
     """The text of a document with `[page n]`, `[sheet: name]` or `[slide n]` marks; None when there is none to have.
 
@@ -116,7 +116,7 @@ def extract_text(
     return Text(words, reader, str(result.header.get("note", "")), known)
 
 
-def convert_image(path: Path, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
+def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
     """The image in one of the target's types and within its limits, upright; None when that cannot be had.
 
     With `cache_key`, the hash of the bytes, the answer is kept as `extract_text` keeps its own.
@@ -133,7 +133,7 @@ def convert_image(path: Path, target: ConvertTo, *, cache_key: str = "") -> Conv
 
 
 def draw_pages(
-    path: Path, target: ConvertTo, *, first: int = 1, count: int = MAX_PAGES, cache_key: str = ""
+    path: LocalFile, target: ConvertTo, *, first: int = 1, count: int = MAX_PAGES, cache_key: str = ""
 ) -> PageImages | None:
     """Pages of a PDF as they look, each in one of the target's types and within its limits; None when none can be had.
 
@@ -154,7 +154,9 @@ def draw_pages(
     return PageImages(images, total) if images else None
 
 
-def _run_or_reuse(cache_key: str, path: Path, operation: str, options: Mapping[str, object], max_output: int) -> Result:
+def _run_or_reuse(
+    cache_key: str, path: LocalFile, operation: str, options: Mapping[str, object], max_output: int
+) -> Result:
     """The process's answer; the kept one where the bytes are known by their hash and were asked for before."""
     if not cache_key:
         return run(path, operation, options, max_output=max_output)
@@ -162,14 +164,14 @@ def _run_or_reuse(cache_key: str, path: Path, operation: str, options: Mapping[s
     return answers.answer(key, lambda: run(path, operation, options, max_output=max_output))
 
 
-def thumbnail(path: Path) -> bytes | None:
+def thumbnail(path: LocalFile) -> bytes | None:
     """A PNG of the image, at most 256 pixels a side; None when it cannot be decoded."""
     options = {"mime_types": ["image/png"], "max_bytes": MAX_IMAGE_BYTES, "max_side": THUMBNAIL_SIDE}
     result = run(path, "image", options, max_output=MAX_IMAGE_BYTES + 4096)
     return None if result.reason else result.payload
 
 
-def facts(path: Path, mime_type: str, *, cache_key: str = "") -> Facts:
+def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
     """Pages of a PDF and whether it is encrypted, seconds of sound or video, pixels of an image.
 
     `cache_key` as in `extract_text`.

@@ -45,13 +45,15 @@ class AnswerCache:
         """The kept answer, or the one that `make` gives, which is kept where it may be."""
         with self._lock:
             making = self._locks.setdefault(key, threading.Lock())
-        with making:
-            result = self._find(key)
-            if result is None:
-                result = make()
-                self._keep(key, result)
-        with self._lock:
-            self._locks.pop(key, None)
+        try:
+            with making:
+                result = self._find(key)
+                if result is None:
+                    result = make()
+                    self._keep(key, result)
+        finally:
+            with self._lock:
+                self._locks.pop(key, None)
         return result
 
     def forget(self) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from artifacts.core.store import LocalFile
+
 TIMEOUT_SECONDS = 30.0
 AT_ONCE = threading.BoundedSemaphore(2)
 """Two decoders at a time; a burst of uploads waits instead of taking all memory."""
@@ -30,7 +32,7 @@ class Result:
 
 
 def run(
-    path: Path,
+    path: LocalFile,
     operation: str,
     options: Mapping[str, object],
     *,

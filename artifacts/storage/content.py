@@ -10,10 +10,12 @@ from django.conf import settings
 
 from artifacts import extract
 from artifacts.core.artifact import StoredArtifact, artifact_id
+from artifacts.core.bucket import Bucket
 from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import MissingError
 from artifacts.core.store import ByteStore
 from artifacts.models import Artifact, ArtifactQuerySet
+from artifacts.storage.bucket_store import BucketStore
 from artifacts.storage.files import FileStore
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, PageImages, Text, UnreadableError
 from capabilities.core.vocabulary import Kind
@@ -21,13 +23,16 @@ from capabilities.core.vocabulary import Kind
 
 def byte_store() -> ByteStore:
     """Where this installation keeps bytes."""
-    return _file_store(Path(settings.DATA_DIR) / "artifacts")
+    return open_store(settings.ARTIFACTS_BUCKET, Path(settings.DATA_DIR) / "artifacts")
 
 
 @cache
-def _file_store(root: Path) -> FileStore:
-    """One store per directory, because a store remembers which bytes it has found healthy."""
-    return FileStore(root)
+def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
+    """One store per bucket, or per directory without one, because a store remembers which bytes it found healthy.
+
+    A bucket's store needs the directory for moments only.
+    """
+    return BucketStore(bucket, root / "downloads") if bucket else FileStore(root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ class StoredContent:
 
     def blob(self) -> Blob:
         """The bytes as stored."""
-        return Blob(self.size, lambda: self.store.open_blocks(self.sha256))
+        return Blob(self.size, lambda: self.store.open_blocks(self.sha256), self.store.is_remote)
 
     def text(self) -> Text | None:
         """A text file's words, decoded; the words of a document; None where there are none."""
@@ -57,19 +62,19 @@ class StoredContent:
 
     def convert(self, target: ConvertTo) -> Converted | None:
         """The image in a form that satisfies the target; None when it cannot be had."""
-        with self.store.local_path(self.sha256) as path:
+        with self.store.local_file(self.sha256) as path:
             return extract.convert_image(path, target, cache_key=self.sha256)
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
         """The first pages of a PDF as images; None when none can be had."""
-        with self.store.local_path(self.sha256) as path:
+        with self.store.local_file(self.sha256) as path:
             return extract.draw_pages(path, target, count=count, cache_key=self.sha256)
 
     def _extract(self) -> Text | None:
         """The words that the extraction process finds; asked once for equal bytes."""
         if not extract.can_extract(self.mime_type):
             return None
-        with self.store.local_path(self.sha256) as path:
+        with self.store.local_file(self.sha256) as path:
             return extract.extract_text(path, self.mime_type, cache_key=self.sha256, encoding=self.encoding)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator
@@ -19,15 +18,15 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from artifacts.core.errors import CorruptError, MissingError, StorageFullError, TooLargeError
-from artifacts.core.store import BLOCK, ReadAt, Stored
+from artifacts.core.errors import CorruptError, MissingError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
+from capabilities.core.worded import worded
 
 STALE_SECONDS = 3600
 """After so long a temporary file belongs to an upload that died."""
 
 REMEMBERED = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _Identity = tuple[int, int, int, int]
 
 
@@ -105,6 +104,8 @@ class FileUpload:
 class FileStore:
     """The `ByteStore` port over a directory; safe for several processes, and for threads."""
 
+    is_remote = False
+
     def __init__(self, root: Path) -> None:
         self.root, self.objects, self.tmp = root, root / "obj", root / "tmp"
         self._healthy: dict[str, _Identity] = {}
@@ -143,14 +144,14 @@ class FileStore:
             os.close(fd)
 
     @contextmanager
-    def local_path(self, sha256: str) -> Iterator[Path]:
+    def local_file(self, sha256: str) -> Iterator[Path]:
         """The checked file itself; only to be read."""
         os.close(self._open_checked(sha256))
         yield self._path(sha256)
 
     def exists(self, sha256: str) -> bool:
         """Whether a file is there under that hash."""
-        return bool(_DIGEST.fullmatch(sha256)) and self._path(sha256).is_file()
+        return is_digest(sha256) and self._path(sha256).is_file()
 
     def size(self, sha256: str) -> int:
         """The size in bytes of what is there; `MissingError` when nothing is."""
@@ -187,8 +188,15 @@ class FileStore:
         """Every hash a file is there for; with a moment (seconds since 1970) those nobody has stored since."""
         for path in self.objects.glob("??/??/*"):
             with suppress(FileNotFoundError):
-                if _DIGEST.fullmatch(path.name) and (before is None or path.stat().st_mtime < before):
+                if is_digest(path.name) and (before is None or path.stat().st_mtime < before):
                     yield path.name
+
+    def check(self) -> None:
+        """Looks whether the directory is there and may be written to. Raises `StoreAwayError`."""
+        if not os.access(self.objects, os.R_OK | os.W_OK | os.X_OK):
+            raise StoreAwayError(
+                worded("The artifacts' directory %(path)s is missing or cannot be written to.", path=str(self.objects))
+            )
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
         """Removes temporary files not written to for `older_than` seconds; how many there were."""
@@ -231,7 +239,7 @@ class FileStore:
 
     def _open(self, sha256: str) -> int:
         """A descriptor of the file; a name that is no hash never reaches the file system."""
-        if not _DIGEST.fullmatch(sha256):
+        if not is_digest(sha256):
             raise MissingError(sha256)
         try:
             return os.open(self._path(sha256), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

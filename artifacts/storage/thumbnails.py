@@ -58,7 +58,7 @@ def thumbnail_of(row: Artifact) -> bytes | None:
 def _make(sha256: str) -> bytes:
     """The PNG; no bytes when the image, or what is stored of it, cannot be read."""
     try:
-        with byte_store().local_path(sha256) as path:
+        with byte_store().local_file(sha256) as path:
             return extract.thumbnail(path) or b""
     except UnreadableError:
         return b""

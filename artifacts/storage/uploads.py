@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 
-from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
+from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
 from artifacts.core.store import Stored, Upload
 from artifacts.storage.content import byte_store
 from capabilities.body_limits import upload_limit
@@ -127,7 +127,7 @@ class _UploadRefusal:
         return None
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, TooLargeError | StorageFullError):
+        if isinstance(problem, TooLargeError | StorageFullError | StoreAwayError):
             self.handler.give_up(problem)
             raise StopUpload(connection_reset=True) from problem
 
@@ -140,7 +140,7 @@ def _give_up(uploads: list[Upload]) -> None:
 def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFile]:
     """The files of a multipart request under that field name.
 
-    Raises `TooLargeError`, `StorageFullError`, or `UploadFailedError` when the body makes no sense.
+    Raises `TooLargeError`, `StorageFullError`, `StoreAwayError`, or `UploadFailedError` when the body makes no sense.
     """
     _measure(request)
     try:

@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from artifacts import actions
-from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
+from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
 from artifacts.queries.library import count_artifacts, find_deletion, list_artifacts, list_deleted_at
 from artifacts.storage.thumbnails import can_have_thumbnail
 from artifacts.storage.uploads import received_files
@@ -28,7 +28,7 @@ from capabilities.errors import ActionError, InvalidError
 if TYPE_CHECKING:
     from artifacts.models import Artifact
 
-STATUS = {TooLargeError: 413, StorageFullError: 507}
+STATUS = {TooLargeError: 413, StorageFullError: 507, StoreAwayError: 503}
 
 
 @require_GET

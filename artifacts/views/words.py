@@ -9,10 +9,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
+from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.reasons import SENTENCES, Reason, ReasonCode
 from capabilities.core.vocabulary import Kind
+from capabilities.sentences import translate_sentence
 from capabilities.templatetags.words import CAPABILITY_LABELS
 
 Text = str | Promise
@@ -101,4 +102,6 @@ def refusal_sentence(error: ArtifactError) -> str:
         return _("The file is larger than the limit of %(limit)s. Send a smaller one or raise the limit.") % limit
     if isinstance(error, StorageFullError):
         return _("The artifact store is full. Delete artifacts or give it more space, then send the file again.")
+    if isinstance(error, StoreAwayError):
+        return translate_sentence(error.details)
     return _("The upload could not be read to its end. Send it again.")

@@ -36,11 +36,13 @@ class UnreadableError(Exception):
 class Blob:
     """Bytes that are read only when they are sent: `size` in bytes, `blocks()` starts a fresh pass over them.
 
-    `blocks` may be called once per try; it raises `UnreadableError` when the bytes are missing or corrupt.
+    `blocks` may be called once per try; it raises `UnreadableError` when the bytes are missing or corrupt. Those of a
+    remote blob come from another machine, so that no event loop waits for them.
     """
 
     size: int
     blocks: Callable[[], Iterator[bytes]] = field(compare=False, repr=False)
+    is_remote: bool = field(default=False, compare=False)
 
 
 def blob_of(data: bytes) -> Blob:

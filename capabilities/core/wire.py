@@ -222,7 +222,7 @@ def base64_text(blob: Blob, lead: str = "") -> str:
 def open_media(blob: Blob, lead: str = "") -> MediaData:
     """The place of a file whose base64 is written later, once. Raises `UnreadableError` now where that cannot be."""
     blocks = blob.blocks()
-    return MediaData(Blob(blob.size, lambda: blocks), json.dumps(lead, ensure_ascii=False)[1:-1])
+    return MediaData(replace(blob, blocks=lambda: blocks), json.dumps(lead, ensure_ascii=False)[1:-1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from artifacts.actions import LinkOverError
-from artifacts.core.errors import ArtifactError
+from artifacts.core.errors import ArtifactError, StoreAwayError
 from capabilities.api.calls import CallError, answer, path_of
 from capabilities.core.problems import Problem
 from capabilities.errors import ActionError, InvalidError
@@ -36,6 +36,7 @@ STATUS_OF_CODE: Mapping[str, int] = {
     "upload_failed": 400,
     "artifact_missing": 410,
     "artifact_corrupt": 410,
+    "unavailable": 503,
 }
 """Status of what can go wrong with bytes."""
 
@@ -83,7 +84,11 @@ def on_link_over(request: HttpRequest, error: LinkOverError) -> HttpResponse:
 def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpResponse:
     """Something about bytes."""
     more = {"limit": error.limit} if hasattr(error, "limit") else {}
-    return refusal(request, STATUS_OF_CODE.get(error.code, 500), error.code, str(error), **more)
+    response = refusal(request, STATUS_OF_CODE.get(error.code, 500), error.code, str(error), **more)
+    if not isinstance(error, StoreAwayError):
+        return response
+    log.error("a call needs an artifact: %s", error.details)
+    return _come_again(response)
 
 
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:

@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
+from artifacts.core.errors import StoreAwayError
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.core.message import UnreadableError
@@ -93,10 +94,20 @@ def keys() -> list[str]:
     return found
 
 
+def artifact_store() -> list[str]:
+    """Why the artifacts' store cannot be used: it does not answer, has no such bucket, or refuses us."""
+    try:
+        byte_store().check()
+    except StoreAwayError as problem:
+        return [problem.details]
+    return []
+
+
 def artifacts() -> list[str]:
     """Living artifacts whose bytes are missing or damaged; every byte is read."""
-    store = byte_store()
-    found = []
+    store, found = byte_store(), artifact_store()
+    if found:
+        return ["cannot be checked without their store"]
     for sha256 in Artifact.objects.living().order_by().values_list("sha256", flat=True).distinct():
         try:
             store.verify(sha256)
@@ -149,6 +160,7 @@ CHECKS: Mapping[str, Callable[[], list[str]]] = {
     "history": history,
     "audit log": audit,
     "provider keys": keys,
+    "artifact store": artifact_store,
     "artifacts": artifacts,
     "administrators": administrators,
     "data directory": secrecy,

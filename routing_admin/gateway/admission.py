@@ -10,6 +10,7 @@ from typing import cast
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
+from artifacts.core.errors import StoreAwayError
 from capabilities.access import Principal, Refusal, refuse_call, refuse_query
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
@@ -70,8 +71,18 @@ def error_of_fault(error: Exception) -> GatewayError:
         busy = GatewayError(503, away.UNAVAILABLE, away.explain(error))
         busy.retry_after, busy.should_retry = away.AGAIN_SECONDS, True
         return busy
+    if isinstance(error, StoreAwayError):
+        log.error("a call needs an artifact: %s", error.details)
+        return error_of_store(error)
     log.error("the data plane failed", exc_info=error)
     return GatewayError(500, "internal_error", "Something failed here. The server's log has it under this request id.")
+
+
+def error_of_store(error: StoreAwayError) -> GatewayError:
+    """The artifact store does not answer: 503, try again."""
+    refusal = GatewayError(503, error.code, str(error))
+    refusal.retry_after, refusal.should_retry = away.AGAIN_SECONDS, True
+    return refusal
 
 
 def endpoint(path: str) -> Callable[[View], View]:

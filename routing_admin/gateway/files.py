@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from artifacts.actions import delete_artifacts, store_upload
-from artifacts.core.errors import ArtifactError, StorageFullError, TooLargeError
+from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
 from artifacts.queries.files import find_own_file, list_own_files
 from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
@@ -49,6 +49,8 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     row = find_file(request, ref)
     try:
         return download(request, row)
+    except StoreAwayError:
+        raise
     except ArtifactError as error:
         raise GatewayError(410, error.code, str(error)) from None
 
@@ -73,6 +75,8 @@ def upload(request: HttpRequest) -> HttpResponse:
             metadata={"purpose": purpose},
             expires_in=lifetime_of(request.POST.get("expires_after[seconds]")),
         )
+    except StoreAwayError:
+        raise
     except (ArtifactError, ActionError) as error:
         raise GatewayError(STATUS_OF.get(type(error), 400), error.code, str(error), "file") from None
     return json_response(file_json(row))

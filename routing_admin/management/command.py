@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import override
 
+from artifacts.core.errors import ArtifactError, StoreAwayError
 from capabilities.acts import Actor
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
@@ -40,6 +41,10 @@ class Command(BaseCommand):
             raise CommandError("\n".join(problem.line for problem in refusal.problems)) from refusal
         except ActionError as refusal:
             raise CommandError(str(refusal)) from refusal
+        except StoreAwayError as problem:
+            raise CommandError(problem.details) from None
+        except ArtifactError as problem:
+            raise CommandError(str(problem)) from problem
         except OSError as problem:
             where = f"{problem.filename}: " if problem.filename else ""
             raise CommandError(f"{where}{problem.strerror or problem}") from problem

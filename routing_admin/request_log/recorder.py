@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from artifacts.core.errors import STORE_AWAY, StoreAwayError
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer
@@ -92,9 +93,11 @@ class RequestRecorder:
 
 
 def facts_of_fault(error: Exception) -> dict[str, Any]:
-    """How a request ended that a fault of ours ended: 503 where the database does not answer, else 500."""
+    """How a request ended that a fault of ours ended: 503 where database or artifacts do not answer, else 500."""
     if is_away(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}
+    if isinstance(error, StoreAwayError):
+        return {"outcome": UNAVAILABLE, "status": 503, "error": STORE_AWAY}
     sentence = worded(
         "Something failed here (%(kind)s). The server's log has it under this request id.", kind=type(error).__name__
     )

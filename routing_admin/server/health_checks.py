@@ -45,7 +45,7 @@ def _configuration() -> None:
 
 
 def _artifacts() -> None:
-    byte_store().exists("0" * 64)
+    byte_store().check()
 
 
 CHECKS: dict[str, Callable[[], None]] = {

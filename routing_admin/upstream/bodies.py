@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
@@ -58,13 +59,23 @@ class RequestBody:
         self.length = sum(map(piece_length, pieces))
         self.error: Exception | None = None
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a file of it comes from another machine, so that it is read in a thread."""
+        blobs = (each.blob if isinstance(each, MediaData) else each for each in self._pieces)
+        return any(isinstance(each, Blob) and each.is_remote for each in blobs)
+
     def whole(self) -> bytes:
         """All of it. Raises what reading a file raises."""
         return b"".join(request_blocks(self._pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        blocks = request_blocks(self._pieces)
         try:
-            for block in request_blocks(self._pieces):
+            if self.is_remote:
+                while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+                    yield block
+            for block in blocks:
                 yield block
         except Exception as error:
             self.error = error

@@ -27,7 +27,7 @@ async def send(request: UpstreamRequest, pool: Pool, timeouts: Timeouts, timer: 
 
     Raises what reading a file of the request raised (`UnreadableError`).
     """
-    content = _content(request)
+    content = await _content(request)
     try:
         head = await timer.wait(pool.send(request, content, timeouts.connect), timeouts.first_content)
     except WaitTooLongError as late:
@@ -42,7 +42,7 @@ async def send(request: UpstreamRequest, pool: Pool, timeouts: Timeouts, timer: 
     return head
 
 
-def _content(request: UpstreamRequest) -> bytes | RequestBody | None:
+async def _content(request: UpstreamRequest) -> bytes | RequestBody | None:
     """The body in one piece, or to be read as it is sent where there are large files in it; None for a GET."""
     if request.method == "GET":
         return None
@@ -50,7 +50,9 @@ def _content(request: UpstreamRequest) -> bytes | RequestBody | None:
     if len(pieces) == 1 and isinstance(pieces[0], bytes):
         return pieces[0]
     body = RequestBody(pieces)
-    return body if body.length > ONE_PIECE_BYTES else body.whole()
+    if body.length > ONE_PIECE_BYTES:
+        return body
+    return await asyncio.to_thread(body.whole) if body.is_remote else body.whole()
 
 
 async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int = ANSWER_BYTES) -> bytes | Failure:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from artifacts.core.errors import StoreAwayError
 from capabilities.core.permissions import Right, least_role
+from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.databases.away import AGAIN_SECONDS, is_away
 from routing_admin.server.disk_space import low_disk_space
 from routing_admin.server.permissions import READING
+
+log = logging.getLogger(__name__)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -24,12 +29,19 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The error page: 503 where the database does not answer, with since when, else 500."""
-    if not is_away(sys.exc_info()[1]):
+    """The error page: 503 where the database does not answer, with since when, or the artifact store; else 500."""
+    error = sys.exc_info()[1]
+    if isinstance(error, StoreAwayError):
+        log.error("a page needs an artifact: %s", error.details)
+        return _come_again(render(request, "503.html", {"store_details": translate_sentence(error.details)}, status=503))
+    if not is_away(error):
         return render(request, "500.html", status=500)
     snapshot.look()
     request.user = AnonymousUser()  # who is signed in stands in the database, too
     said = {"unread_since": snapshot.unread_since(), "disk_space": low_disk_space()}
-    response = render(request, "503.html", said, status=503)
+    return _come_again(render(request, "503.html", said, status=503))
+
+
+def _come_again(response: HttpResponse) -> HttpResponse:
     response.headers["Retry-After"] = str(round(AGAIN_SECONDS))
     return response

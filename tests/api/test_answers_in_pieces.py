@@ -90,7 +90,7 @@ def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
 def test_bytes_that_are_gone_are_told_before_the_first_piece(text_agent: Any) -> None:
     """The answer is whole, with the failed text and its warning, as for any artifact that cannot be read."""
     made = text_agent.stored("a.png", png(), "image/png")
-    with byte_store().local_path(made["sha256"]) as path:
+    with byte_store().local_file(made["sha256"]) as path:
         path.unlink()
     answer = raw(text_agent, made["ref"], "vision-model")
     assert (answer.streaming, answer.json()["warnings"]) == (False, ["artifact_missing"])

@@ -132,7 +132,7 @@ def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
     corrected(text_agent, made["ref"], mimeType="text/plain", encoding="cp1251")
     both = corrected(text_agent, made["ref"], mimeType="text/markdown")
     assert both["corrected"] == {"mimeType": "text/markdown", "encoding": "cp1251"}
-    with byte_store().local_path(made["sha256"]) as path:
+    with byte_store().local_file(made["sha256"]) as path:
         path.unlink()
     assert corrected(text_agent, made["ref"], mimeType=None, encoding=None) == made
     before = AuditEvent.objects.count()

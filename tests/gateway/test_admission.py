@@ -73,7 +73,7 @@ def test_a_method_that_is_not_there_names_those_that_are(key):
 def test_damaged_bytes_are_told_to_the_model_and_never_sent(key, harm):
     """The request is answered; the model that could see learns that the file cannot be read, under its reference."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    with byte_store().local_path(row.sha256) as path:
+    with byte_store().local_file(row.sha256) as path:
         path.chmod(0o600)
         if harm == "remove":
             path.unlink()

@@ -137,7 +137,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
     """The second answer comes from the data directory, even when the bytes are gone by then."""
     good, bad = stored(), stored("broken.png", picture()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
-    with byte_store().local_path(good.sha256) as path:
+    with byte_store().local_file(good.sha256) as path:
         path.unlink()
     again = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
     assert (first.status_code, first.content) == (again.status_code, again.content)
@@ -259,7 +259,7 @@ def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: N
 def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) -> None:
     """The page says so and the download answers 410."""
     row = stored()
-    with byte_store().local_path(row.sha256) as path:
+    with byte_store().local_file(row.sha256) as path:
         path.unlink()
     assert "gone from the store" in page(admin, row)
     assert admin.get(reverse("artifact_raw", args=[row.pk])).status_code == 410

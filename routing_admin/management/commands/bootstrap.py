@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandParser
 
+from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from capabilities.queries.agents import list_agent_ids
 from routing_admin import actions
@@ -77,6 +78,7 @@ class Command(command.Command):
         """The first configuration of an empty database; the demo agent's key when one was issued."""
         if newest_number() is not None:
             return ""
+        byte_store().check()  # an installation without its store would be half done
         files = [
             Path(os.environ[name]) for name in ("LLM_ROUTING_CONFIG", "LLM_SERVICES_CONFIG") if os.environ.get(name)
         ]

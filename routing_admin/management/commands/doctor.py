@@ -11,6 +11,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from artifacts import sniffer
+from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows
 from routing_admin.configuration.editions import find_catalogue
@@ -33,10 +34,13 @@ class Command(command.Command):
                 problems = check()
             except DatabaseError as failure:
                 problems = [f"cannot be checked: {failure}"]
+            except StoreAwayError as failure:
+                problems = [f"cannot be checked: {failure.details}"]
             self.stdout.write(f"{'bad' if problems else 'ok ':<4} {name}")
             for problem in problems:
                 self.stderr.write(f"     {name}: {problem}")
             bad += bool(problems)
+        self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'files of the data directory'}")
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
         self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none may call'}")
         self._name_retired_models()

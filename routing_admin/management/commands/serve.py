@@ -10,6 +10,7 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
+from routing_admin.configuration.integrity import artifact_store
 from routing_admin.management import command
 from routing_admin.server.workers import Workers
 
@@ -43,6 +44,8 @@ class Command(command.Command):
             timeout_graceful_shutdown=settings.DRAIN_SECONDS,
             lifespan="auto",
         )
+        for problem in artifact_store():  # calls without files are answered meanwhile
+            self.stderr.write(problem)
         if config.workers > 1:
             Workers(config, [config.bind_socket()]).run()
         else:

@@ -1,0 +1,104 @@
+"""Where artifacts lie in an object store that speaks S3, as the one address `s3://bucket/prefix?…` says it.
+
+The address holds no secret: credentials come from the environment's usual `AWS_…` variables or the machine's role.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import parse_qsl, urlsplit
+
+BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+PARAMETERS = ("endpoint_url", "region", "style", "allow_http")
+STYLES = ("path", "virtual")
+YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+class BucketAddressError(ValueError):
+    """An address that names no bucket; the sentence says what is wrong with it, and none of its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A place in an object store. `endpoint` and `region` are empty where the service's own hold.
+
+    `is_virtual` says that the bucket's name stands in the host's name, else in the path.
+    """
+
+    name: str
+    prefix: str = ""
+    endpoint: str = ""
+    region: str = ""
+    is_virtual: bool = False
+    allows_http: bool = False
+
+    def __str__(self) -> str:
+        place = f"s3://{self.name}/{self.prefix}".rstrip("/")
+        return f"{place} at {self.endpoint}" if self.endpoint else place
+
+    @property
+    def base_url(self) -> str:
+        """Where requests go: the endpoint, with the bucket's name in front of its host where that is its style."""
+        if not (self.endpoint and self.is_virtual):
+            return self.endpoint
+        scheme, _, rest = self.endpoint.partition("://")
+        return f"{scheme}://{self.name}.{rest}"
+
+
+def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucket:
+    """The bucket of an address; `environment` gives the endpoint that `AWS_ENDPOINT_URL` names. Raises
+    `BucketAddressError`."""
+    parts = urlsplit(url)
+    if parts.scheme != "s3" or not BUCKET_NAME.fullmatch(parts.netloc.rpartition("@")[2]):
+        raise BucketAddressError("Write s3://bucket/prefix, with ?endpoint_url=https://host where it is not Amazon's.")
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = [name for name in given if name not in PARAMETERS]
+    if unknown or "@" in parts.netloc or parts.fragment:
+        raise BucketAddressError(
+            f"It takes {', '.join(PARAMETERS)} and nothing else. Credentials belong in AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY."
+        )
+    usual = environment or {}
+    endpoint = given.get("endpoint_url") or usual.get("AWS_ENDPOINT_URL_S3") or usual.get("AWS_ENDPOINT_URL", "")
+    style = given.get("style") or ("path" if endpoint else "virtual")
+    if style not in STYLES:
+        raise BucketAddressError("style is path or virtual.")
+    may_http = _is_yes(given.get("allow_http", "no"))
+    _check_endpoint(endpoint, may_http)
+    region = given.get("region", "")
+    return Bucket(
+        parts.netloc, parts.path.strip("/"), endpoint.rstrip("/"), region, style == "virtual", endpoint[:5] == "http:"
+    )
+
+
+def _is_yes(word: str) -> bool:
+    if word.lower() not in (*YES, *NO):
+        raise BucketAddressError("allow_http is true or false.")
+    return word.lower() in YES
+
+
+def _check_endpoint(endpoint: str, may_http: bool) -> None:
+    """Raises `BucketAddressError` for what is no address, holds a password, or is http to another machine unasked."""
+    if not endpoint:
+        return
+    try:
+        parts = urlsplit(endpoint)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        host, parts = "", urlsplit("")
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or parts.path.strip("/"):
+        raise BucketAddressError("endpoint_url is the address of a service, such as https://s3.example.com:9000.")
+    if parts.username is not None:
+        raise BucketAddressError("endpoint_url has no user and password; credentials are AWS_ACCESS_KEY_ID and so on.")
+    if parts.scheme == "http" and not may_http and not _is_loopback(host):
+        raise BucketAddressError("endpoint_url is not encrypted. Write https, or add &allow_http=true.")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,264 @@
+"""Calls to a service that speaks S3: the only module that knows the package, its errors and their words.
+
+What goes wrong there comes out as `StoreAwayError` or `StorageFullError` with a sentence of ours: an answer of the
+service may hold what was signed, so none of its words but the code of its error goes any further. While the service
+does not answer one call at a time looks whether it is back, and the others are told at once.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import obstore
+from obstore.exceptions import (
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import S3Store
+
+from artifacts.core.bucket import Bucket
+from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError
+from artifacts.core.store import BLOCK
+from capabilities.core.worded import worded
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig
+
+PART = 5 * 1024 * 1024
+"""Bytes of an upload that are sent at a time, the least that S3 takes; two parts may be on their way."""
+LARGEST = 5 * 1024**3
+"""Bytes of the largest object that S3 copies in one call."""
+TRY_AGAIN_SECONDS = 0.5
+"""How long after a call that found no service the next one may look again."""
+PROBE_SECONDS = 30.0
+"""How long one call may look, at most, before another one does."""
+CLIENT: ClientConfig = {
+    "connect_timeout": timedelta(seconds=2),
+    "read_timeout": timedelta(seconds=20),
+    "timeout": timedelta(minutes=15),
+}
+RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=5)}
+
+CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+NO_BUCKET = "NoSuchBucket"
+FULL = frozenset({"XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "QuotaExceeded", "InsufficientCapacity"})
+NO_CREDENTIALS = "NoCredentials"
+REFUSED = frozenset({"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"})
+MACHINE_ROLE = ("169.254.169.254", "/latest/api/token", "redential")
+"""In the words of an error: it was looked for credentials where the machine's role would give some."""
+
+
+class ObjectChangedError(Exception):
+    """An object is not any more what it was when it was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object as it is now: its key, size in bytes, when it was stored (seconds since 1970), and a tag that changes
+    with its content."""
+
+    key: str
+    size: int
+    modified: float
+    tag: str
+
+
+def key_of(sha256: str) -> str:
+    """Where the object of a hash lies."""
+    return f"obj/{sha256}"
+
+
+class BucketClient:
+    """The calls; safe for threads. Every one may raise `StoreAwayError`."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self._is_silent, self._next_try = False, 0.0
+        config: Any = {"virtual_hosted_style_request": bucket.is_virtual}
+        config |= {"aws_endpoint_url_s3": bucket.base_url} if bucket.endpoint else {}
+        config |= {"region": bucket.region} if bucket.region else {}
+        self._store = S3Store(
+            bucket.name,
+            prefix=bucket.prefix or None,
+            config=config,
+            client_options={**CLIENT, "allow_http": bucket.allows_http},
+            retry_config=RETRIES,
+        )
+
+    def find(self, key: str) -> Found | None:
+        """The object as it is now; None where there is none."""
+        with self.in_our_words():
+            try:
+                return _found(obstore.head(self._store, key))
+            except FileNotFoundError:
+                next(iter(obstore.list(self._store, "none", chunk_size=1)), None)  # or is there no bucket at all?
+                return None
+
+    def read(self, key: str, start: int = 0, tag: str = "") -> tuple[Found, Iterator[bytes]]:
+        """The object and its bytes from there on. Raises `FileNotFoundError`, `ObjectChangedError` where it has not
+        that tag."""
+        options: Any = {"range": {"offset": start}} if start else {}
+        options |= {"if_match": tag} if tag else {}
+        with self.in_our_words():
+            try:
+                result = obstore.get(self._store, key, options=options)
+            except PreconditionError:
+                raise ObjectChangedError from None
+            return _found(result.meta), self._blocks(iter(result.stream(BLOCK)))
+
+    def read_range(self, key: str, start: int, stop: int) -> bytes:
+        """So many bytes of an object that is there. Raises `FileNotFoundError`."""
+        with self.in_our_words():
+            return bytes(obstore.get_range(self._store, key, start=start, end=stop))
+
+    def put(self, key: str, data: bytes | bytearray) -> str:
+        """Stores an object whole; its tag."""
+        with self.in_our_words():
+            return obstore.put(self._store, key, bytes(data), use_multipart=False)["e_tag"] or ""
+
+    def copy(self, key: str, to: str) -> None:
+        """Copies an object where it is. Raises `FileNotFoundError`."""
+        with self.in_our_words():
+            obstore.copy(self._store, key, to)
+
+    def delete(self, key: str) -> None:
+        """Removes an object, or nothing."""
+        with self.in_our_words():
+            obstore.delete(self._store, key)
+
+    def list(self, folder: str) -> Iterator[Found]:
+        """Every object in a folder."""
+        with self.in_our_words():
+            for some in obstore.list(self._store, folder, chunk_size=1000):
+                yield from map(_found, some)
+
+    def begin(self, key: str) -> ObjectWriter:
+        """An object that is written in parts and is there when the last one is."""
+        with self.in_our_words():
+            return ObjectWriter(self, obstore.open_writer(self._store, key, buffer_size=PART, max_concurrency=2))
+
+    def check(self) -> None:
+        """Asks whether the bucket is there and may be listed."""
+        with self.in_our_words():
+            next(iter(obstore.list(self._store, "tmp", chunk_size=1)), None)
+
+    def _blocks(self, stream: Iterator[bytes]) -> Iterator[bytes]:
+        while True:
+            with self.in_our_words():
+                block = next(stream, b"")
+            if not block:
+                return
+            yield bytes(block)
+
+    @contextmanager
+    def in_our_words(self) -> Iterator[None]:
+        """Turns the package's errors into ours, and remembers whether the service answers."""
+        if self._is_silent:
+            if time.monotonic() < self._next_try:
+                raise _silence(self._bucket)
+            self._next_try = time.monotonic() + PROBE_SECONDS
+        try:
+            yield
+        except FileNotFoundError as error:
+            self._is_silent = False
+            if NO_BUCKET in str(error):
+                raise _error_of(NO_BUCKET, self._bucket) from None
+            raise
+        except BaseError as error:
+            raise self._explain(error) from None
+        else:
+            self._is_silent = False
+
+    def _explain(self, error: BaseError) -> ArtifactError:
+        """Our error for theirs, by the code in its words; none of the rest is handed on."""
+        words = str(error)
+        code = CODE.search(words)
+        is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
+        self._is_silent = False
+        if code or is_refused:
+            return _error_of(code[1] if code else "AccessDenied", self._bucket)
+        if any(word in words for word in MACHINE_ROLE):
+            return _error_of(NO_CREDENTIALS, self._bucket)
+        self._is_silent, self._next_try = True, time.monotonic() + TRY_AGAIN_SECONDS
+        return _silence(self._bucket)
+
+
+class ObjectWriter:
+    """An object on its way, in parts: `close` makes it be there, `abort` forgets what was sent."""
+
+    def __init__(self, client: BucketClient, file: obstore.WritableFile) -> None:
+        self._client, self._file = client, file
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Takes the next bytes."""
+        with self._client.in_our_words():
+            self._file.write(bytes(data))
+
+    def close(self) -> None:
+        """Completes the object."""
+        with self._client.in_our_words():
+            self._file.close()
+
+    def abort(self) -> None:
+        """Gives the object up, as far as the service can be told."""
+        with suppress(_GivenUpError, BaseError, OSError), self._file:
+            raise _GivenUpError
+
+
+class _GivenUpError(Exception):
+    """What the package's file is left with, so that it forgets its parts."""
+
+
+def _found(meta: Mapping[str, Any]) -> Found:
+    modified = meta["last_modified"].timestamp()
+    return Found(meta["path"], meta["size"], modified, meta["e_tag"] or "")
+
+
+def _silence(bucket: Bucket) -> StoreAwayError:
+    return StoreAwayError(
+        worded(
+            "The artifact store %(place)s does not answer. Look whether it runs and can be reached from this machine.",
+            place=str(bucket),
+        )
+    )
+
+
+def _error_of(code: str, bucket: Bucket) -> ArtifactError:
+    """Our error for one that has a code."""
+    place = str(bucket)
+    if code in FULL:
+        return StorageFullError()
+    if code == NO_BUCKET:
+        text = worded(
+            "The artifact store has no such bucket: %(place)s. Create it, or correct ROUTING_ADMIN_ARTIFACTS_URL.",
+            place=place,
+        )
+    elif code == NO_CREDENTIALS:
+        text = worded(
+            "There are no credentials for the artifact store %(place)s. Set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or give this machine a role.",
+            place=place,
+        )
+    elif code in REFUSED:
+        text = worded(
+            "The artifact store %(place)s refuses the credentials (%(code)s). Correct the AWS_… variables, or what "
+            "they may do: list, get, put and delete objects.",
+            place=place,
+            code=code,
+        )
+    else:
+        text = worded(
+            "The artifact store %(place)s refuses what it was asked (%(code)s). Look at the bucket's region and at "
+            "ROUTING_ADMIN_ARTIFACTS_URL.",
+            place=place,
+            code=code,
+        )
+    return StoreAwayError(text)

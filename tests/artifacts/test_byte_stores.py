@@ -1,0 +1,236 @@
+"""Bytes by their hash, in files and in a bucket: whole or not at all, told when missing or damaged, never served then.
+
+The bucket's server is a real one on loopback.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from artifacts.core.errors import CorruptError, MissingError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.store import BLOCK, ByteStore, Stored
+from artifacts.storage.bucket_store import BucketStore
+from artifacts.storage.files import FileStore
+from capabilities.core.message import UnreadableError
+from tests.engines.s3 import s3_server
+from tests.stored_bytes import list_places, overwrite
+
+MISSING = hashlib.sha256(b"never stored").hexdigest()
+LARGE = 6 * 1024 * 1024
+"""More than one part of an upload to a bucket."""
+
+STORES: dict[str, Callable[[Path], ByteStore]] = {
+    "files": lambda path: FileStore(path / "artifacts"),
+    "s3": lambda path: BucketStore(s3_server().place(), path / "downloads"),
+}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ByteStore:
+    return STORES[request.param](tmp_path)
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_what_is_put_comes_back_from_any_offset(tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
+    """The hash and size are those of all blocks; reading starts where asked."""
+    store = STORES[kind](tmp_path_factory.getbasetemp() / "roundtrip")
+
+    @examples(max_examples=200 if kind == "files" else 25)
+    @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(0, 100))
+    def comes_back(blocks: list[bytes], offset: int) -> None:
+        data = b"".join(blocks)
+        stored = store.put(blocks)
+        assert stored == Stored(hashlib.sha256(data).hexdigest(), len(data))
+        assert b"".join(store.open_blocks(stored.sha256, offset)) == data[offset:]
+
+    comes_back()
+
+
+def test_a_large_upload_comes_back_whole_and_leaves_nothing_beside_it(store: ByteStore) -> None:
+    """In parts or not, it is one object under its hash; equal bytes are kept once."""
+    blocks = [bytes([number % 251]) * BLOCK for number in range(LARGE // BLOCK)]
+    stored = store.put(blocks)
+    assert stored.size == LARGE
+    assert b"".join(store.open_blocks(stored.sha256)) == b"".join(blocks)
+    assert b"".join(store.open_blocks(stored.sha256, LARGE - 3)) == blocks[-1][:3]
+    assert store.put([b"".join(blocks)]) == stored
+    assert [place.rpartition("/")[2] for place in list_places(store)] == [stored.sha256]
+    assert list(store.digests()) == [stored.sha256]
+
+
+@pytest.mark.parametrize("block", [10, LARGE], ids=["small", "large"])
+def test_an_upload_over_the_limit_stops_while_reading_and_leaves_nothing(store: ByteStore, block: int) -> None:
+    """The first block over the limit is the last one read, whatever length was announced."""
+    read: list[int] = []
+
+    def endless() -> Iterator[bytes]:
+        for number in range(1000):
+            read.append(number)
+            yield b"x" * block
+
+    with pytest.raises(TooLargeError) as told:
+        store.put(endless(), max_bytes=block * 2 + 5)
+    assert told.value.limit == block * 2 + 5
+    assert len(read) == 3
+    assert list_places(store) == []
+    assert store.put([b"x" * 25], max_bytes=25).size == 25
+
+
+@pytest.mark.parametrize("size", [4, LARGE], ids=["small", "large"])
+def test_an_upload_that_is_given_up_or_breaks_leaves_nothing(store: ByteStore, size: int) -> None:
+    """A client that goes away, an abort, an exception in the source: no object, no temporary file, no part of one."""
+    with store.begin_upload() as upload:
+        upload.write(bytes(size))
+
+    def broken() -> Iterator[bytes]:
+        yield bytes(size)
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError):
+        store.put(broken())
+    assert list_places(store) == []
+    assert "<UploadId>" not in s3_server().unfinished()
+
+
+def test_an_upload_is_finished_once(store: ByteStore) -> None:
+    """What comes later is a fault of ours, and harms nothing."""
+    upload = store.begin_upload()
+    upload.write(b"x")
+    assert upload.sha256 == hashlib.sha256(b"x").hexdigest()
+    stored = upload.finish()
+    for act in (upload.finish, lambda: upload.write(b"y")):
+        with pytest.raises(ValueError, match="finished"):
+            act()
+    upload.abort()
+    store.verify(stored.sha256)
+
+
+@pytest.mark.requirement("ABR-8.1", "MCR-E4")
+@pytest.mark.parametrize("name", [MISSING, "../../etc/passwd", "", "A" * 64, "0" * 63, MISSING + "/x", MISSING + "\n"])
+def test_bytes_that_are_not_there_are_missing_whatever_the_name(store: ByteStore, name: str) -> None:
+    """Only a hash ever reaches files or service; everything else is simply not found (decision 14)."""
+    with pytest.raises(MissingError) as told:
+        store.open_blocks(name)
+    assert isinstance(told.value, UnreadableError)
+    assert told.value.reason == "artifact_missing"
+    assert not store.exists(name)
+    assert not store.delete(name)
+    for ask in (store.size, store.verify):
+        with pytest.raises(MissingError):
+            ask(name)
+    for read in (store.reader, read_locally):
+        with pytest.raises(MissingError), read(*([name] if read == store.reader else [store, name])):
+            pass
+
+
+def read_locally(store: ByteStore, sha256: str):  # type: ignore[no-untyped-def]
+    """The bytes by way of a file of this machine."""
+    return _LocalBytes(store, sha256)
+
+
+class _LocalBytes:
+    def __init__(self, store: ByteStore, sha256: str) -> None:
+        self.store, self.sha256 = store, sha256
+
+    def __enter__(self) -> bytes:
+        with self.store.local_file(self.sha256) as place, place.open("rb") as file:
+            return file.read()
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+def test_damaged_bytes_are_never_served(store: ByteStore) -> None:
+    """Same size, another byte: the error comes before the first block, from every way of reading."""
+    data = b"precious " * 1000
+    stored = store.put([data])
+    list(store.open_blocks(stored.sha256))
+    overwrite(store, stored.sha256, data[:4000] + b"X" + data[4001:])
+    with pytest.raises(CorruptError) as told:
+        store.open_blocks(stored.sha256)
+    assert told.value.reason == "artifact_corrupt"
+    with pytest.raises(CorruptError), store.reader(stored.sha256):
+        pass
+    with pytest.raises(CorruptError), read_locally(store, stored.sha256):
+        pass
+    with pytest.raises(CorruptError):
+        store.verify(stored.sha256)
+
+
+def test_sending_damaged_bytes_again_heals_them(store: ByteStore) -> None:
+    """An upload of the same content replaces what no longer has its hash."""
+    stored = store.put([b"precious"])
+    overwrite(store, stored.sha256, b"damaged!")
+    assert store.put([b"precious"]) == stored
+    assert b"".join(store.open_blocks(stored.sha256)) == b"precious"
+
+
+def test_deleting_removes_the_bytes_once(store: ByteStore) -> None:
+    """True, then False; a reader that has begun still ends."""
+    stored = store.put([b"x" * (BLOCK + 1)])
+    blocks = store.open_blocks(stored.sha256)
+    first = next(blocks)
+    assert store.delete(stored.sha256)
+    assert not store.delete(stored.sha256)
+    assert len(first + b"".join(blocks)) == BLOCK + 1
+    with pytest.raises(MissingError):
+        store.verify(stored.sha256)
+    with pytest.raises(MissingError):
+        store.open_blocks(stored.sha256)
+
+
+def test_random_access_reads_what_is_there(store: ByteStore) -> None:
+    """Fewer bytes only at the end; nonsense offsets are no error."""
+    stored = store.put([b"0123456789"])
+    with store.reader(stored.sha256) as read_at:
+        assert (read_at(2, 3), read_at(8, 5), read_at(50, 5), read_at(-4, 2)) == (b"234", b"89", b"", b"01")
+    with read_locally(store, stored.sha256) as data:
+        assert data == b"0123456789"
+    assert store.size(stored.sha256) == 10
+
+
+def test_random_access_reads_any_place_of_a_large_file(store: ByteStore) -> None:
+    """Also across the blocks that are kept, and back again."""
+    data = b"".join(number.to_bytes(4, "big") for number in range(LARGE // 4))
+    stored = store.put([data])
+    with store.reader(stored.sha256) as read_at:
+        for start in (0, 5, BLOCK - 2, LARGE - 7, 3 * BLOCK, 5 * BLOCK + 1, 2, LARGE - 3 * BLOCK):
+            assert read_at(start, 9) == data[start : start + 9]
+        assert read_at(1, 2 * BLOCK) == data[1 : 1 + 2 * BLOCK]
+
+
+def test_a_file_of_this_machine_is_gone_when_it_is_closed(store: ByteStore, tmp_path: Path) -> None:
+    """A library that needs a file gets one with a descriptor; of a bucket's nothing stays."""
+    stored = store.put([b"0123456789"])
+    before = sorted(tmp_path.rglob("*"))
+    with store.local_file(stored.sha256) as place, place.open("rb") as file:
+        assert file.fileno() > 2
+        assert file.read() == b"0123456789"
+    after = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert after == [path for path in before if path.is_file()]
+
+
+def test_hashes_are_listed_with_those_stored_since_left_out(store: ByteStore) -> None:
+    """A sweep asks for what nobody has stored since a moment."""
+    stored = store.put([b"x"])
+    assert list(store.digests()) == [stored.sha256]
+    assert list(store.digests(before=1.0)) == []
+    assert list(store.digests(before=9e9)) == [stored.sha256]
+    assert store.sweep() == 0
+    store.check()
+
+
+def test_every_error_says_what_to_do_and_names_no_path() -> None:
+    """What, where, what next; no traceback, no directory, no content."""
+    errors = (TooLargeError(5), StorageFullError(), MissingError(MISSING), CorruptError(MISSING), StoreAwayError("x"))
+    for error in errors:
+        assert str(error).count(".") >= 2
+        assert "/" not in str(error)
+        assert error.code.isidentifier()

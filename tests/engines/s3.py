@@ -1,0 +1,88 @@
+"""A server that speaks S3, on loopback, one per test process: moto's, in a thread, started when it is first asked for.
+
+It checks no credentials until it is told to.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from uuid import uuid4
+
+import obstore
+from moto.server import ThreadedMotoServer
+from obstore.store import S3Store
+
+from artifacts.core.bucket import Bucket
+
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "not-a-secret-at-all", "AWS_REGION": "us-east-1"}
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """Where it is; `bucket` exists."""
+
+    url: str
+    bucket: Bucket
+
+    def place(self) -> Bucket:
+        """A place of one's own in the bucket."""
+        return replace(self.bucket, prefix=f"test/{uuid4().hex}")
+
+    def make_bucket(self, name: str) -> Bucket:
+        """A new bucket."""
+        self._call("PUT", f"/{name}")
+        return replace(self.bucket, name=name)
+
+    def raw(self, place: Bucket) -> S3Store:
+        """The objects of a place as anybody could reach them, past the program."""
+        return S3Store(
+            place.name,
+            prefix=place.prefix,
+            config={"endpoint": self.url},
+            client_options={"allow_http": True},
+        )
+
+    def keys(self, place: Bucket) -> list[str]:
+        """Every object there is in a place."""
+        return sorted(each["path"] for some in obstore.list(self.raw(place)) for each in some)
+
+    def unfinished(self) -> str:
+        """What the service says of uploads whose parts wait to be put together."""
+        return self._call("GET", f"/{self.bucket.name}?uploads")
+
+    @contextmanager
+    def checking_credentials(self) -> Iterator[None]:
+        """Lets nobody in meanwhile whom it does not know, which is everybody."""
+        self._call("POST", "/moto-api/reset-auth", b"0")
+        try:
+            yield
+        finally:
+            self._call("POST", "/moto-api/reset-auth", b"inf")
+
+    def _call(self, method: str, path: str, body: bytes = b"") -> str:
+        asked = urllib.request.Request(self.url + path, data=body, method=method)  # noqa: S310 - our own loopback address
+        with urllib.request.urlopen(asked) as answer:  # noqa: S310
+            return str(answer.read(), "utf-8")
+
+
+@cache
+def s3_server() -> S3Server:
+    """This process's server, with one bucket."""
+    os.environ.update(CREDENTIALS)
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    atexit.register(server.stop)
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    bucket = Bucket("artifacts", endpoint=url, region="us-east-1", allows_http=True)
+    made = S3Server(url, bucket)
+    made.make_bucket(bucket.name)
+    return made

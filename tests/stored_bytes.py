@@ -1,0 +1,35 @@
+"""What tests do to stored bytes past the program, in whichever store they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import obstore
+
+from artifacts.core.store import ByteStore
+from artifacts.storage.bucket_store import BucketStore
+from artifacts.storage.files import FileStore
+from tests.engines.s3 import s3_server
+
+
+def path_in(store: FileStore, sha256: str) -> Path:
+    """Where a file store has the bytes."""
+    return store.objects / sha256[:2] / sha256[2:4] / sha256
+
+
+def overwrite(store: ByteStore, sha256: str, data: bytes) -> None:
+    """Puts other bytes in the place of stored ones."""
+    if isinstance(store, BucketStore):
+        obstore.put(s3_server().raw(store.bucket), f"obj/{sha256}", data)
+    elif isinstance(store, FileStore):
+        path_in(store, sha256).write_bytes(data)
+
+
+def list_places(store: ByteStore) -> list[str]:
+    """Everything that lies in the store, finished or not, as paths below its root."""
+    if isinstance(store, BucketStore):
+        return s3_server().keys(store.bucket)
+    assert isinstance(store, FileStore)
+    found = [Path(folder, name) for folder, _, names in os.walk(store.root) for name in names]
+    return sorted(path.relative_to(store.root).as_posix() for path in found)
