@@ -81,7 +81,7 @@ class BucketClient:
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
-        self._is_silent, self._next_try = False, 0.0
+        self.is_silent, self._next_try = False, 0.0
         config: Any = {"virtual_hosted_style_request": bucket.is_virtual}
         config |= {"aws_endpoint_url_s3": bucket.base_url} if bucket.endpoint else {}
         config |= {"region": bucket.region} if bucket.region else {}
@@ -160,34 +160,35 @@ class BucketClient:
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
-        """Turns the package's errors into ours, and remembers whether the service answers."""
-        if self._is_silent:
+        """Remembers whether the service answers. Raises our errors for the package's: by `_silence`, `_error_of` and
+        `_explain`."""
+        if self.is_silent:
             if time.monotonic() < self._next_try:
                 raise _silence(self._bucket)
             self._next_try = time.monotonic() + PROBE_SECONDS
         try:
             yield
         except FileNotFoundError as error:
-            self._is_silent = False
+            self.is_silent = False
             if NO_BUCKET in str(error):
                 raise _error_of(NO_BUCKET, self._bucket) from None
             raise
         except BaseError as error:
             raise self._explain(error) from None
         else:
-            self._is_silent = False
+            self.is_silent = False
 
     def _explain(self, error: BaseError) -> ArtifactError:
         """Our error for theirs, by the code in its words; none of the rest is handed on."""
         words = str(error)
         code = CODE.search(words)
         is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
-        self._is_silent = False
+        self.is_silent = False
         if code or is_refused:
             return _error_of(code[1] if code else "AccessDenied", self._bucket)
         if any(word in words for word in MACHINE_ROLE):
             return _error_of(NO_CREDENTIALS, self._bucket)
-        self._is_silent, self._next_try = True, time.monotonic() + TRY_AGAIN_SECONDS
+        self.is_silent, self._next_try = True, time.monotonic() + TRY_AGAIN_SECONDS
         return _silence(self._bucket)
 
 
@@ -209,12 +210,8 @@ class ObjectWriter:
 
     def abort(self) -> None:
         """Gives the object up, as far as the service can be told."""
-        with suppress(_GivenUpError, BaseError, OSError), self._file:
-            raise _GivenUpError
-
-
-class _GivenUpError(Exception):
-    """What the package's file is left with, so that it forgets its parts."""
+        with suppress(BaseError, OSError):
+            self._file.__exit__(InterruptedError, InterruptedError(), None)  # left with an error it forgets its parts
 
 
 def _found(meta: Mapping[str, Any]) -> Found:

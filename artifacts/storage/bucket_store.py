@@ -58,7 +58,7 @@ class BucketStore:
             return upload.finish()
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
-        """The bytes from `offset` on; checked as a whole before this returns, so errors come at once."""
+        """The bytes from `offset` on; checked as a whole before this returns. Raises `MissingError`, `CorruptError`."""
         tag, size = self._healthy.get(sha256) or self._check(sha256)
         start = max(offset, 0)
         if start >= size:
@@ -160,7 +160,10 @@ class BucketStore:
         self._healthy[sha256] = (tag, size)
 
     def read_hashed(self, sha256: str) -> Iterator[bytes]:
-        """Every byte of the object, which is remembered as healthy at its end. Raises `CorruptError` there, if not."""
+        """Every byte of the object, which is remembered as healthy at its end.
+
+        Raises `MissingError`, and `CorruptError` behind the last byte.
+        """
         try:
             found, blocks = self.client.read(key_of(sha256))
         except FileNotFoundError:

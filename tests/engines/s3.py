@@ -67,8 +67,8 @@ class S3Server:
             self._call("POST", "/moto-api/reset-auth", b"inf")
 
     def _call(self, method: str, path: str, body: bytes = b"") -> str:
-        asked = urllib.request.Request(self.url + path, data=body, method=method)  # noqa: S310 - our own loopback address
-        with urllib.request.urlopen(asked) as answer:  # noqa: S310
+        asked = urllib.request.Request(self.url + path, body, {"Content-Type": "text/plain"}, method=method)
+        with urllib.request.urlopen(asked) as answer:
             return str(answer.read(), "utf-8")
 
 

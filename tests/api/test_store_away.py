@@ -1,0 +1,136 @@
+"""The artifact store is away: 503 with the time to come again, a page that says where, no row, and calls go on."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+from api_samples import png
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+from django.urls import reverse
+
+from artifacts.actions import store_bytes
+from artifacts.core.bucket import Bucket
+from artifacts.models import Artifact
+from capabilities.acts import SYSTEM
+from routing_admin.models import RequestLog, Revision
+from routing_admin.request_log.journal import journal
+from tests.engines.s3 import CREDENTIALS
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def row(text_agent: Any) -> Artifact:
+    """An artifact that was stored while the store was there."""
+    return store_bytes(SYSTEM, png(), owner="text-agent", filename="a.png", declared="image/png")
+
+
+@pytest.fixture
+def away(row: Artifact, settings: Any) -> str:
+    """From now on artifacts are in a bucket whose service does not answer; its address."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    settings.ARTIFACTS_BUCKET = Bucket("files", endpoint=address, allows_http=True)
+    return address
+
+
+def is_told_to_come_again(answer: Any, address: str) -> bool:
+    said = json.loads(answer.content)
+    word = said["error"]["message"] if isinstance(said["error"], dict) else said["message"]
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2"), answer.content
+    assert "artifact store does not answer" in word
+    return address not in answer.content.decode() and "files" not in word
+
+
+def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, away: str) -> None:
+    """Under both APIs, whole or as words."""
+    before = Artifact.objects.count()
+    assert is_told_to_come_again(text_agent.upload("b.txt", b"words"), away)
+    words = {"text": "words", "filename": "b.txt"}
+    answer = text_agent.client.post(
+        "/api/v1/artifacts", json.dumps(words), "application/json", headers=text_agent.headers
+    )
+    assert is_told_to_come_again(answer, away)
+    file = {"file": SimpleUploadedFile("b.txt", b"words"), "purpose": "user_data"}
+    assert is_told_to_come_again(text_agent.client.post("/v1/files", file, headers=text_agent.headers), away)
+    assert Artifact.objects.count() == before
+
+
+@pytest.mark.parametrize("address", ["/api/v1/artifacts/{}/raw", "/api/v1/artifacts/{}", "/v1/files/{}/content"])
+def test_a_file_that_cannot_be_asked_for_is_not_called_missing(
+    text_agent: Any, row: Artifact, away: str, address: str
+) -> None:
+    """It is there tomorrow: 410 would make a program throw the reference away."""
+    answer = text_agent.client.get(address.format(row.ref), headers=text_agent.headers)
+    assert is_told_to_come_again(answer, away)
+
+
+def test_a_call_with_a_file_is_told_and_logged_and_one_without_goes_on(
+    text_agent: Any, row: Artifact, away: str
+) -> None:
+    """The model is not told that the file is gone."""
+    said: list[dict[str, Any]] = [{"type": "file", "file": {"file_id": row.ref}}]
+    body = {"model": "echo-vision", "messages": [{"role": "user", "content": said}]}
+    ask = {"content_type": "application/json", "headers": text_agent.headers}
+    assert is_told_to_come_again(text_agent.client.post("/v1/chat/completions", json.dumps(body), **ask), away)
+    body["messages"] = [{"role": "user", "content": "words"}]
+    assert text_agent.client.post("/v1/chat/completions", json.dumps(body), **ask).status_code == 200
+    journal.flush()
+    assert sorted(RequestLog.objects.values_list("outcome", "status")) == [("ok", 200), ("unavailable", 503)]
+
+
+def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artifact, away: str) -> None:
+    """503 with the time to come again, for the page, the download and an upload; the library itself is there."""
+    admin.raise_request_exception = False
+    for name in ("artifact", "artifact_raw"):
+        answer = admin.get(reverse(name, args=[row.pk]))
+        text = answer.content.decode()
+        assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+        assert "The artifact store does not answer" in text
+        assert f"s3://files at {away}" in text
+    answer = admin.post(
+        reverse("artifact_upload"), {"file": SimpleUploadedFile("b.txt", b"x")}, headers={"accept": "application/json"}
+    )
+    assert answer.status_code == 503
+    assert f"s3://files at {away} does not answer" in answer.json()["message"]
+    assert admin.get(reverse("artifacts")).status_code == 200
+
+
+def test_the_examination_has_a_line_for_it(row: Artifact, away: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where, and what to do; whether each file is whole is not known then."""
+    with pytest.raises(SystemExit):
+        call_command("doctor")
+    said = capsys.readouterr()
+    assert "bad  artifact store" in said.out
+    assert f"artifacts are in: s3://files at {away}" in said.out
+    assert f"artifact store: The artifact store s3://files at {away} does not answer." in said.err
+    assert "artifacts: cannot be checked without their store" in said.err
+
+
+def test_it_is_not_ready_without_its_store(row: Artifact, away: str) -> None:
+    """A load balancer is told."""
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]["artifacts"]) == (503, "failed")
+
+
+def test_a_first_start_without_its_store_is_one_line_and_nothing_half_done(
+    settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `make run` says; once the store is there the same command makes everything."""
+    settings.ARTIFACTS_BUCKET = Bucket("files", endpoint="http://127.0.0.1:9", allows_http=True)
+    with pytest.raises(CommandError, match=r"artifact store s3://files at .* does not answer"):
+        call_command("bootstrap")
+    assert not Revision.objects.exists()

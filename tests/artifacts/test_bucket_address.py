@@ -1,0 +1,75 @@
+"""One address says where a bucket is; what is none is refused in one line that repeats no secret."""
+
+from __future__ import annotations
+
+import environ
+import pytest
+
+from artifacts.core.bucket import Bucket, BucketAddressError, parse_bucket
+from routing_admin.environment import artifacts_bucket
+
+SECRET = "hunter2hunter2"
+
+
+@pytest.mark.parametrize(
+    ("url", "bucket"),
+    [
+        ("s3://files", Bucket("files", is_virtual=True)),
+        ("s3://files/a/b/", Bucket("files", "a/b", is_virtual=True)),
+        ("s3://files?region=eu-central-1&style=path", Bucket("files", region="eu-central-1")),
+        ("s3://files/p?endpoint_url=https://s3.example.com", Bucket("files", "p", "https://s3.example.com")),
+        (
+            "s3://files?endpoint_url=http%3A%2F%2Fminio:9000&allow_http=true&style=virtual",
+            Bucket("files", "", "http://minio:9000", is_virtual=True, allows_http=True),
+        ),
+        (
+            "s3://files?endpoint_url=http://127.0.0.1:9000",
+            Bucket("files", "", "http://127.0.0.1:9000", allows_http=True),
+        ),
+    ],
+)
+def test_an_address_says_bucket_prefix_and_service(url: str, bucket: Bucket) -> None:
+    """Amazon's own service has the bucket in the host's name, any other one in the path, unless it is said."""
+    assert parse_bucket(url) == bucket
+
+
+def test_the_usual_variables_name_the_endpoint_where_the_address_does_not() -> None:
+    """`AWS_ENDPOINT_URL_S3` before `AWS_ENDPOINT_URL`, as other programs read them."""
+    both = {"AWS_ENDPOINT_URL": "https://all.example.com", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
+    assert parse_bucket("s3://files", both).endpoint == "https://s3.example.com"
+    assert parse_bucket("s3://files?endpoint_url=https://own.example.com", both).endpoint == "https://own.example.com"
+
+
+def test_a_bucket_in_the_hosts_name_stands_before_it() -> None:
+    """What requests are sent to, and what people read."""
+    bucket = parse_bucket("s3://files/p?endpoint_url=https://s3.example.com:9000&style=virtual")
+    assert bucket.base_url == "https://files.s3.example.com:9000"
+    assert str(bucket) == "s3://files/p at https://s3.example.com:9000"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "files", "http://files", "s3://", "s3://F", "s3:///prefix", "s3://a_b", "s3://files#x"),
+        *(f"s3://key:{SECRET}@files", f"s3://files?secret_access_key={SECRET}", f"s3://files?endpoint_url={SECRET}"),
+        *(f"s3://files?endpoint_url=https://u:{SECRET}@host", "s3://files?endpoint_url=http://minio:9000"),
+        *("s3://files?endpoint_url=https://host/path", "s3://files?endpoint_url=https://host:port"),
+        *("s3://files?style=other", f"s3://files?allow_http={SECRET}"),
+    ],
+)
+def test_what_names_no_bucket_is_refused_in_one_line_without_its_words(url: str) -> None:
+    """The line says what to write; a secret that was put into the address is not repeated."""
+    with pytest.raises(BucketAddressError) as told:
+        parse_bucket(url)
+    assert SECRET not in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_the_program_ends_with_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which names the variable; unset, artifacts are files."""
+    monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", f"s3://files?token={SECRET}")
+    with pytest.raises(SystemExit, match="ROUTING_ADMIN_ARTIFACTS_URL names no bucket") as told:
+        artifacts_bucket(environ.Env())
+    assert SECRET not in str(told.value)
+    monkeypatch.delenv("ROUTING_ADMIN_ARTIFACTS_URL")
+    assert artifacts_bucket(environ.Env()) is None

@@ -1,0 +1,118 @@
+"""A bucket that is not there, refuses us or does not answer: one clear sentence, nothing half done, no secret."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from artifacts.core.bucket import Bucket
+from artifacts.core.errors import StoreAwayError
+from artifacts.core.store import ByteStore, Upload
+from artifacts.storage.bucket_store import BucketStore
+from tests.engines.s3 import CREDENTIALS, s3_server
+
+SHA = "0" * 64
+LARGE = bytes(6 * 1024 * 1024)
+
+ACTS: dict[str, Callable[[ByteStore], Any]] = {
+    "check": lambda store: store.check(),
+    "put": lambda store: store.put([b"x"]),
+    "put a large one": lambda store: store.put([LARGE]),
+    "open": lambda store: store.open_blocks(SHA),
+    "exists": lambda store: store.exists(SHA),
+    "size": lambda store: store.size(SHA),
+    "verify": lambda store: store.verify(SHA),
+    "delete": lambda store: store.delete(SHA),
+    "list": lambda store: list(store.digests()),
+    "sweep": lambda store: store.sweep(),
+}
+
+
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def store_at(bucket: Bucket, tmp_path: Path) -> BucketStore:
+    return BucketStore(bucket, tmp_path)
+
+
+def finish_with(upload: Upload, data: bytes) -> None:
+    upload.write(data)
+    upload.finish()
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_bucket_that_is_not_there_is_told_by_every_call(tmp_path: Path, act: str) -> None:
+    """Not as bytes that are missing: an upload would be asked for again in vain."""
+    store = store_at(replace(s3_server().bucket, name="nobody-made-it"), tmp_path)
+    with pytest.raises(StoreAwayError) as told:
+        ACTS[act](store)
+    assert "no such bucket: s3://nobody-made-it" in told.value.details
+    assert "ROUTING_ADMIN_ARTIFACTS_URL" in told.value.details
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_wrong_credentials_are_told_by_every_call_and_not_repeated(tmp_path: Path, act: str) -> None:
+    """What the service answers may hold what was signed; only its code is handed on."""
+    store = store_at(s3_server().place(), tmp_path)
+    with s3_server().checking_credentials(), pytest.raises(StoreAwayError) as told:
+        ACTS[act](store)
+    assert "refuses the credentials" in told.value.details
+    assert "AWS_" in told.value.details
+    for word in (CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"], "<", "Debug"):
+        assert word not in told.value.details
+    assert told.value.__cause__ is None
+
+
+def test_credentials_that_nobody_set_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in the environment nor as the machine's role."""
+    bucket = s3_server().place()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{closed_port()}")
+    with pytest.raises(StoreAwayError) as told:
+        store_at(bucket, tmp_path).check()
+    assert "There are no credentials" in told.value.details
+    assert "AWS_SECRET_ACCESS_KEY" in told.value.details
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_service_that_does_not_answer_is_told_by_every_call(tmp_path: Path, act: str) -> None:
+    """The sentence for callers names no address; the one for those who run it does."""
+    store = store_at(replace(s3_server().place(), endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
+    with pytest.raises(StoreAwayError) as told:
+        ACTS[act](store)
+    assert "does not answer" in told.value.details
+    assert "127.0.0.1" in told.value.details
+    assert "127.0.0.1" not in str(told.value)
+
+
+def test_while_a_service_is_away_others_are_told_at_once_and_it_is_found_again(tmp_path: Path) -> None:
+    """A call that found nobody spares the next ones the wait; one of them looks again soon."""
+    bucket = s3_server().place()
+    store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
+    for _ in range(20):
+        with pytest.raises(StoreAwayError):
+            store.check()
+    assert store.client.is_silent
+    back = store_at(bucket, tmp_path)
+    back.check()
+    assert not back.client.is_silent
+
+
+def test_a_large_upload_whose_service_goes_away_leaves_nothing(tmp_path: Path) -> None:
+    """The parts that came are forgotten, and nothing lies under the hash."""
+    bucket = s3_server().place()
+    store = store_at(bucket, tmp_path)
+    upload = store.begin_upload()
+    upload.write(LARGE)
+    with s3_server().checking_credentials(), pytest.raises(StoreAwayError):
+        finish_with(upload, LARGE)
+    assert s3_server().keys(bucket) == []
