@@ -61,7 +61,7 @@ class ObjectChangedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ObjectFacts:
     """An object as it is now: its key, size in bytes, when it was stored (seconds since 1970), and a tag that changes
     with its content."""
 
@@ -93,16 +93,16 @@ class BucketClient:
             retry_config=RETRIES,
         )
 
-    def find(self, key: str) -> Found | None:
+    def find(self, key: str) -> ObjectFacts | None:
         """The object as it is now; None where there is none."""
         with self.in_our_words():
             try:
-                return _found(obstore.head(self._store, key))
+                return _facts_of(obstore.head(self._store, key))
             except FileNotFoundError:
                 next(iter(obstore.list(self._store, "none", chunk_size=1)), None)  # or is there no bucket at all?
                 return None
 
-    def read(self, key: str, start: int = 0, tag: str = "") -> tuple[Found, Iterator[bytes]]:
+    def read(self, key: str, start: int = 0, tag: str = "") -> tuple[ObjectFacts, Iterator[bytes]]:
         """The object and its bytes from there on. Raises `FileNotFoundError`, `ObjectChangedError` where it has not
         that tag."""
         options: Any = {"range": {"offset": start}} if start else {}
@@ -112,7 +112,7 @@ class BucketClient:
                 result = obstore.get(self._store, key, options=options)
             except PreconditionError:
                 raise ObjectChangedError from None
-            return _found(result.meta), self._blocks(iter(result.stream(BLOCK)))
+            return _facts_of(result.meta), self._blocks(iter(result.stream(BLOCK)))
 
     def read_range(self, key: str, start: int, stop: int) -> bytes:
         """So many bytes of an object that is there. Raises `FileNotFoundError`."""
@@ -134,11 +134,11 @@ class BucketClient:
         with self.in_our_words():
             obstore.delete(self._store, key)
 
-    def list(self, folder: str) -> Iterator[Found]:
+    def list(self, folder: str) -> Iterator[ObjectFacts]:
         """Every object in a folder."""
         with self.in_our_words():
             for some in obstore.list(self._store, folder, chunk_size=1000):
-                yield from map(_found, some)
+                yield from map(_facts_of, some)
 
     def begin(self, key: str) -> ObjectWriter:
         """An object that is written in parts and is there when the last one is."""
@@ -214,9 +214,9 @@ class ObjectWriter:
             self._file.__exit__(InterruptedError, InterruptedError(), None)  # left with an error it forgets its parts
 
 
-def _found(meta: Mapping[str, Any]) -> Found:
+def _facts_of(meta: Mapping[str, Any]) -> ObjectFacts:
     modified = meta["last_modified"].timestamp()
-    return Found(meta["path"], meta["size"], modified, meta["e_tag"] or "")
+    return ObjectFacts(meta["path"], meta["size"], modified, meta["e_tag"] or "")
 
 
 def _silence(bucket: Bucket) -> StoreAwayError:

@@ -20,7 +20,7 @@ from typing import IO, Literal
 from artifacts.core.bucket import Bucket
 from artifacts.core.errors import CorruptError, MissingError
 from artifacts.core.store import BLOCK, LocalFile, ReadAt, Stored, is_digest
-from artifacts.storage.bucket_client import LARGEST, BucketClient, Found, ObjectChangedError, key_of
+from artifacts.storage.bucket_client import LARGEST, BucketClient, ObjectChangedError, ObjectFacts, key_of
 from artifacts.storage.bucket_upload import BucketUpload
 
 STALE_SECONDS = 24 * 3600
@@ -185,7 +185,7 @@ class BucketStore:
                 pass
         return self._healthy[sha256]
 
-    def _find(self, sha256: str) -> Found:
+    def _find(self, sha256: str) -> ObjectFacts:
         """The object; a name that is no hash never reaches the service."""
         check_digest(sha256)
         found = self.client.find(key_of(sha256))
@@ -223,5 +223,5 @@ def check_digest(sha256: str) -> None:
         raise MissingError(sha256)
 
 
-def _identity(found: Found) -> _Identity:
-    return found.tag or str(found.modified), found.size
+def _identity(facts: ObjectFacts) -> _Identity:
+    return facts.tag or str(facts.modified), facts.size

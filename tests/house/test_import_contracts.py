@@ -42,6 +42,7 @@ PLANTED: tuple[tuple[str, str, str], ...] = (
     ("only its list knows the package of prices", "routing_admin/request_log/costs.py", "genai_prices"),
     ("only its server counts for a scraper", "routing_admin/request_log/counting.py", "prometheus_client"),
     ("only the sniffer knows libmagic", "artifacts/storage/uploads.py", "magic"),
+    ("only its store knows the package of S3", "artifacts/storage/uploads.py", "obstore"),
     ("only the extraction process decodes uploads", "artifacts/storage/thumbnails.py", "PIL"),
     (
         "upstream takes targets, never rows or the snapshot",

@@ -1,0 +1,62 @@
+"""A file that comes from another machine is read in a thread: the event loop, and every other call on it, goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from artifacts.core.errors import STORE_AWAY, StoreAwayError
+from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role
+from capabilities.core.providers.origins import policy_of
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Target, UpstreamRequest
+from routing_admin.upstream import Upstream
+from tests.fallback.network_runs import QUICK, protocol
+from tests.lab import Lab
+
+PATIENT = replace(QUICK, first_content=5)
+
+
+def request_to(lab: Lab, blob: Blob) -> UpstreamRequest:
+    target = Target("lab", lab.url("openai", "up"), "lab-model", "sk-secret-key-1234567890")
+    chat = ChatRequest((Message(Role.USER, (NativePart(Kind.IMAGE, "image/png", blob),)),))
+    return protocol("openai").encode(chat, target, stream=False)
+
+
+@pytest.mark.parametrize("count", [2, 60], ids=["in one piece", "block by block"])
+async def test_a_remote_file_is_read_away_from_the_event_loop(count: int) -> None:
+    """Whether the body is put together first or sent as it is read; what arrives is the file."""
+    readers: set[int] = set()
+
+    def blocks() -> Iterator[bytes]:
+        for number in range(count):
+            readers.add(threading.get_ident())
+            yield bytes([number]) * 100_000
+
+    with Lab() as lab:
+        upstream = Upstream(policy_of("*"))
+        sent = request_to(lab, Blob(count * 100_000, blocks, is_remote=True))
+        assert isinstance(await upstream.call(sent, protocol("openai"), PATIENT), Answer)
+        await upstream.close()
+        assert lab.requests[-1].heard.media[0].data == b"".join(bytes([each]) * 100_000 for each in range(count))
+    assert readers
+    assert threading.get_ident() not in readers
+
+
+@pytest.mark.parametrize("size", [300, 6_000_000], ids=["in one piece", "block by block"])
+async def test_a_store_that_goes_away_meanwhile_is_not_the_provider_s_fault(size: int) -> None:
+    """What reading raised comes out as it was raised."""
+
+    def blocks() -> Iterator[bytes]:
+        yield b"abc"
+        raise StoreAwayError("away")
+
+    with Lab() as lab:
+        upstream = Upstream(policy_of("*"))
+        sent = request_to(lab, Blob(size, blocks, is_remote=True))
+        with pytest.raises(StoreAwayError, match=STORE_AWAY):
+            await upstream.call(sent, protocol("openai"), PATIENT)
+        await upstream.close()
