@@ -33,7 +33,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     error = sys.exc_info()[1]
     if isinstance(error, StoreAwayError):
         log.error("a page needs an artifact: %s", error.details)
-        return _come_again(render(request, "503.html", {"store_details": translate_sentence(error.details)}, status=503))
+        where = {"store_details": translate_sentence(error.details)}
+        return _come_again(render(request, "503.html", where, status=503))
     if not is_away(error):
         return render(request, "500.html", status=500)
     snapshot.look()
