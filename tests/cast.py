@@ -24,6 +24,7 @@ from routing_admin.gateway import key_cache
 from routing_admin.limits.gate import keeper
 from routing_admin.models import Person
 from routing_admin.request_log.journal import journal
+from routing_admin.server.sightings import sightings
 
 HTMX = {"HX-Request": "true"}
 """The header by which a page knows that a fragment is wanted."""
@@ -37,6 +38,7 @@ def load_demo() -> None:
     send.process_run_context.cache_clear()
     key_cache.forget()
     keeper.forget()
+    sightings.forget()
     journal.waiting.clear()
     load.load()
 

@@ -65,6 +65,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "login": (BOTH, BOTH, BOTH, BOTH),
         "logout": (NOTHING, CHANGE, CHANGE, CHANGE),
         "join": (BOTH, BOTH, BOTH, BOTH),
+        "session_end": (NOTHING, CHANGE, CHANGE, CHANGE),
         "password_change": (NOTHING, BOTH, BOTH, BOTH),
         "set_language": (BOTH, BOTH, BOTH, BOTH),
         "set_theme": (CHANGE, CHANGE, CHANGE, CHANGE),
@@ -80,6 +81,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "user_role": (NOTHING, NOTHING, NOTHING, CHANGE),
         "user_active": (NOTHING, NOTHING, NOTHING, CHANGE),
         "user_link": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "user_session_end": (NOTHING, NOTHING, NOTHING, CHANGE),
         "user_withdraw": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
     "routes": {

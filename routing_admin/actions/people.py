@@ -20,9 +20,13 @@ from capabilities.acts import Act, Actor
 from capabilities.core.permissions import UserRole
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
+from routing_admin.actions.sessions import delete_sessions
 from routing_admin.configuration import revisions
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import Person
+
+RANKS = tuple(role.value for role in UserRole)
+"""Roles by what they may, the least first."""
 
 
 def is_invited(user: User) -> bool:
@@ -87,17 +91,23 @@ def check_is_active(user: User) -> None:
 
 
 def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
-    """Makes a user administrator, editor or viewer; `expected` is the role the page showed. Raises `ConflictError`."""
+    """Makes a user administrator, editor or viewer; `expected` is the role the page showed. Raises `ConflictError`.
+
+    Sessions that were begun with a higher role end at once.
+    """
     with transaction.atomic():
         user = lock_user(user_id)
         if role_of(user) != expected:
             raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
         if role == role_of(user):
             return user
-        with ledger.audit(actor, Act("user.role", "user", user.get_username(), {"from": expected, "to": role})):
+        act = Act("user.role", "user", user.get_username(), {"from": expected, "to": role})
+        with ledger.audit(actor, act):
             if role != UserRole.ADMINISTRATOR:
                 check_can_step_down(user)
             write_role(user, role)
+            if RANKS.index(role) < RANKS.index(expected):
+                act.details["sessions"] = delete_sessions(user)
     return user
 
 
@@ -116,9 +126,11 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
         if user.is_active == active:
             return user
         action = "user.reactivate" if active else "user.deactivate"
-        with ledger.audit(actor, Act(action, "user", user.get_username())):
+        act = Act(action, "user", user.get_username())
+        with ledger.audit(actor, act):
             if not active:
                 check_can_step_down(user)
+                act.details["sessions"] = delete_sessions(user)
             user.is_active = active
             user.save(update_fields=["is_active"])
     return user
@@ -147,8 +159,8 @@ def token_of(user: User) -> str:
     return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
 
 
-def choose_password(actor: Actor, user: User, password: str, *, language: str = "") -> None:
-    """Writes a checked password, and the language of the pages; every other session of the user ends.
+def choose_password(actor: Actor, user: User, password: str, *, language: str = "", staying: str = "") -> None:
+    """Writes a checked password, and the language of the pages; the user's sessions end but the one with that key.
 
     Raises `ConflictError` when another password was chosen since `user` was read: a link works once.
     """
@@ -158,6 +170,7 @@ def choose_password(actor: Actor, user: User, password: str, *, language: str = 
             raise ConflictError(_("Another password was chosen meanwhile. Sign in with that one."))
         user.set_password(password)
         user.save(update_fields=["password"])
+        delete_sessions(user, staying=staying)
         if language:
             choose_language(user, language)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -23,7 +24,7 @@ from routing_admin.configuration.audit import find_head, note_head
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.router import LOGS
-from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SignInAttempt, UsageSum
+from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SessionSighting, SignInAttempt, UsageSum
 from routing_admin.server.throttle import ADDRESS
 
 BATCH = 500
@@ -112,7 +113,8 @@ def drop_bytes(sha256: str, size: int) -> int:
 
 
 def prune_sessions(now: datetime) -> int:
-    """Removes sessions that have ended; how many."""
+    """Removes sessions that have ended, and where those were seen that are gone for sure; how many ended."""
+    SessionSighting.objects.filter(last_seen__lt=now - timedelta(seconds=settings.SESSION_COOKIE_AGE)).delete()
     return Session.objects.filter(expire_date__lt=now).delete()[0]
 
 

@@ -20,6 +20,19 @@ class Person(models.Model):
         return str(self.user)
 
 
+class SessionSighting(models.Model):
+    """Where a session was last seen, and when first; `digest` names the session and nobody comes in with it."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    user_agent = models.CharField(max_length=300, blank=True)
+    address = models.CharField(max_length=64, blank=True)
+    first_seen = models.DateTimeField()
+    last_seen = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.digest[:8]}… {self.address}"
+
+
 class SignInAttempt(models.Model):
     """One try to sign in that did not succeed, or has not yet.
 

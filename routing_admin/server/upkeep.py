@@ -1,7 +1,7 @@
 """What a serving process does beside its requests, so that no request waits for it.
 
-It looks whether the configuration is still the newest, and writes down when keys were last used, and which models
-refused what they are said to read.
+It looks whether the configuration is still the newest, and writes down when keys were last used, where sessions were
+last seen, and which models refused what they are said to read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from routing_admin.configuration.newest import LOOK_WAIT_SECONDS
 from routing_admin.databases.router import renew_connections
 from routing_admin.databases.sqlite import waiting_at_most
 from routing_admin.server.repeating_thread import RepeatingThread
+from routing_admin.server.sightings import sightings
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class Upkeep:
         """Ends the rounds; what is noted is written first, or the log says that it is lost."""
         self._thread.stop()
         self.refusals.write()
+        sightings.write()
         if not self.uses.write():
             log.warning(
                 "the database is locked: when %s keys were last used is not written", len(self.uses.list_noted())
@@ -57,6 +59,7 @@ class Upkeep:
         with waiting_at_most(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()
+            sightings.write()
 
 
 upkeep = Upkeep()

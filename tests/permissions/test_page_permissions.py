@@ -38,7 +38,7 @@ VIEWERS = {
         *("service", "services", "settings", "simulate", "user", "users"),
         *("usage", "usage_csv", "requests_newer", "requests_words", "artifact_compare", "catalogue"),
     },
-    "POST": {"logout", "password_change", "route", "simulate"},
+    "POST": {"logout", "session_end", "password_change", "route", "simulate"},
 }
 """What a viewer may do besides; of the routes' pages only what stores nothing: simulating."""
 
@@ -60,7 +60,7 @@ ADMINISTRATORS = {
     "GET": {"config_import", "provider_new", "provider_models", "catalogue_edition"},
     "POST": {
         *("key_issue", "key_roll", "key_revoke"),
-        *("user_invite", "user_role", "user_active", "user_link", "user_withdraw"),
+        *("user_invite", "user_role", "user_active", "user_link", "user_withdraw", "user_session_end"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
         "settings_content_policy",
         *("settings_retention", "demo_remove", "config_import"),

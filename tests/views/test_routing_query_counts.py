@@ -44,7 +44,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/usage/": (2, 1),
     "/settings/": (4, 0),
     "/users/": (3, 0),
-    "/users/{user}/": (4, 0),
+    "/users/{user}/": (6, 0),
     "/password/": (3, 0),
 }
 """The page, what it asks the main database, and what it asks the log."""

@@ -104,6 +104,7 @@ ACTS: Mapping[str, Text] = {
     "service.delete": gettext_lazy("Model service deleted"),
     "service.nightly": gettext_lazy("Nightly probe switched"),
     "service.probe_nightly": gettext_lazy("Changed by the nightly probe"),
+    "session.end": gettext_lazy("Sessions ended"),
     "user.deactivate": gettext_lazy("User deactivated"),
     "user.invite": gettext_lazy("User invited"),
     "user.join": gettext_lazy("Invitation accepted"),

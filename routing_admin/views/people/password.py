@@ -23,7 +23,8 @@ def password_change(request: HttpRequest) -> HttpResponse:
     form = PasswordChangeForm(user, request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            people.choose_password(actor_of(request), user, form.cleaned_data["new_password1"])
+            key = request.session.session_key or ""
+            people.choose_password(actor_of(request), user, form.cleaned_data["new_password1"], staying=key)
         except ConflictError as refusal:
             form.add_error(None, str(refusal))
         else:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, path
 
-from routing_admin.views.people import language, link, password, signin, users
+from routing_admin.views.people import language, link, password, sessions, signin, users
 
 urlpatterns: list[URLPattern] = [
     path("login/", signin.SignIn.as_view(), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("join/<str:uid>/<str:token>/", link.join, name="join"),
     path("password/", password.password_change, name="password_change"),
+    path("sessions/end/", sessions.session_end, name="session_end"),
     path("language/", language.set_language, name="set_language"),
     path("users/", users.users, name="users"),
     path("users/invite/", users.user_invite, name="user_invite"),
@@ -19,5 +20,6 @@ urlpatterns: list[URLPattern] = [
     path("users/<int:pk>/role/", users.user_role, name="user_role"),
     path("users/<int:pk>/active/", users.user_active, name="user_active"),
     path("users/<int:pk>/link/", users.user_link, name="user_link"),
+    path("users/<int:pk>/sessions/end/", sessions.user_session_end, name="user_session_end"),
     path("users/<int:pk>/withdraw/", users.user_withdraw, name="user_withdraw"),
 ]

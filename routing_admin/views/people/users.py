@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth import logout
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -17,11 +18,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from capabilities.access import actor_of, role_of
 from capabilities.actions.guards import find_refusal
-from capabilities.core.permissions import UserRole
+from capabilities.core.permissions import UserRole, can_change
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.actions import people
 from routing_admin.forms.people import InviteForm, RoleForm
 from routing_admin.queries.people import find_user, list_users
+from routing_admin.queries.sessions import SessionLine, list_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,7 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
     except ActionError as refusal:
         form.add_error("role", str(refusal))
         return show_user(request, user_or_404(pk), form=form, status=refusal.status)
-    messages.success(request, _("Role saved"))
-    return redirect("user", pk)
+    return go_back(request, pk, _("Role saved"))
 
 
 @require_POST
@@ -124,7 +125,15 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
     said = (
         _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot come back in")
     )
-    messages.success(request, said % {"name": found.get_username()})
+    return go_back(request, pk, said % {"name": found.get_username()})
+
+
+def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
+    """Back to the person's page; to the sign-in page where one's own session ended by what was done."""
+    if not request.session.exists(request.session.session_key or ""):
+        logout(request)
+        return redirect("login")
+    messages.success(request, text)
     return redirect("user", pk)
 
 
@@ -164,9 +173,17 @@ def show_user(
         "role": role,
         "stays": find_refusal(people.check_can_step_down, user),
         "is_self": user.pk == request.user.pk,
+        "sessions": shown_sessions(request, user),
         **more,
     }
     return render(request, "users/user.html", shown, status=status)
+
+
+def shown_sessions(request: HttpRequest, user: User) -> list[SessionLine] | None:
+    """The person's sessions, for the person and for administrators; None for everybody else."""
+    if user.pk == request.user.pk or can_change(role_of(request.user), "user_session_end"):
+        return list_sessions(user.pk, request.session.session_key)
+    return None
 
 
 def link_of(user: User, token: str) -> dict[str, Any]:
