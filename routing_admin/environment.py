@@ -121,7 +121,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "DATABASE_URL",
         "SQLite in the data directory",
-        _("Another SQLite file: sqlite:////path; the request log stands beside it. No other engine is served yet."),
+        _(
+            "Another database: postgres://user:password@host:5432/name, PostgreSQL 15 or newer; or another SQLite "
+            "file, sqlite:////path, with the request log beside it."
+        ),
         secret=True,
     ),
     Setting(
@@ -160,19 +163,19 @@ def data_directory(env: environ.Env) -> Path:
     return path
 
 
-def database_files(env: environ.Env, data_dir: Path) -> tuple[Path, Path]:
+def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
     """The configuration's SQLite file and the request log's: those of the data directory, or where DATABASE_URL says.
 
     Raises `SystemExit` for any other engine, with one line: Django would show where in itself it gave up.
     """
-    url = env.str("DATABASE_URL", default="")
     if not url:
         return data_dir / "routing_admin.sqlite3", data_dir / "logs.sqlite3"
     scheme, _, rest = url.partition("://")
     if scheme != "sqlite" or not rest.startswith("/") or rest == "/":
         raise SystemExit(
-            f"DATABASE_URL names an engine that is not served yet ({scheme if '://' in url else 'none'}). "
-            "Leave it unset for SQLite in the data directory, or write sqlite:////path/to/file.sqlite3."
+            f"DATABASE_URL names an engine that is not served ({scheme if '://' in url else 'none'}). Leave it unset "
+            "for SQLite in the data directory, or write postgres://user:password@host/name or "
+            "sqlite:////path/to/file.sqlite3."
         )
     path = Path(rest[1:])
     return path, path.with_name(f"{path.stem}-logs{path.suffix}")

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
+from routing_admin.databases.addresses import is_postgresql, postgresql_databases
 from routing_admin.environment import (
     BASE_DIR,
     PREFIX,
@@ -148,12 +149,21 @@ def sqlite(path: Path, synchronous: str, checkpoint_pages: int) -> dict[str, Any
     }
 
 
-# Pages of the request log are written again and again while its indexes grow: moved seldom, each is moved once.
-DATABASE, LOGS = database_files(env, DATA_DIR)
-DATABASES: dict[str, Any] = {
-    "default": sqlite(DATABASE, "FULL", checkpoint_pages=1000),
-    "logs": sqlite(LOGS, "NORMAL", checkpoint_pages=8000),
-}
+def databases(url: str) -> dict[str, Any]:
+    """Both databases, wherever DATABASE_URL has them.
+
+    Pages of the request log are written again and again while its indexes grow: moved seldom, each is moved once.
+    """
+    if is_postgresql(url):
+        return postgresql_databases(url)
+    database, logs = database_files(url, DATA_DIR)
+    return {
+        "default": sqlite(database, "FULL", checkpoint_pages=1000),
+        "logs": sqlite(logs, "NORMAL", checkpoint_pages=8000),
+    }
+
+
+DATABASES = databases(env.str("DATABASE_URL", default=""))
 DATABASE_ROUTERS = ["routing_admin.databases.router.LogsRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -228,5 +238,8 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["redact"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
-    "loggers": {"httpx": {"level": "WARNING"}, "httpcore": {"level": "WARNING"}, "aiohttp": {"level": "WARNING"}},
+    "loggers": {
+        **{name: {"level": "WARNING"} for name in ("httpx", "httpcore", "aiohttp")},
+        "psycopg.pool": {"level": "ERROR"},  # it tells of each try; whoever needs the database tells once
+    },
 }

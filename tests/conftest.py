@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings as configured
 from django.core.management.commands import flush
 from django.core.management.sql import sql_flush
+from django.db import connection
 from django.test import Client
 from hypothesis import HealthCheck, settings
 
@@ -46,6 +47,10 @@ def _flush_with_audit(style: Any, connection: Any, **options: Any) -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if connection.vendor != "sqlite":
+        for item in items:
+            if "sqlite" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="about SQLite's own files"))
     if config.getoption("--slow"):
         return
     for item in items:

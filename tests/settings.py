@@ -9,6 +9,8 @@ DIRECTORY = tempfile.mkdtemp(prefix="routing-admin-test-")
 atexit.register(shutil.rmtree, DIRECTORY, ignore_errors=True)
 for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))] + ["DATABASE_URL"]:
     os.environ.pop(name, None)
+if "TESTS_DATABASE_URL" in os.environ:  # `python -m tests.engines` chose another engine
+    os.environ["DATABASE_URL"] = os.environ["TESTS_DATABASE_URL"]
 os.environ["ROUTING_ADMIN_DATA_DIR"] = DIRECTORY
 os.environ["ROUTING_ADMIN_ADMIN_PASSWORD"] = "correct horse battery staple"
 os.environ["ROUTING_ADMIN_ALLOWED_ORIGINS"] = "*"
@@ -16,3 +18,6 @@ os.environ["ROUTING_ADMIN_ALLOWED_ORIGINS"] = "*"
 from routing_admin.settings import *  # noqa: E402, F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+if "TESTS_DATABASE_URL" in os.environ:
+    for database in DATABASES.values():  # noqa: F405
+        database["ENGINE"] = "tests.engines.postgresql"

@@ -25,7 +25,7 @@ from capabilities.core.problems import Problem
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)

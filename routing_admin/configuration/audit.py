@@ -19,6 +19,7 @@ from django.utils import timezone
 from capabilities.acts import Act, Actor
 from routing_admin.core.audit import START, AuditEntry, AuditHead, AuditVerdict, digest_entry, verify_chain
 from routing_admin.databases.append_only import missing_triggers
+from routing_admin.databases.postgresql.text import storable_json, storable_text
 from routing_admin.databases.router import one_moment
 from routing_admin.models import AuditEvent
 
@@ -38,13 +39,13 @@ def write_event(actor: Actor, act: Act) -> None:
             previous=last.sha256,
             created_at=now,
             actor_kind=actor.kind,
-            actor=actor.name[:150],
+            actor=storable_text(actor.name[:150]),
             address=actor.address[:64],
-            request_id=actor.request_id[:64],
+            request_id=storable_text(actor.request_id[:64]),
             action=act.action,
             object_kind=act.object_kind,
-            object_name=act.object_name[:300],
-            details=json.loads(json.dumps(act.details)),  # as it will be read
+            object_name=storable_text(act.object_name[:300]),
+            details=json.loads(storable_json(json.dumps(act.details))),  # as it will be read
             revision=act.revision,
         )
         row.sha256 = digest_entry(entry_of(row))

@@ -18,7 +18,7 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.utils import timezone
 
 from routing_admin.databases.router import drop_connections
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import F
 from django.utils.translation import gettext as _
 
@@ -24,10 +24,11 @@ from capabilities.errors import InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
 from routing_admin.configuration.audit import write_event as write_event  # the name that actions use
-from routing_admin.configuration.history import newest_configuration
+from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.core.configuration.as_json import to_json
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
+from routing_admin.databases.router import one_writer
 from routing_admin.models import Installation, Revision
 
 MAKING = (".add", ".put")
@@ -68,7 +69,7 @@ class RevisionRecorder:
             return
         token = _open.set([])
         try:
-            with _tell_taken(act), transaction.atomic():
+            with _tell_taken(act), one_writer():
                 yield act
                 inner = _open.get() or []
                 number = record(actor, act, inner)
@@ -83,7 +84,7 @@ class RevisionRecorder:
     @contextmanager
     def audit(self, actor: Actor, act: Act) -> Iterator[Act]:
         """An act that leaves the configuration as it is, e.g. issuing a key."""
-        with _tell_taken(act), transaction.atomic():
+        with _tell_taken(act), one_writer():
             yield act
             if act.object_kind in IN_SNAPSHOT:
                 Installation.objects.update(version=F("version") + 1)
@@ -114,6 +115,7 @@ def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
         return None
     value = to_json(configuration)
     revision = Revision.objects.create(
+        number=(newest_number() or 0) + 1,  # not a sequence's, which leaves a gap for every change that was refused
         actor_kind=actor.kind,
         actor=actor.name,
         message=act.message or act.action,

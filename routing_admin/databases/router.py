@@ -1,4 +1,7 @@
-"""Which rows live in which database: the request log has its own, so that its writes never wait for a fsync."""
+"""Which rows live in which database: the request log has its own, so that its writes never wait for a fsync.
+
+PostgreSQL holds both in one, whose request log is written by connections and in transactions of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ from django.db.models import Model
 from routing_admin.databases.sqlite.base import DatabaseWrapper
 
 LOGS = "logs"
+POSTGRESQL = "postgresql"
+WRITERS_LOCK = 0x726F757465
+"""PostgreSQL's number of the lock that changes of the configuration queue for."""
 CONNECTION_SECONDS = 5.0
 """How long a thread that outlives its requests keeps a connection: a restored database is found again."""
 LOG_MODELS = frozenset({"requestlog", "attemptlog", "idempotencyrecord", "usagesum", "limitwindow", "limitshare"})
@@ -35,7 +41,9 @@ class LogsRouter:
         return (one._meta.model_name in LOG_MODELS) == (other._meta.model_name in LOG_MODELS)
 
     def allow_migrate(self, db: str, app_label: str, model_name: str | None = None, **hints: Any) -> bool | None:
-        """Log tables are made in `logs` alone, every other table in `default` alone."""
+        """Log tables are made in `logs` alone, every other table in `default` alone; which is all of PostgreSQL's."""
+        if connections[db].vendor == POSTGRESQL:
+            return db == DEFAULT_DB_ALIAS
         return (model_name in LOG_MODELS) == (db == LOGS)
 
 
@@ -48,6 +56,23 @@ def renew_connections() -> None:
     if now - getattr(_thread, "renewed", 0.0) > CONNECTION_SECONDS:
         _thread.renewed = now
         close_old_connections()
+
+
+def release_connections() -> None:
+    """Gives this thread's connections back to their pool, where they are from one: others may wait for them."""
+    for connection in connections.all(initialized_only=True):
+        if getattr(connection, "pool", None) is not None and not connection.in_atomic_block:
+            connection.close()
+
+
+@contextmanager
+def one_writer() -> Iterator[None]:
+    """A transaction of the main database that no other of these overlaps: SQLite's writers queue as they begin."""
+    with transaction.atomic():
+        connection = connections[DEFAULT_DB_ALIAS]
+        if connection.vendor == POSTGRESQL:
+            connection.cursor().execute(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
+        yield
 
 
 def drop_connections() -> None:
@@ -68,6 +93,6 @@ def one_moment() -> Iterator[None]:
         yield
         return
     with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic():
-        if connection.vendor == "postgresql":  # where each statement would otherwise see a moment of its own
+        if connection.vendor == POSTGRESQL:  # where each statement would otherwise see a moment of its own
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

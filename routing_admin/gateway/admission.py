@@ -16,7 +16,7 @@ from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, gateway_error_of_limit, response_of
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of

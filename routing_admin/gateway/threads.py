@@ -11,7 +11,7 @@ from django.db import close_old_connections
 
 from routing_admin.databases.away import WAIT_SECONDS, is_away
 from routing_admin.databases.router import renew_connections
-from routing_admin.databases.sqlite import in_line, waiting_at_most
+from routing_admin.databases.waiting import in_line, waiting_at_most
 from routing_admin.gateway.http import HttpCall
 
 T = TypeVar("T")

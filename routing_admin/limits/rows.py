@@ -12,7 +12,7 @@ from django.db.models import F, Q, Sum
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Booking, Order, book
 from routing_admin.databases.router import LOGS, renew_connections
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.models import LimitShare, LimitWindow
 
 WAIT_SECONDS = 0.2

@@ -110,7 +110,7 @@ def _sum_by(rows: QuerySet[UsageSum], name: str) -> tuple[dict[Any, Counts], dic
         cursor.execute(sql, parameters)
         for row in cursor.fetchall():
             start, currency, value = row[0], row[1], row[len(names) - 1] if len(names) > 2 else row[0]
-            counts = row[len(names) :]
+            counts = tuple(map(int, row[len(names) :]))  # PostgreSQL's sums are decimals
             for tally, key in ((groups, (value, currency)), (series, (start, currency))):
                 known = tally.get(key)
                 tally[key] = counts if known is None else tuple(map(add, known, counts))

@@ -18,6 +18,7 @@ import orjson
 from django.db import IntegrityError, connections, transaction
 from django.db.models import DateTimeField, Field, JSONField, Model
 
+from routing_admin.databases.postgresql.text import storable_json
 from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.costs import cost_columns
@@ -157,15 +158,20 @@ def _insert(model: type[Model], rows: Sequence[Columns]) -> None:
 def _parameters(connection: Any, insertion: Insertion, rows: Iterable[Columns]) -> list[Any]:
     """The values of all rows, one after the other, as the database takes them."""
     adapt_time, parameters = _time_adapter(connection), list[Any]()
+    write_json = json_text if connection.vendor == "sqlite" else _storable_json_text
     for columns in rows:
         values = list(insertion.values(columns))
         for at in insertion.json_places:
             if values[at] is not None:
-                values[at] = json_text(values[at])
+                values[at] = write_json(values[at])
         for at in insertion.time_places:
             values[at] = adapt_time(values[at])
         parameters += values
     return parameters
+
+
+def _storable_json_text(value: Any) -> str:
+    return storable_json(json_text(value))
 
 
 def _time_adapter(connection: Any) -> Callable[[datetime], Any]:

@@ -20,7 +20,7 @@ from django.db import connections
 
 from routing_admin.databases.away import is_away
 from routing_admin.databases.router import LOGS
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry
 from routing_admin.request_log.insertion import Row, Rows, rows_of, write, write_missing

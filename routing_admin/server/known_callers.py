@@ -14,7 +14,7 @@ from django.http.cookie import parse_cookie
 from capabilities.access import Principal, authenticate, key_in
 from routing_admin.databases.away import WAIT_SECONDS, is_away
 from routing_admin.databases.router import renew_connections
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 
 UNKNOWN_BYTES = 64 * 1024
 """The most that anybody else may send: enough for every form that he may fill in, and every call that is refused."""

@@ -16,7 +16,7 @@ from capabilities.last_use import LastUses, last_uses
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import LOOK_WAIT_SECONDS
 from routing_admin.databases.router import renew_connections
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.server.repeating_thread import RepeatingThread
 from routing_admin.server.sightings import sightings
 

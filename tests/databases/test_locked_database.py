@@ -24,7 +24,7 @@ from capabilities.templatetags.moments import exact
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import FRESH_SECONDS
 from routing_admin.databases.away import WAIT_SECONDS, is_away
-from routing_admin.databases.sqlite import in_line, waiting_at_most
+from routing_admin.databases.waiting import in_line, waiting_at_most
 from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import open_endpoint
 from routing_admin.server.upkeep import Upkeep

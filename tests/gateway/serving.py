@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.engines.databases import database_of, drop_database
 from tests.lab import Lab
 from tests.lab.server import Script
 
@@ -132,6 +133,7 @@ def serving(
     finally:
         server.process.terminate()
         server.process.wait(timeout=40)
+        drop_database(directory)
 
 
 def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
@@ -139,7 +141,8 @@ def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
     ours = ("ROUTING_ADMIN_", "LLM_", "DJANGO")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     origin = lab.url("openai").split("/lab")[0]
-    return inherited | {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
+    settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
+    return inherited | database_of(directory) | settings
 
 
 def listening(

@@ -25,6 +25,7 @@ House = Mapping[str, str]
 """The sources of the three apps by path, migrations aside."""
 
 TWICE: Mapping[str, str] = {
+    "DatabaseWrapper": "Django finds a database engine by this name",
     "Command": "Django finds a management command by this name",
     "TaskRoute": "a row of the database, and the seed's name in `core/seeds`, which nothing of ours imports",
 }
@@ -32,7 +33,10 @@ TWICE: Mapping[str, str] = {
 
 NO_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "shared", "stuff", "lib"}
 """Module names that answer no question."""
-DJANGO_S_NAMES = {"routing_admin/databases/sqlite/base.py": "Django looks for a database backend in a module `base`"}
+DJANGO_S_NAMES = {
+    f"routing_admin/databases/{engine}/base.py": "Django looks for a database backend in a module `base`"
+    for engine in ("sqlite", "postgresql")
+}
 
 AT_THE_ROOT: Mapping[str, set[str]] = {
     "capabilities": {

@@ -15,7 +15,7 @@ from django.test import Client
 
 from routing_admin.asgi import application
 from routing_admin.configuration import snapshot
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 from tests.cast import browser_of
 from tests.gateway.plane import without

@@ -17,7 +17,7 @@ from capabilities.acts import Actor
 from capabilities.core.permissions import TOOL_SCOPES
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.router import renew_connections
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"

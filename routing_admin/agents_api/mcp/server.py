@@ -30,7 +30,7 @@ from capabilities.errors import ActionError
 from routing_admin.agents_api.mcp.callers import KEY, PATH, McpCaller
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.router import renew_connections
-from routing_admin.databases.sqlite import waiting_at_most
+from routing_admin.databases.waiting import waiting_at_most
 
 INSTRUCTIONS = (
     "Files that agents hand to one another are artifacts, named artifact:<id>. get_artifact gives one in the form that "

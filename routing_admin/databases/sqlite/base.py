@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-from routing_admin.databases.sqlite import wait_seconds
+from routing_admin.databases.waiting import wait_seconds
 
 
 class Cursor(base.SQLiteCursorWrapper):

@@ -1,0 +1,90 @@
+"""What `DATABASE_URL` names: a PostgreSQL database, as Django's settings have it; errors are a line without secrets."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+SCHEMES = ("postgres", "postgresql")
+ENGINE = "routing_admin.databases.postgresql"
+CONNECT_SECONDS = 5
+PARAMETERS = frozenset(
+    {
+        *("host", "port", "application_name", "connect_timeout", "options", "passfile", "service"),
+        "target_session_attrs",
+        *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslcrl", "ssl_min_protocol_version"),
+        *("channel_binding", "gssencmode", "krbsrvname", "keepalives", "keepalives_idle", "keepalives_interval"),
+        *("keepalives_count", "tcp_user_timeout", "load_balance_hosts", "require_auth"),
+    }
+)
+"""What may stand behind the question mark: libpq's own parameters."""
+NAMED: dict[str, Any] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "application_name": "routing_admin",
+    "keepalives_idle": 5,  # a machine that is gone without a word is noticed
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""What holds where the address says nothing else."""
+POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.0, "max_idle": 300.0}
+"""Connections that a serving process keeps for the configuration and, apart, for the request log.
+
+It tries anew for whoever asks instead of growing slower the longer the server is away.
+"""
+FORM = "postgres://user:password@host:5432/name"
+
+
+def is_postgresql(url: str) -> bool:
+    """Whether the address names PostgreSQL."""
+    return url.partition("://")[0] in SCHEMES
+
+
+def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
+    """Both databases of the settings, in the one that the address names: each with connections of its own.
+
+    Raises `SystemExit` with one line for an address that is none, or where the driver is missing.
+    """
+    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+        raise SystemExit(
+            "DATABASE_URL names PostgreSQL, whose driver is not installed. "
+            "Run: python -m pip install 'psycopg[binary,pool]' (make run installs it)."
+        )
+    one = _settings_of(url)
+    return {alias: {**one, "OPTIONS": {**one["OPTIONS"], "pool": POOL}} for alias in ("default", "logs")}
+
+
+def _settings_of(url: str) -> dict[str, Any]:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise _refusal("its host or port cannot be read; a password is percent-encoded (@ is %40, / is %2F)") from None
+    options = _options_of(parts)
+    name = unquote(parts.path.removeprefix("/"))
+    if (not name and "service" not in options) or "/" in name:
+        raise _refusal("it names no database")
+    host = unquote(parts.hostname or "") or options.pop("host", "")
+    return {
+        "ENGINE": ENGINE,
+        "NAME": name,
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": str(port or options.pop("port", "")),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {**NAMED, **options},
+    }
+
+
+def _options_of(parts: SplitResult) -> dict[str, str]:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = sorted(set(options) - PARAMETERS)
+    if unknown:
+        raise _refusal(f"{', '.join(unknown)} is no parameter of a connection (sslmode, sslrootcert, … are)")
+    return options
+
+
+def _refusal(why: str) -> SystemExit:
+    return SystemExit(f"DATABASE_URL is no address of a PostgreSQL database: {why}. Write it as {FORM}.")

@@ -1,0 +1,131 @@
+"""The database engine of the settings: Django's own, but for waits, connections that were lost, pools, and text."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from threading import Event
+from typing import Any
+
+from django.db.backends.postgresql import features, operations, psycopg_any
+from django.db.backends.postgresql.base import DatabaseWrapper as DjangoWrapper
+from psycopg import pq
+from psycopg.adapt import AdaptersMap
+from psycopg.types.json import Jsonb
+from psycopg.types.string import StrDumperUnknown
+
+from routing_admin.databases.postgresql.text import storable_json, storable_text
+from routing_admin.databases.waiting import wait_seconds
+
+USUAL_SECONDS = 5.0
+"""How long a page or a command waits for a lock or a connection."""
+OLDEST = (15,)
+"""The oldest PostgreSQL that is served."""
+
+_serving = Event()
+
+
+def pool_connections() -> None:
+    """From now on this process's threads borrow their connections from a pool, for as long as a request needs one."""
+    _serving.set()
+
+
+class TextDumper(StrDumperUnknown):
+    """Text without what the database cannot keep."""
+
+    def dump(self, obj: str) -> Any:
+        """Its bytes."""
+        return super().dump(storable_text(obj))
+
+
+@cache
+def _adapters(timezone: Any) -> AdaptersMap:
+    """Django's, with our text."""
+    adapters = AdaptersMap(psycopg_any.get_adapters_template(True, timezone))
+    adapters.register_dumper(str, TextDumper)
+    return adapters
+
+
+class DatabaseFeatures(features.DatabaseFeatures):
+    """Django's, of the versions that are served."""
+
+    minimum_database_version = OLDEST
+
+
+class DatabaseOperations(operations.DatabaseOperations):
+    """Django's, with JSON that can be kept."""
+
+    def adapt_json_value(self, value: Any, encoder: Any) -> Any:
+        """The value as a parameter of a statement."""
+        return Jsonb(value, dumps=lambda each: storable_json(json.dumps(each, cls=encoder)))
+
+
+class DatabaseWrapper(DjangoWrapper):
+    """A connection whose locks are waited for as long as its user of the moment may wait, and so is a pool."""
+
+    features_class = DatabaseFeatures
+    ops_class = DatabaseOperations
+
+    @property
+    def pool(self) -> Any:
+        """The process's pool; None but in one that serves, so that a command hears at once why it cannot connect."""
+        return super().pool if _serving.is_set() else None
+
+    def get_connection_params(self) -> dict[str, Any]:
+        """Django's parameters, with our text."""
+        return {**super().get_connection_params(), "context": _adapters(self.timezone)}
+
+    def get_new_connection(self, conn_params: Any) -> Any:
+        """A connection of the pool, or one of the thread's own."""
+        pool = self.pool
+        if pool is None:
+            return super().get_new_connection(conn_params)
+        self.isolation_level = psycopg_any.IsolationLevel.READ_COMMITTED
+        pool.open()
+        return pool.getconn(timeout=wait_seconds(USUAL_SECONDS))
+
+    def ensure_connection(self) -> None:
+        """A connection, anew where the server let go of the last one: whoever met that has been told."""
+        if self.connection is not None and self.connection.closed and not self.in_atomic_block:
+            self.close()
+        super().ensure_connection()
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        """A cursor, after the connection was told how long to wait for locks."""
+        wanted = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))  # 0 would be for ever
+        if getattr(self.connection, "lock_timeout", None) != wanted and self._takes_statements():
+            self.connection.execute(f"SET lock_timeout = {wanted}")
+            self.connection.lock_timeout = wanted
+        return super().create_cursor(name)
+
+    def _takes_statements(self) -> bool:
+        """Whether a statement is no error in itself, as it is in a transaction that has failed."""
+        return bool(self.connection.info.transaction_status != pq.TransactionStatus.INERROR)
+
+    def _configure_connection(self, connection: Any) -> bool:
+        """Time zone, and no compiling of statements: ours are short, and over many partitions it takes longer."""
+        super()._configure_connection(connection)  # type: ignore[misc]
+        connection.execute("SET jit = off")
+        return True
+
+    def _rollback(self) -> None:
+        super()._rollback()  # type: ignore[misc]
+        self._forget_wait()
+
+    def _savepoint_rollback(self, sid: str) -> None:
+        super()._savepoint_rollback(sid)  # type: ignore[misc]
+        self._forget_wait()
+
+    def _forget_wait(self) -> None:
+        """A setting goes back with its transaction."""
+        if self.connection is not None:
+            self.connection.lock_timeout = None
+
+    def _close(self) -> None:
+        """Gives the connection back to the pool that it is from, or closes it."""
+        self._forget_wait()
+        if getattr(self.connection, "_pool", None) is not None:
+            super()._close()  # type: ignore[misc]
+        elif self.connection is not None:
+            with self.wrap_database_errors:
+                self.connection.close()

@@ -1,0 +1,145 @@
+"""A PostgreSQL server of the tests' own, in a temporary folder: Debian's programs, a free port, no fsync.
+
+`python -m tests.engines.cluster` starts one, prints the address of its database and serves until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+INSTALL = "PostgreSQL 15 or newer is not installed (Debian: apt-get install postgresql)"
+FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql@*/bin")
+USER = "tests"
+PASSWORD = "a test's own"
+OPTIONS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "200",
+    "password_encryption": "scram-sha-256",
+    "timezone": "Asia/Shanghai",  # another than ours, so that nobody counts on the server's
+}
+
+
+def find_programs() -> Path | None:
+    """The folder of the newest `initdb` here; None where there is none."""
+    named = shutil.which("initdb")
+    found = [each for folder in FOLDERS for each in Path("/").glob(folder.lstrip("/")) if (each / "initdb").exists()]
+    return max(found, key=_version, default=Path(named).parent if named else None)
+
+
+def _version(programs: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", str(programs))]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster: its programs, its folder and the port it listens at, on 127.0.0.1 and a socket in its folder."""
+
+    programs: Path
+    folder: Path
+    port: int
+
+    def url(self, name: str) -> str:
+        """The address of one of its databases, as DATABASE_URL has it."""
+        return f"postgres://{USER}:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{self.port}/{name}"
+
+    def start(self) -> None:
+        """Starts the server, and waits until it answers."""
+        options = " ".join(f"-c {name}={value}" for name, value in OPTIONS.items())
+        words = ["-w", "-t", "60", "-l", str(self.folder / "log"), "-D", str(self.folder / "data")]
+        self._run("pg_ctl", *words, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stops it; `immediate` is as good as a power cut."""
+        self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.folder / "data"), "stop")
+
+    def pause(self) -> None:
+        """Lets every process of the server stand still, as when its machine hangs."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets them go on."""
+        self._signal(signal.SIGCONT)
+
+    def make_database(self, name: str) -> str:
+        """An empty database of that name, and its address."""
+        self.ask("postgres", f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        self.ask("postgres", f'CREATE DATABASE "{name}"')
+        return self.url(name)
+
+    def ask(self, database: str, sql: str) -> str:
+        """What a statement gives, as text."""
+        words = ["-h", str(self.folder), "-p", str(self.port), "-U", USER, "-d", database, "-Atqc", sql]
+        return self._run("psql", *words).strip()
+
+    def create(self) -> None:
+        """Makes its files."""
+        secret = self.folder / "password"
+        secret.write_text(PASSWORD)
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "postgres")
+            shutil.chown(secret, "postgres")
+        words = ["-D", str(self.folder / "data"), "-U", USER, "--pwfile", str(secret), "-E", "UTF8"]
+        self._run("initdb", *words, "--locale=C.UTF-8", "--auth-host=scram-sha-256", "--auth-local=trust", "--no-sync")
+
+    def _signal(self, number: int) -> None:
+        main = int((self.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(main)], capture_output=True, text=True, check=True)
+        for process in [main, *map(int, children.stdout.split())]:
+            os.kill(process, number)
+
+    def _run(self, program: str, *words: str) -> str:
+        """Runs one of its programs, as the user postgres where we are root: the server refuses to be root's."""
+        as_user: Sequence[str] = ("runuser", "-u", "postgres", "--") if os.geteuid() == 0 else ()
+        command = [*as_user, str(self.programs / program), *words]
+        with tempfile.TemporaryFile() as said:  # not a pipe: the server would hold it open
+            done = subprocess.run(command, stdout=said, stderr=subprocess.STDOUT, cwd="/", check=False)
+            said.seek(0)
+            text = said.read().decode()
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {text}")
+        return text
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """A server that answers, until the block ends. Raises `LookupError` where PostgreSQL is not installed."""
+    programs = find_programs()
+    if programs is None:
+        raise LookupError(INSTALL)
+    folder = Path(tempfile.mkdtemp(prefix="routing-admin-pg-"))
+    cluster = Cluster(programs, folder, free_port())
+    try:
+        cluster.create()
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop("immediate")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+if __name__ == "__main__":
+    with running_cluster() as server:
+        print(server.make_database("routing_admin"), flush=True)
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})

@@ -1,0 +1,35 @@
+"""A database for each directory of a served installation, where the tests run on PostgreSQL; else nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import psycopg
+
+URL = "TESTS_DATABASE_URL"
+
+
+def database_of(directory: Path) -> dict[str, str]:
+    """What the environment says of the directory's database, which is made when it is first asked for."""
+    if URL not in os.environ:
+        return {}
+    name = _name_of(directory)
+    with psycopg.connect(os.environ[URL], autocommit=True) as connection:
+        there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
+        if there is None:
+            connection.execute(f'CREATE DATABASE "{name}"')
+    server, _, _ = os.environ[URL].rpartition("/")
+    return {"DATABASE_URL": f"{server}/{name}"}
+
+
+def drop_database(directory: Path) -> None:
+    """The end of it."""
+    if URL in os.environ:
+        with psycopg.connect(os.environ[URL], autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{_name_of(directory)}" WITH (FORCE)')
+
+
+def _name_of(directory: Path) -> str:
+    return f"served_{hashlib.sha256(str(directory).encode()).hexdigest()[:16]}"
