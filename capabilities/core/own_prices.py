@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.prices import Price, Rates, Tier, rate_of
+from capabilities.core.prices import CURRENCY, Price, Rates, Tier, rate_of
 from capabilities.core.problems import Problem
 from capabilities.core.worded import worded
 
-CURRENCY = re.compile(r"[A-Z]{3}")
 DEAREST = 1_000_000
 """The most that a million tokens may cost; more is a slip of the pen."""
 FIELDS: Mapping[str, str] = MappingProxyType(

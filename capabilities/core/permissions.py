@@ -173,6 +173,8 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "settings": (NOTHING, SEE, SEE, SEE),
         "settings_content_policy": (NOTHING, NOTHING, NOTHING, CHANGE),
         "settings_default_language": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "settings_rate_set": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "settings_rate_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
         "settings_language_save": (NOTHING, NOTHING, NOTHING, CHANGE),
         "settings_language_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
         "settings_retention": (NOTHING, NOTHING, NOTHING, CHANGE),

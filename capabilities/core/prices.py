@@ -6,6 +6,7 @@ exact; the sorts of tokens are those of `capabilities.core.wire.Usage`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +16,7 @@ from capabilities.core.wire import Usage
 
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
+CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
 """What ISO 4217 calls an amount in no currency: that of what costs nothing wherever it is billed."""
 _SCALE = 1_000_000

@@ -74,7 +74,9 @@ class AgentForm(AgentModelForm):
         "^[A-Z]{3}$",
         label=gettext_lazy("Currency of the money"),
         required=False,
-        help_text=gettext_lazy("What is paid in another currency, or has no price, is not counted."),
+        help_text=gettext_lazy(
+            "What is paid in another currency counts by its exchange rate; what has none, or no price, does not."
+        ),
         error_messages={"invalid": gettext_lazy("Three capital letters, such as USD or CNY.")},
     )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)

@@ -107,6 +107,23 @@ class CostOut(Schema):
     currency: str
 
 
+class MoneyOut(Schema):
+    """An amount as exact decimal text."""
+
+    amount: str
+    currency: str
+
+
+class ExchangeRateOut(Schema):
+    """What one unit of a currency is in another, as an administrator set it."""
+
+    currency: str
+    into: str
+    rate: str
+    day: str
+    source: str
+
+
 class UsageCostOut(CostOut):
     """The sum of a group in one currency; `failedAttempts` is the part of it paid for calls that gave no answer."""
 
@@ -114,7 +131,10 @@ class UsageCostOut(CostOut):
 
 
 class UsageGroupOut(Schema):
-    """One group's sums; `unpriced` are requests whose tokens nobody has a price for, `costs` one entry a currency."""
+    """One group's sums; `unpriced` are requests whose tokens nobody has a price for, `costs` one entry a currency.
+
+    `cost` is all of them in one currency, where each has an exchange rate.
+    """
 
     name: str
     requests: int
@@ -126,6 +146,7 @@ class UsageGroupOut(Schema):
     cachedTokens: int
     reasoningTokens: int
     costs: list[UsageCostOut]
+    cost: MoneyOut | None
 
 
 class UsageOut(Schema):
@@ -135,6 +156,7 @@ class UsageOut(Schema):
     groupBy: str
     total: UsageGroupOut
     groups: list[UsageGroupOut]
+    exchangeRates: list[ExchangeRateOut]
 
 
 class RequestOut(Schema):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
@@ -13,8 +14,10 @@ from ninja import Router
 
 from capabilities.access import principal_of
 from capabilities.api.calls import CallError, answer, gives
+from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import exact_amount
 from routing_admin.agents_api.schemas import UsageOut
+from routing_admin.configuration import snapshot
 from routing_admin.queries.usage import GROUPS, Counts, sum_usage
 from routing_admin.request_log.journal import journal
 
@@ -34,10 +37,18 @@ def own_usage(request: HttpRequest, groupBy: str = "model", since: str = "") -> 
         raise CallError(400, "invalid_request", f"groupBy is one of {words}.")
     moment = _moment(since)
     journal.flush()
-    found = sum_usage(moment, groupBy, agent=principal_of(request).agent)
-    groups = [_group(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in found.groups]
-    total = _group("", found.total)
-    return answer({"since": found.since.isoformat(), "groupBy": groupBy, "total": total, "groups": groups})
+    exchange = snapshot.current().exchange
+    found = sum_usage(moment, groupBy, agent=principal_of(request).agent, exchange=exchange)
+    named = [(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in found.groups]
+    return answer(
+        {
+            "since": found.since.isoformat(),
+            "groupBy": groupBy,
+            "total": _group("", found.total, exchange),
+            "groups": [_group(name, counts, exchange) for name, counts in named],
+            "exchangeRates": [asdict(each) for each in exchange.rates],
+        }
+    )
 
 
 def _moment(since: str) -> datetime:
@@ -57,7 +68,8 @@ def _moment(since: str) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _group(name: str, counts: Counts) -> dict[str, Any]:
+def _group(name: str, counts: Counts, exchange: ExchangeTable) -> dict[str, Any]:
+    whole = exchange.total(counts.costs)
     return {
         "name": name,
         "requests": counts.requests,
@@ -77,4 +89,5 @@ def _group(name: str, counts: Counts) -> dict[str, Any]:
             }
             for currency, nanos in sorted(counts.costs.items())
         ],
+        "cost": None if whole is None else {"amount": exact_amount(whole), "currency": exchange.into},
     }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from capabilities.access import filter_living
+from capabilities.core.exchange import ExchangeTable
 from capabilities.core.providers.catalogue import Catalogue, default_catalogue
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.vocabulary import TEXT_ONLY
@@ -43,6 +44,11 @@ class Snapshot:
     def keys(self) -> Mapping[str, KeyState]:
         """The key that each provider is called with, by its name; of several that can be used the first."""
         return {name: keys.first for name, keys in self.provider_keys.items()}
+
+    @cached_property
+    def exchange(self) -> ExchangeTable:
+        """The exchange rates that an administrator set."""
+        return ExchangeTable(self.configuration.exchange_rates)
 
     @property
     def directory(self) -> AgentDirectory:

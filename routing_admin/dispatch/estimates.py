@@ -28,7 +28,7 @@ def settle_planned(
     hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate, usage: Usage | None, text: str
 ) -> None:
     """It was answered by that candidate, wholly or as far as the text goes."""
-    hold.settle(usage, text, price_at(planned, candidate) if hold.currencies else None)
+    hold.settle(usage, text, {each: price_at(planned, candidate, each) for each in hold.currencies})
 
 
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
@@ -40,15 +40,16 @@ def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
 
 
 def estimate_nanos(planned: PlannedRequest, question: int, answer: int, currency: str) -> int:
-    """The most that it may cost with any of its candidates, as far as they have a price in that currency."""
+    """The most that it may cost with any of its candidates, as far as they have a price that is known in it."""
     usage = Usage(question, answer)
     ready = (each for each in planned.plan.candidates if each.skip is None)
-    return max((nanos_of(usage, price_at(planned, each), currency) for each in ready), default=0)
+    return max((nanos_of(usage, price_at(planned, each, currency), currency) for each in ready), default=0)
 
 
-def price_at(planned: PlannedRequest, candidate: PlannedCandidate) -> Price | None:
-    """What a candidate's tokens cost now; None where nobody has a price."""
-    return sheet_of(planned.state).price(candidate.provider, candidate.model, datetime.now(UTC))
+def price_at(planned: PlannedRequest, candidate: PlannedCandidate, currency: str) -> Price | None:
+    """What a candidate's tokens cost now, in that currency; None where nobody has a price, or no rate leads there."""
+    price = sheet_of(planned.state).price(candidate.provider, candidate.model, datetime.now(UTC))
+    return None if price is None else planned.state.exchange.price_in(price, currency)
 
 
 def _texts_of(value: Any) -> Iterator[str]:

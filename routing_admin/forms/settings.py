@@ -8,11 +8,14 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from capabilities.core.exchange import SOURCE_CHARS
 from capabilities.forms.content_policies import policy_choices
 from routing_admin.configuration.installation import Keeping
 
 MEBIBYTE = 1024 * 1024
 CENTURY = 36_500
+CURRENCY = {"placeholder": "USD", "autocomplete": "off", "spellcheck": "false"}
+AMOUNT = {"class": "num", "placeholder": "7.1", "inputmode": "decimal", "autocomplete": "off"}
 PLAIN = {"class": "num", "inputmode": "numeric", "autocomplete": "off"}
 
 
@@ -48,6 +51,29 @@ class LanguageForm(forms.Form):
         help_text=_("Stands before the system prompt, e.g. Responda em português."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+
+
+class ExchangeRateForm(forms.Form):
+    """What one unit of a currency is in another, since when and by whom."""
+
+    currency = forms.CharField(label=_("1 of"), max_length=3, widget=forms.TextInput(attrs=CURRENCY))
+    rate = forms.CharField(label=_("is"), max_length=20, widget=forms.TextInput(attrs=AMOUNT))
+    into = forms.CharField(label=_("of"), max_length=3, widget=forms.TextInput(attrs=CURRENCY))
+    day = forms.CharField(label=_("Day"), max_length=10, widget=forms.TextInput(attrs={"type": "date"}))
+    source = forms.CharField(
+        label=_("Where from"),
+        max_length=SOURCE_CHARS,
+        help_text=_("A bank, a page, a bill."),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    def clean_currency(self) -> str:
+        """In capital letters."""
+        return str(self.cleaned_data["currency"]).upper()
+
+    def clean_into(self) -> str:
+        """In capital letters."""
+        return str(self.cleaned_data["into"]).upper()
 
 
 class KeepingForm(forms.Form):

@@ -36,6 +36,8 @@ USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
 """What is used as soon as a call is let in, whatever becomes of it."""
 
 
+NO_PRICES: Mapping[str, Price | None] = {}
+
 Need = tuple[LimitHolder, Meter, int]
 """How much of a limit a call needs."""
 
@@ -94,8 +96,11 @@ class Reservation:
             ]
         )
 
-    def settle(self, usage: Usage | None, text: str = "", price: Price | None = None) -> None:
-        """The call ended with that usage, where its provider counted; else with that text, as far as it came."""
+    def settle(self, usage: Usage | None, text: str = "", prices: Mapping[str, Price | None] = NO_PRICES) -> None:
+        """The call ended with that usage, where its provider counted; else with that text, as far as it came.
+
+        `prices` is what its tokens cost in each of `currencies`.
+        """
         if not self._held:
             return
         used: dict[Meter, int] = {}
@@ -105,7 +110,7 @@ class Reservation:
         held, self._held = self._held, []
         for holder, meter, window, amount in held:
             if meter in MONEY and real is not None:
-                took = nanos_of(real, price, holder.limits.currency)
+                took = nanos_of(real, prices.get(holder.limits.currency), holder.limits.currency)
             else:
                 took = used.get(meter, 0)
             self._keeper.settle(holder.id, meter, window, amount, took)

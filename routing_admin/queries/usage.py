@@ -12,6 +12,7 @@ from django.db import connections
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY
 from routing_admin.databases.router import LOGS
 from routing_admin.models import UsageSum
@@ -24,6 +25,7 @@ HOURS_UP_TO = timedelta(days=2)
 MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
 """What is counted, as against what is paid."""
+NO_RATES = ExchangeTable()
 MOST_GROUPS = 1000
 """More are never listed; the sums of all of them are right none the less."""
 
@@ -76,10 +78,13 @@ class UsageReport:
     series: Sequence[tuple[datetime, Counts]]
 
 
-def sum_usage(since: datetime, group_by: str, *, agent: str | None = None) -> UsageReport:
+def sum_usage(
+    since: datetime, group_by: str, *, agent: str | None = None, exchange: ExchangeTable = NO_RATES
+) -> UsageReport:
     """What was used since a moment (its hour, or its day where that is longer ago than two), by one of `GROUPS`.
 
-    `agent` limits it to one agent's requests. One query, whatever the number of requests.
+    `agent` limits it to one agent's requests. One query, whatever the number of requests. Currencies are weighed
+    against one another where `exchange` has their rates.
     """
     span, start = _span_of(since)
     rows = UsageSum.objects.filter(span=span, start__gte=start)
@@ -92,7 +97,7 @@ def sum_usage(since: datetime, group_by: str, *, agent: str | None = None) -> Us
     if group_by == "day":
         ordered: list[tuple[Any, Counts]] = sorted(_by_day(series).items(), reverse=True)
     else:
-        ordered = sorted(groups.items(), key=_weigher(total))
+        ordered = sorted(groups.items(), key=_weigher(total, exchange))
     return UsageReport(start, total, ordered[:MOST_GROUPS], sorted(series.items()))
 
 
@@ -150,7 +155,20 @@ def main_currency(total: Counts) -> str:
     return max(paid, key=lambda currency: (total.costs[currency], currency), default="")
 
 
-def _weigher(total: Counts) -> Callable[[tuple[Any, Counts]], tuple[int, int, str]]:
-    """The dearest first, by one currency, since no two are added up; then the busiest."""
-    currency = main_currency(total)
-    return lambda group: (-group[1].costs.get(currency, 0), -group[1].requests, str(group[0]))
+def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Counts], int]]:
+    """The currency in which sums are compared, and how much there is of it in one: all of them where each has a rate.
+
+    Else it is that of the largest sum alone; where nothing was paid it is empty, and requests are compared.
+    """
+    main = main_currency(total)
+    if main and exchange.total(total.costs) is not None:
+        return exchange.into, lambda counts: max(exchange.total(counts.costs) or 0, 0)
+    if main:
+        return main, lambda counts: max(counts.costs.get(main, 0), 0)
+    return "", lambda counts: counts.requests
+
+
+def _weigher(total: Counts, exchange: ExchangeTable) -> Callable[[tuple[Any, Counts]], tuple[int, int, str]]:
+    """The dearest first, by one currency; then the busiest."""
+    currency, weigh = weight_in(total, exchange)
+    return lambda group: (-weigh(group[1]) if currency else 0, -group[1].requests, str(group[0]))

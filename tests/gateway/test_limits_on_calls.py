@@ -11,8 +11,10 @@ import pytest
 
 from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.core.exchange import ExchangeRate
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Provider, Service
+from routing_admin.actions import exchange
 from routing_admin.limits.gate import keeper
 from routing_admin.limits.uses import find_uses
 from tests.cast import key_of
@@ -209,6 +211,20 @@ async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
     assert "may spend 1.00 USD a day" in json.loads(refused.answer)["error"]["message"]
     assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
     assert refused.answer_headers["x-routing-budget-currency"] == "USD"
+
+
+def set_rate() -> None:
+    exchange.set_rate(SYSTEM, ExchangeRate("USD", "CNY", "7", "2026-11-20", "bank"))
+
+
+async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
+    """A budget in yuan is used up by calls priced in dollars, where an administrator set what a dollar is."""
+    await asyncio.to_thread(price_the_provider)
+    await asyncio.to_thread(set_rate)
+    await asyncio.to_thread(limit, moneyPerMonth="0.000001", currency="CNY")
+    async with loopback.serve():
+        refused = await chat_call(key, "plain").run()
+    assert code_of(refused) == "budget_exceeded"
 
 
 async def test_money_of_another_currency_and_without_a_price_is_not_counted(key, loopback):

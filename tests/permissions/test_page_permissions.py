@@ -62,7 +62,7 @@ ADMINISTRATORS = {
         *("key_issue", "key_roll", "key_revoke"),
         *("user_invite", "user_role", "user_active", "user_link", "user_withdraw", "user_session_end"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
-        "settings_content_policy",
+        *("settings_content_policy", "settings_rate_set", "settings_rate_remove"),
         *("settings_retention", "demo_remove", "config_import"),
         *("artifact_upload", "artifact_correct", "artifacts_delete", "artifacts_restore"),
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),

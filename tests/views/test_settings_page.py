@@ -276,6 +276,8 @@ ACTS = (
     "settings_language_save",
     "settings_language_remove",
     "settings_retention",
+    "settings_rate_set",
+    "settings_rate_remove",
     "settings_bodies",
     "demo_remove",
 )

@@ -13,7 +13,7 @@ from capabilities.core.prices import NANO
 MODELS = "models"
 """The key under which the allowed names stand: `task:<task type>` and ids of services."""
 CURRENCY = "currency"
-"""The key of the currency that money is counted in; what is paid in another one is not counted."""
+"""The key of the currency that money is counted in; what is paid in another one counts by its exchange rate, or not."""
 MOST = 10**15
 """The largest amount of anything but money."""
 MOST_MONEY = 10**8

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from django.db import models
 
+from capabilities.core.exchange import ExchangeRate
 from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.models import Agent, Provider, ProviderKey, Service, ServiceCapability
 from routing_admin.core.configuration.specs import (
@@ -47,6 +48,7 @@ def read() -> Configuration:
         default_language=installation.default_language or None,
         content_policy=installation.content_policy or None,
         catalogue=installation.catalogue or None,
+        exchange_rates=tuple(ExchangeRate(**each) for each in installation.exchange_rates),
         extra_routing=installation.routing_extra,
         extra_services=installation.services_extra,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from django.db import models
@@ -56,6 +57,7 @@ def write(new: Configuration) -> None:
     installation.default_language = new.default_language or ""
     installation.content_policy = new.content_policy or ""
     installation.catalogue = new.catalogue or ""
+    installation.exchange_rates = [asdict(each) for each in new.exchange_rates]
     installation.routing_extra, installation.services_extra = dict(new.extra_routing), dict(new.extra_services)
     installation.save()
 

@@ -28,7 +28,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. `kind` is provider, service, route, alias, agent, language or configuration; `name` the thing's;
+    """One difference. `kind` is a word of `LISTS`, or configuration; `name` the thing's;
     `field` the path inside it, empty for the whole thing. `before` and `after` are JSON values, None for none."""
 
     action: ChangeKind
@@ -46,9 +46,10 @@ LISTS = (
     ("alias", "aliases", "name"),
     ("agent", "agents", "id"),
     ("language", "languages", "code"),
+    ("exchange_rate", "exchange_rates", "currency"),
 )
 ROOT_FIELDS = ("default_language", "content_policy", "catalogue", "extra_routing", "extra_services")
-KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route"}
+KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
 
 
 def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from capabilities.core.exchange import ExchangeRate
 from capabilities.core.providers.environment import FIRST_KEY
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 
@@ -202,8 +203,8 @@ class Configuration:
     """All of it. `default_language` as written, None where absent (then `en`).
 
     `content_policy` is what holds where neither a route nor a service says, None where absent (then `DEFAULT_POLICY`).
-    `catalogue` names the edition of the catalogue in use, None for the one that came with the program; it is local, and
-    no file says it.
+    `catalogue` names the edition of the catalogue in use, None for the one that came with the program; it and the
+    exchange rates are local, and no file says them.
     What is looked up by a name is found through indexes that are made when first asked for; the first of a name wins.
     """
 
@@ -216,6 +217,7 @@ class Configuration:
     default_language: str | None = None
     content_policy: str | None = None
     catalogue: str | None = None
+    exchange_rates: tuple[ExchangeRate, ...] = ()
     extra_routing: JsonObject = field(default_factory=dict)
     extra_services: JsonObject = field(default_factory=dict)
 

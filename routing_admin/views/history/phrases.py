@@ -38,6 +38,7 @@ KINDS: Mapping[str, Text] = {
     "alias": gettext_lazy("alias"),
     "agent": gettext_lazy("agent"),
     "language": gettext_lazy("language"),
+    "exchange_rate": gettext_lazy("exchange rate"),
     "configuration": gettext_lazy("configuration"),
 }
 ORDERS: Mapping[str, Text] = {
@@ -47,6 +48,7 @@ ORDERS: Mapping[str, Text] = {
     "alias": gettext_lazy("order of the aliases"),
     "agent": gettext_lazy("order of the agents"),
     "language": gettext_lazy("order of the languages"),
+    "exchange_rate": gettext_lazy("order of the exchange rates"),
 }
 ACTS: Mapping[str, Text] = {
     "agent.add": gettext_lazy("Agent added"),
@@ -71,6 +73,8 @@ ACTS: Mapping[str, Text] = {
     "demo.remove": gettext_lazy("Demo data removed"),
     "drift.dismiss": gettext_lazy("Doubt about a model dismissed"),
     "environment.load": gettext_lazy("Loaded from the environment"),
+    "exchange_rate.remove": gettext_lazy("Exchange rate removed"),
+    "exchange_rate.set": gettext_lazy("Exchange rate set"),
     "installation.backup": gettext_lazy("Backed up"),
     "installation.content_policy": gettext_lazy("Content policy set"),
     "installation.default_language": gettext_lazy("Default language set"),

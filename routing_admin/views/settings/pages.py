@@ -12,6 +12,7 @@ import django
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
@@ -32,6 +33,7 @@ from routing_admin.environment import BASE_DIR
 from routing_admin.forms.settings import (
     ContentPolicyForm,
     DefaultLanguageForm,
+    ExchangeRateForm,
     KeepingForm,
     LanguageForm,
     write_keeping,
@@ -161,6 +163,8 @@ def context() -> dict[str, Any]:
         "policy_form": ContentPolicyForm(initial={"content_policy": row.content_policy or DEFAULT_POLICY}),
         "policy_label": LABELS[row.content_policy or DEFAULT_POLICY],
         "language_form": LanguageForm(),
+        "rates": (table := snapshot.current().exchange).rates,
+        "rate_form": ExchangeRateForm(initial={"into": table.into, "day": timezone.localdate().isoformat()}),
         "keeping_form": KeepingForm.from_keeping(keeping),
         "expected": write_keeping(keeping),
         "values": environment.values_in_force(),

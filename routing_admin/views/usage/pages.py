@@ -16,9 +16,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
-from capabilities.core.prices import exact_amount, money_text, money_texts
+from capabilities.core.exchange import ExchangeTable
+from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text, money_texts
+from routing_admin.configuration import snapshot
 from routing_admin.core.documents.spreadsheet import safe_cell
-from routing_admin.queries.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, main_currency, sum_usage
+from routing_admin.queries.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, sum_usage, weight_in
 from routing_admin.request_log.journal import journal
 
 PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
@@ -48,6 +50,7 @@ class UsageRow:
     name: str
     counts: Counts
     costs: Sequence[str]
+    total: str
     share: str
 
 
@@ -66,17 +69,21 @@ class UsageBar:
 def usage(request: HttpRequest) -> HttpResponse:
     """The page: sums of the chosen time, a chart of it, and a table of what it is grouped by."""
     period, group = _choices(request)
-    found = _sums(period, group)
+    exchange = snapshot.current().exchange
+    found = _sums(period, group, exchange)
+    currency, _weigh = weight_in(found.total, exchange)
     context = {
         "total": found.total,
+        "total_cost": total_text(found.total.costs, exchange),
+        "rates": [each for each in exchange.rates if each.currency in found.total.costs],
+        "has_no_rate": bool(exchange.rates) and not total_text(found.total.costs, exchange) and bool(currency),
         "costs": money_texts(found.total.costs),
         "savings": money_texts(found.total.savings),
         "fallback_costs": money_texts(found.total.fallback_costs),
-        "rows": list_rows(found, group),
-        "bars": list_bars(found),
+        "rows": list_rows(found, group, exchange),
+        "bars": list_bars(found, exchange),
         "chart_height": CHART_HEIGHT,
-        "is_money": bool(main_currency(found.total)),
-        "currency": main_currency(found.total),
+        "currency": currency,
         "period": period,
         "group": group,
         "periods": [(word, label) for word, (_span, label) in PERIODS.items()],
@@ -96,15 +103,20 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
     writer = csv.writer(answer)
     counted = ("requests", "failures", "fallbacks", "unpriced")
     tokens = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
-    writer.writerow([group, *counted, *tokens, "currency", "cost", "saved_by_cache", "paid_for_failed_attempts"])
-    for name, counts in _sums(period, group).groups:
+    money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
+    writer.writerow([group, *counted, *tokens, *money])
+    exchange = snapshot.current().exchange
+    for name, counts in _sums(period, group, exchange).groups:
+        total = exchange.total(counts.costs)
         plain = [getattr(counts, each) for each in (*counted, *tokens)]
         for at, currency in enumerate(counts.costs or {"": 0}):
-            money = [
+            amounts = [
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
             ]
             line = plain if at == 0 else [""] * len(plain)
-            writer.writerow([safe_cell(_name(name, group)), *line, currency, *(money if currency else ("", "", ""))])
+            whole = ("", "") if total is None or at else (exchange.into, exact_amount(total))
+            paid = amounts if currency else ("", "", "")
+            writer.writerow([safe_cell(_name(name, group)), *line, currency, *paid, *whole])
     return answer
 
 
@@ -113,37 +125,49 @@ def _choices(request: HttpRequest) -> tuple[str, str]:
     return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP)
 
 
-def _sums(period: str, group: str) -> UsageReport:
+def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
+    """Sums of several currencies as one; empty where one has no rate, or there is nothing to add up."""
+    total = exchange.total(sums)
+    plain = {NO_CURRENCY, exchange.into}.issuperset(sums)
+    return "" if total is None or plain else money_text(total, exchange.into)
+
+
+def _sums(period: str, group: str, exchange: ExchangeTable) -> UsageReport:
     journal.flush()
     span = PERIODS[period][0]
     whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of them
-    return sum_usage(timezone.now() - whole_days, group)
+    return sum_usage(timezone.now() - whole_days, group, exchange=exchange)
 
 
-def list_rows(report: UsageReport, group: str) -> list[UsageRow]:
+def list_rows(report: UsageReport, group: str, exchange: ExchangeTable) -> list[UsageRow]:
     """The groups as the table writes them, the dearest first, days the newest first."""
-    currency = main_currency(report.total)
-    weights = [_weight(counts, currency) for _, counts in report.groups]
-    top = max(weights, default=0)
+    _currency, weigh = weight_in(report.total, exchange)
+    top = max((weigh(counts) for _, counts in report.groups), default=0)
     return [
-        UsageRow(_name(name, group), counts, money_texts(counts.costs), f"{100 * weight / top if top else 0:.2f}%")
-        for (name, counts), weight in zip(report.groups, weights, strict=True)
+        UsageRow(
+            _name(name, group),
+            counts,
+            money_texts(counts.costs),
+            total_text(counts.costs, exchange),
+            f"{100 * weigh(counts) / top if top else 0:.2f}%",
+        )
+        for name, counts in report.groups
     ]
 
 
-def list_bars(report: UsageReport) -> list[UsageBar]:
+def list_bars(report: UsageReport, exchange: ExchangeTable) -> list[UsageBar]:
     """The hours or days of the time as bars, of money where there is some, else of requests; none for nothing."""
-    currency = main_currency(report.total)
+    currency, weigh = weight_in(report.total, exchange)
     by_hour = timezone.now() - report.since <= HOURS_UP_TO + timedelta(hours=1)
     step = timedelta(hours=1) if by_hour else timedelta(days=1)
     known = {timezone.localtime(start): counts for start, counts in report.series}
-    top = max((_weight(counts, currency) for counts in known.values()), default=0)
+    top = max(map(weigh, known.values()), default=0)
     if not top:
         return []
     starts = _steps(timezone.localtime(report.since), step)
     width = 100 / len(starts)
     return [
-        _bar(at * width, width, start, known.get(start, Counts()), currency, top, by_hour=by_hour)
+        _bar(at * width, width, start, (weigh(known.get(start, Counts())), top), currency, by_hour=by_hour)
         for at, start in enumerate(starts)
     ]
 
@@ -154,19 +178,16 @@ def _steps(start: datetime, step: timedelta) -> list[datetime]:
 
 
 def _bar(
-    x: float, width: float, start: datetime, counts: Counts, currency: str, top: int, *, by_hour: bool
+    x: float, width: float, start: datetime, measure: tuple[int, int], currency: str, *, by_hour: bool
 ) -> UsageBar:
-    weight = _weight(counts, currency)
+    """The bar of a moment; `measure` is its weight and the largest one."""
+    weight, top = measure
     height = CHART_HEIGHT * weight / top
     when = start.strftime("%H:%M" if by_hour else "%Y-%m-%d")
     amount = money_text(weight, currency) if currency else f"{weight:,}"
     return UsageBar(
         f"{x:.3f}%", f"{width * 0.8:.3f}%", f"{CHART_HEIGHT - height:.1f}", f"{height:.1f}", f"{when}: {amount}"
     )
-
-
-def _weight(counts: Counts, currency: str) -> int:
-    return max(counts.costs.get(currency, 0), 0) if currency else counts.requests
 
 
 def _name(name: Any, group: str) -> str:

@@ -1,0 +1,118 @@
+"""Amounts of one currency in another, by rates that an administrator set; nothing is fetched, nothing is guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+from capabilities.core.prices import CURRENCY, NO_CURRENCY, Price, Rates
+from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
+
+AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+SOURCE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRate:
+    """What one unit of a currency is in another, as decimal text; of which day that is, and who said so."""
+
+    currency: str
+    into: str
+    rate: str
+    day: str
+    source: str
+
+    def __str__(self) -> str:
+        """`1 USD = 7.1 CNY`."""
+        return f"1 {self.currency} = {self.rate} {self.into}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeTable:
+    """All rates; they lead into one currency, empty where there is none."""
+
+    rates: tuple[ExchangeRate, ...] = ()
+
+    @property
+    def into(self) -> str:
+        """The currency that all amounts can be written in."""
+        return self.rates[0].into if self.rates else ""
+
+    def total(self, sums: Mapping[str, int]) -> int | None:
+        """Sums of several currencies in the one; None where one of them has no rate, or there are none."""
+        found = [self.convert(nanos, currency, self.into) for currency, nanos in sums.items()]
+        return None if not self.into or None in found else sum(each for each in found if each is not None)
+
+    def convert(self, nanos: int, currency: str, into: str) -> int | None:
+        """An amount of a currency in another; None where no rate leads there. What costs nothing costs nothing."""
+        if currency in (into, NO_CURRENCY):
+            return nanos
+        factor = self._factor(currency, into)
+        return None if factor is None else _whole(nanos * factor)
+
+    def price_in(self, price: Price, into: str) -> Price | None:
+        """A price in another currency; None where no rate leads there."""
+        if price.currency == into:
+            return price
+        factor = self._factor(price.currency, into)
+        if factor is None:
+            return None
+        tiers = tuple(replace(tier, rates=_scale(tier.rates, factor)) for tier in price.tiers)
+        return replace(price, currency=into, tiers=tiers)
+
+    def _factor(self, currency: str, into: str) -> Decimal | None:
+        of, to = self._value(currency), self._value(into)
+        return of / to if of is not None and to is not None else None
+
+    def _value(self, currency: str) -> Decimal | None:
+        """What one unit of it is in the currency of the rates."""
+        if self.into and currency == self.into:
+            return Decimal(1)
+        return next((Decimal(each.rate) for each in self.rates if each.currency == currency), None)
+
+
+def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
+    """What is wrong with a rate beside the others, which all lead into one currency."""
+    for name in ("currency", "into"):
+        if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
+            yield Problem(name, worded("A currency is three capital letters, such as USD or CNY."), "type")
+    if rate.currency == rate.into:
+        yield Problem("currency", worded("A rate is between two currencies."), "range")
+    if not _is_amount(rate.rate):
+        yield Problem("rate", worded("The rate must be a number above 0 of at most nine decimals."), "range")
+    if not _is_past(rate.day, today):
+        yield Problem("day", worded("The day must be one that is not ahead, such as 2026-11-22."), "range")
+    if not rate.source.strip():
+        yield Problem("source", worded("Say where the rate is from: a bank, a page, a bill."), "required")
+    for other in others:
+        if other.into != rate.into or other.currency == rate.into:
+            sentence = worded("The other rates lead into %(currency)s; remove them first.", currency=other.into)
+            yield Problem("into", sentence, "range")
+            return
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        return bool(AMOUNT.fullmatch(text)) and Decimal(text) > 0
+    except InvalidOperation:
+        return False
+
+
+def _is_past(text: str, today: date) -> bool:
+    try:
+        return date.fromisoformat(text) <= today
+    except ValueError:
+        return False
+
+
+def _scale(rates: Rates, factor: Decimal) -> Rates:
+    amounts = {name: getattr(rates, name) for name in Rates.__slots__}
+    return Rates(**{name: None if each is None else _whole(each * factor) for name, each in amounts.items()})
+
+
+def _whole(amount: Decimal) -> int:
+    return int(amount.to_integral_value(ROUND_HALF_EVEN))

@@ -1,0 +1,79 @@
+"""Amounts go from one currency into another by set rates alone, there and back and across."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from capabilities.core.exchange import ExchangeRate, ExchangeTable, check_rate
+from capabilities.core.own_prices import price_of
+
+DOLLAR = ExchangeRate("USD", "CNY", "7.1", "2026-11-22", "bank")
+EURO = ExchangeRate("EUR", "CNY", "8.2", "2026-11-22", "bank")
+TABLE = ExchangeTable((DOLLAR, EURO))
+TODAY = date(2026, 11, 23)
+
+
+@pytest.mark.parametrize(
+    ("nanos", "currency", "into", "found"),
+    [
+        (1_000, "USD", "CNY", 7_100),
+        (7_100, "CNY", "USD", 1_000),
+        (7_100, "EUR", "USD", 8_200),
+        (5, "CNY", "CNY", 5),
+        (5, "JPY", "JPY", 5),
+        (5, "JPY", "CNY", None),
+        (5, "CNY", "JPY", None),
+        (0, "XXX", "CNY", 0),
+    ],
+)
+def test_an_amount_is_converted_by_the_rates_there_are(nanos: int, currency: str, into: str, found: int | None):
+    """Directly, back, and across; what has no rate is not guessed."""
+    assert TABLE.convert(nanos, currency, into) == found
+
+
+def test_a_total_is_of_all_or_of_none():
+    """A sum without one of its parts would be wrong."""
+    assert TABLE.total({"USD": 1_000, "CNY": 100, "XXX": 0}) == 7_200
+    assert TABLE.total({"USD": 1_000, "JPY": 1}) is None
+    assert ExchangeTable().total({"USD": 1_000}) is None
+
+
+def test_a_price_is_converted_whole():
+    """Every sort of its tokens; without a rate there is none."""
+    price = price_of({"currency": "USD", "input": 2, "output": 10})
+    assert price is not None
+    found = TABLE.price_in(price, "CNY")
+    assert found is not None
+    assert (found.currency, found.rates_for(1).input, found.rates_for(1).output) == ("CNY", 14_200_000, 71_000_000)
+    assert found.rates_for(1).cache_read is None
+    assert TABLE.price_in(price, "JPY") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"currency": "usd"}, "currency"),
+        ({"currency": "CNY"}, "currency"),
+        ({"into": "XXX"}, "into"),
+        ({"rate": "0"}, "rate"),
+        ({"rate": "-1"}, "rate"),
+        ({"rate": "7,1"}, "rate"),
+        ({"rate": "1e3"}, "rate"),
+        ({"day": "2026-11-24"}, "day"),
+        ({"day": "today"}, "day"),
+        ({"source": " "}, "source"),
+    ],
+)
+def test_what_is_no_rate_is_named_at_its_field(change: dict[str, str], field: str):
+    """Each with a sentence of its own."""
+    assert [each.field for each in check_rate(replace(DOLLAR, **change), (), TODAY)] == [field]
+
+
+def test_all_rates_lead_into_one_currency():
+    """So that there is one total."""
+    assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
+    back = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
+    assert [each.field for each in check_rate(back, [DOLLAR], TODAY)] == ["into"]
