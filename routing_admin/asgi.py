@@ -20,6 +20,7 @@ from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, ans
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.limits.gate import keeper  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
+from routing_admin.request_log.tracing import tracing  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.cross_origin import share  # noqa: E402
@@ -78,6 +79,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     await receive()
     memory.settle()
     memory.note_loop()
+    tracing.start()
     journal.start()
     upkeep.start()
     nightly_probes.start()
@@ -96,4 +98,5 @@ def threads_end() -> None:
     run_sync(process_upstream().close())
     keeper.stop()
     journal.stop()
+    tracing.stop()
     upkeep.stop()

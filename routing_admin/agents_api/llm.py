@@ -45,6 +45,7 @@ from routing_admin.request_log.entries import token_details
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.request_log.sentences import logged_text
+from routing_admin.request_log.tracing import tracing
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.request_id import request_id_of
 
@@ -121,6 +122,8 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     principal = principal_of(request)
     body = read_as(request, SendIn)
     recorder = RequestRecorder(request_id_of(request), "api")
+    if tracing.writer is not None:
+        recorder.add_trace(request.path, {name.lower(): value for name, value in request.headers.items()})
     recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
     planned = planned_request(body, principal)
     record_plan(recorder, planned, planned.plan.task_type)

@@ -40,6 +40,8 @@ async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> RunRes
         done = replace(done, answer=replace(done.answer, media=kept))
     said = done.answer
     ending = {"finish_reason": said.finish_reason, "usage": said.usage, "details": said.details}
+    if said.model is not None:
+        ending["answered_model"] = said.model
     beside = {"media": without_data(said.media), "citations": len(said.annotations)}
     recorder.end(done.attempts, dispatch.prepared, said, **ending, **beside)
     return done

@@ -46,6 +46,7 @@ from routing_admin.gateway.streaming import AnswerStream, later_error
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
+from routing_admin.request_log.tracing import tracing
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.places import OverloadedError
 from routing_admin.upstream import Stream
@@ -109,6 +110,8 @@ async def _complete(door: Door, call: HttpCall) -> HttpReply:
     went wrong in us; the log has it by then.
     """
     recorder = RequestRecorder(call.request_id, door.surface)
+    if tracing.writer is not None:
+        recorder.add_trace(door.path, call.headers)
     try:
         admitted = await _admit(door, call, recorder)
         work = _answer_streamed if admitted.dispatch.planned.stream else _answer_whole

@@ -136,6 +136,8 @@ class AnswerStream:
         elif self.finish is not None:
             said = {"usage": self.finish.usage, "details": self.finish.details}
             facts = {"outcome": OK, "finish_reason": self.finish.finish_reason, **said}
+            if self.finish.model is not None:
+                facts["answered_model"] = self.finish.model
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         else:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=LEFT, status=LEFT_STATUS)

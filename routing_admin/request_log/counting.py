@@ -25,6 +25,11 @@ OPERATIONS = {"v1/embeddings": "embeddings", "v1/images": "generate_content"}
 """What OpenTelemetry calls the work of a surface, by the name that the log has for it; all others are `chat`."""
 
 
+def operation_of(surface: str) -> str:
+    """What OpenTelemetry calls the work of a surface."""
+    return OPERATIONS.get(surface, "chat")
+
+
 def count_entries(entries: Iterable[Entry]) -> None:
     """Adds requests, their attempts and their tokens to the counts of this process."""
     for entry in entries:
@@ -33,7 +38,7 @@ def count_entries(entries: Iterable[Entry]) -> None:
 
 def _count(entry: Entry) -> None:
     facts, route = entry.facts, entry.facts.task_type
-    operation = OPERATIONS.get(facts.surface, "chat")
+    operation = operation_of(facts.surface)
     request_metrics.count_request(route, facts.surface, facts.outcome)
     for attempt in entry.attempts:
         request_metrics.count_attempt(route, attempt.provider, attempt.model, attempt.outcome)

@@ -28,7 +28,10 @@ ERROR_BYTES = 2048
 
 @dataclass(slots=True)
 class RequestFacts:
-    """What is known of a request besides its walk; times in milliseconds, `began` by the wall's clock."""
+    """What is known of a request besides its walk; times in milliseconds, `began` by the wall's clock.
+
+    `path` and `trace`, the headers of the caller's own trace, are known where traces are exported.
+    """
 
     id: str
     began: datetime
@@ -53,6 +56,9 @@ class RequestFacts:
     citations: int = 0
     body: Mapping[str, Any] | None = None
     replay_of: str = ""
+    answered_model: str = ""
+    path: str = ""
+    trace: Mapping[str, str] = field(default_factory=dict)
 
 
 class SentFile(NamedTuple):

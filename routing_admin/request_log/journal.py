@@ -26,6 +26,7 @@ from routing_admin.request_log.entries import Entry
 from routing_admin.request_log.insertion import Row, Rows, rows_of, write, write_missing
 from routing_admin.request_log.refused_files import note_refused_files
 from routing_admin.request_log.spool import Spool
+from routing_admin.request_log.tracing import tracing
 from routing_admin.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger("routing_admin.request_log.journal")
@@ -125,6 +126,8 @@ class Journal:
         done = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if done:
             count_entries(batch)
+            if tracing.writer is not None:
+                tracing.export(batch)
         return done
 
     def _insert(self, batch: Sequence[Entry]) -> bool:

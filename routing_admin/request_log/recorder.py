@@ -19,6 +19,7 @@ from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.journal import journal as this_process
 from routing_admin.request_log.recorded_bodies import body_of
 
+TRACE_HEADERS = ("traceparent", "tracestate")
 BROKEN = "internal_error"
 LEFT = "client_cancelled"
 LEFT_STATUS = 499
@@ -61,6 +62,11 @@ class RequestRecorder:
         self.add_facts(
             task_type=task_type, matched=plan.matched, language=plan.language, stream=stream, revision=revision
         )
+
+    def add_trace(self, path: str, headers: Mapping[str, str]) -> None:
+        """Where it came in and the trace it belongs to, as its caller says; for traces that are exported."""
+        said = {name: headers[name] for name in TRACE_HEADERS if name in headers}
+        self.add_facts(path=path, trace=said)
 
     def mark_first_content(self) -> None:
         """The first content is there, now."""

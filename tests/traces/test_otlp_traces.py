@@ -1,0 +1,298 @@
+"""Traces at a real OTLP/HTTP receiver: one per request, its candidates below it, and never in a call's way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from capabilities.acts import SYSTEM
+from capabilities.models import Provider
+from routing_admin.actions import routes as actions
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.models import TaskRoute
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.tracing import Tracing, is_wanted, tracing
+from tests.bench.upstream import NAME
+from tests.cast import key_of
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER, CLIENT, ERROR = 2, 3, 2
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+UNSAMPLED = PARENT[:-1] + "0"
+
+
+class Receiver(ThreadingHTTPServer):
+    """A collector: what it was sent, decoded."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Taker)
+        self.received: list[Any] = []
+        self.resources: list[dict[str, Any]] = []
+
+    def take(self, body: bytes) -> None:
+        """Keeps the spans of a request."""
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            self.resources.append(values_of(resource.resource))
+            self.received += [span for scope in resource.scope_spans for span in scope.spans]
+
+
+class Taker(BaseHTTPRequestHandler):
+    """Answers 200 to everything."""
+
+    server: Receiver
+
+    def do_POST(self) -> None:
+        """Takes a request of spans."""
+        self.server.take(self.rfile.read(int(self.headers["content-length"])))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+
+def values_of(thing: Any) -> dict[str, Any]:
+    """The attributes of a span, an event or a resource as plain values."""
+    found = {}
+    for each in thing.attributes:
+        kind = each.value.WhichOneof("value")
+        value = getattr(each.value, kind)
+        found[each.key] = [one.string_value for one in value.values] if kind == "array_value" else value
+    return found
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    with loopback_providers() as providers:
+        yield providers
+
+
+@pytest.fixture
+def key(loopback: Loopback) -> str:
+    return key_of("vision-agent")
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A collector that this process exports to."""
+    server = Receiver()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    tracing.start()
+    try:
+        yield server
+    finally:
+        tracing.stop()
+        server.shutdown()
+        server.server_close()
+
+
+def spans(receiver: Receiver) -> tuple[Any, list[Any]]:
+    """The one request's span and those of its candidates, once everything is sent."""
+    journal.flush()
+    tracing.stop()
+    (request,) = [each for each in receiver.received if each.kind == SERVER]
+    attempts = [each for each in receiver.received if each.kind == CLIENT]
+    assert {each.trace_id for each in attempts} <= {request.trace_id}
+    assert {each.parent_span_id for each in attempts} <= {request.span_id}
+    return request, attempts
+
+
+async def ask(loopback: Loopback, call: Call) -> Call:
+    async with loopback.serve():
+        return await call.run()
+
+
+async def test_a_plain_call_is_a_trace(loopback: Loopback, key: str, receiver: Receiver):
+    """The request's span, and below it the candidate's with OpenTelemetry's names; the id is that of the header."""
+    call = await ask(loopback, chat_call(key, "plain"))
+    request, (attempt,) = await asyncio.to_thread(spans, receiver)
+    said = values_of(request)
+    assert request.name == "POST /v1/chat/completions"
+    assert request.parent_span_id == b""
+    assert (said["http.route"], said["http.response.status_code"]) == ("/v1/chat/completions", 200)
+    assert said["routing_admin.request.id"] == call.answer_headers["x-request-id"]
+    assert said["gen_ai.agent.name"] == "vision-agent"
+    asked = values_of(attempt)
+    assert attempt.name == f"chat {NAME}"
+    assert (asked["gen_ai.operation.name"], asked["gen_ai.provider.name"]) == ("chat", "plain")
+    assert (asked["gen_ai.request.model"], asked["gen_ai.response.model"]) == (NAME, NAME)
+    assert (asked["gen_ai.usage.input_tokens"], asked["gen_ai.usage.output_tokens"]) == (11, 7)
+    assert (asked["server.address"], asked["routing_admin.fallback.position"]) == ("127.0.0.1", 0)
+    assert request.start_time_unix_nano <= attempt.start_time_unix_nano < attempt.end_time_unix_nano
+    assert receiver.resources[0]["service.name"] == "routing_admin"
+
+
+async def test_no_words_and_no_key_are_in_a_trace(loopback: Loopback, key: str, receiver: Receiver):
+    """Names, numbers and ids alone."""
+    await ask(loopback, chat_call(key, "plain"))
+    request, attempts = await asyncio.to_thread(spans, receiver)
+    whole = "".join(str(each) for each in (request, *attempts))
+    assert "hello" not in whole
+    assert key not in whole
+
+
+async def test_a_streamed_call_says_when_its_first_words_came(loopback: Loopback, key: str, receiver: Receiver):
+    """In seconds from the call of who answered; its span lasts until the stream's end."""
+    await ask(loopback, chat_call(key, "stream", stream=True))
+    _request, (attempt,) = await asyncio.to_thread(spans, receiver)
+    said, _took = values_of(attempt), attempt.end_time_unix_nano - attempt.start_time_unix_nano
+    assert said["gen_ai.request.stream"] is True
+    assert (
+        0
+        < said["gen_ai.response.time_to_first_chunk"] * 1e9
+        <= attempt.end_time_unix_nano - attempt.start_time_unix_nano
+    )
+    assert said["gen_ai.response.finish_reasons"] == ["stop"]
+
+
+def make_chain() -> None:
+    """A route whose first candidate is disabled, the second away, and the third answers."""
+    for name, port, enabled in (("off", 8, False), ("away", 9, True)):
+        endpoint = f"http://127.0.0.1:{port}/v1"
+        Provider.objects.create(
+            name=name, endpoint=endpoint, default_model="m", protocol="openai", key_source="none", enabled=enabled
+        )
+    chain = [CandidateSpec("off", "m"), CandidateSpec("away", "m"), CandidateSpec("plain", NAME)]
+    actions.save_route(SYSTEM, TaskRoute(task_type="traced", retries=1), chain)
+    snapshot.refresh()
+
+
+async def test_a_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopback, key: str, receiver: Receiver):
+    """Each failed try is an event of its candidate's, a candidate that was passed by one of the request's."""
+    await asyncio.to_thread(make_chain)
+    call = chat_call(key, "plain")
+    call.pieces = [call.pieces[0].replace(f"plain/{NAME}".encode(), b"task:traced")]
+    call.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
+    call.headers = [*call.headers, (b"content-length", str(len(call.pieces[0])).encode())]
+    assert (await ask(loopback, call)).status == 200
+    request, attempts = await asyncio.to_thread(spans, receiver)
+    away, answered = sorted(attempts, key=lambda each: each.start_time_unix_nano)
+    assert (values_of(away)["error.type"], away.status.code) == ("connect_refused", ERROR)
+    assert {event.name for event in away.events} == {"routing_admin.try_failed"}
+    assert values_of(answered)["routing_admin.fallback.position"] == 2
+    assert answered.status.code != ERROR
+    (skip,) = request.events
+    assert values_of(skip)["gen_ai.provider.name"] == "off"
+    assert values_of(skip)["routing_admin.skip.reason"] == "skipped_disabled"
+    assert values_of(request)["routing_admin.route"] == "traced"
+
+
+async def test_a_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
+    """Its span has the status and the code that the caller got."""
+    call = await ask(loopback, chat_call(key, "nobody"))
+    request, attempts = await asyncio.to_thread(spans, receiver)
+    assert attempts == []
+    said = values_of(request)
+    assert (said["http.response.status_code"], said["error.type"]) == (404, "model_not_found")
+    assert said["routing_admin.request.id"] == call.answer_headers["x-request-id"]
+
+
+async def test_the_callers_trace_goes_on(loopback: Loopback, key: str, receiver: Receiver):
+    """The request's span stands below the caller's."""
+    await ask(loopback, chat_call(key, "plain", (b"traceparent", PARENT.encode()), (b"tracestate", b"a=1")))
+    request, _ = await asyncio.to_thread(spans, receiver)
+    assert (request.trace_id.hex(), request.parent_span_id.hex()) == tuple(PARENT.split("-")[1:3])
+    assert request.trace_state == "a=1"
+
+
+async def test_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, receiver: Receiver):
+    """As OpenTelemetry's own default says."""
+    await ask(loopback, chat_call(key, "plain", (b"traceparent", UNSAMPLED.encode())))
+    await asyncio.to_thread(journal.flush)
+    await asyncio.to_thread(tracing.stop)
+    assert receiver.received == []
+
+
+async def test_the_sampler_of_the_environment_decides(
+    loopback: Loopback, key: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    """OTEL_TRACES_SAMPLER, as everywhere else."""
+    await asyncio.to_thread(tracing.stop)
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    tracing.start()
+    await ask(loopback, chat_call(key, "plain"))
+    await asyncio.to_thread(journal.flush)
+    await asyncio.to_thread(tracing.stop)
+    assert receiver.received == []
+
+
+async def test_a_collector_that_is_away_fails_no_call_and_is_one_line(
+    loopback: Loopback, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """Spans are lost, calls are answered."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    tracing.start()
+    with caplog.at_level(logging.WARNING):
+        async with loopback.serve():
+            calls = [await chat_call(key, "plain").run() for _ in range(3)]
+        await asyncio.to_thread(journal.flush)
+        await asyncio.to_thread(tracing.stop)
+    assert [call.status for call in calls] == [200] * 3
+    said = [each.getMessage() for each in caplog.records if "trace" in each.getMessage()]
+    assert said == ["the collector takes no traces; they are lost until it does"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_SDK_DISABLED": "true"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}, False),
+    ],
+)
+def test_opentelemetrys_own_variables_turn_it_on(environment: dict[str, str], wanted: bool):
+    """Nothing of ours is to be set, and nothing is on by itself."""
+    assert is_wanted(environment) is wanted
+
+
+OFF = """
+import os, sys
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
+import routing_admin.asgi
+from routing_admin.request_log.tracing import tracing
+tracing.start()
+assert tracing.writer is None
+assert not [name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]
+"""
+
+
+def test_while_it_is_off_the_package_is_not_even_imported(tmp_path: Path):
+    """What nobody asks for costs nothing."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    own["ROUTING_ADMIN_DATA_DIR"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", OFF], cwd=ROOT, env=own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_missing_package_is_one_line_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """The server starts all the same."""
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    monkeypatch.delitem(sys.modules, "routing_admin.request_log.spans", raising=False)
+    ours = Tracing()
+    ours.start({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"})
+    assert ours.writer is None
+    assert "requirements-extras.txt" in caplog.text
+    assert len(caplog.records) == 1
