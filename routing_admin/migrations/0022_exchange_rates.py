@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('routing_admin', '0020_editors'),
+        ('routing_admin', '0021_session_sightings'),
     ]
 
     operations = [
