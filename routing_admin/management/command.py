@@ -14,6 +14,7 @@ from artifacts.core.errors import ArtifactError, StoreAwayError
 from capabilities.acts import Actor
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
+from routing_admin.databases.schema import NewerSchemaError, refuse_newer_schema
 
 
 def command_actor() -> Actor:
@@ -31,12 +32,18 @@ class Command(BaseCommand):
     """A command whose `run` may raise `ActionError`."""
 
     requires_migrations_checks = False
+    refuses_newer_schema = True
+    """Whether the command has nothing to do with rows that a newer program wrote."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Runs it, in English. Raises `CommandError` for a refusal: a line for each problem."""
         try:
             with override("en"):
+                if self.refuses_newer_schema:
+                    refuse_newer_schema()
                 self.run(**options)
+        except NewerSchemaError as refusal:
+            raise CommandError(str(refusal)) from refusal
         except InvalidError as refusal:
             raise CommandError("\n".join(problem.line for problem in refusal.problems)) from refusal
         except ActionError as refusal:

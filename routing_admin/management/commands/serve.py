@@ -9,6 +9,7 @@ from typing import Any
 import uvicorn
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
+from django.db import connections
 
 from routing_admin.configuration.integrity import artifact_store
 from routing_admin.management import command
@@ -28,6 +29,7 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         """Runs until it is told to stop."""
+        connections.close_all()  # what the look at the schema opened
         # WhiteNoise gives small static files as a plain iterator, which costs nothing worth a line in the log.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         config = uvicorn.Config(

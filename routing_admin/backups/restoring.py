@@ -1,0 +1,179 @@
+"""A backup brought back: first all of it is looked at, then what was there moved beside, and the copy put in place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+from django.utils import timezone
+
+from artifacts.core.store import BLOCK
+from artifacts.storage.content import byte_store
+from artifacts.storage.files import FileStore
+from capabilities.acts import Act, Actor
+from routing_admin.backups import databases
+from routing_admin.backups.manifest import ARTIFACTS, SECRETS, BackupError, Manifest, read_manifest
+from routing_admin.backups.secret_marks import is_marked
+from routing_admin.configuration import exports, integrity, snapshot
+from routing_admin.configuration.audit import NOTED, find_head, note_head
+from routing_admin.configuration.revisions import ledger
+from routing_admin.databases.schema import NewerSchemaError, refuse_newer
+
+SECRET_FILES = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEYS"}
+"""What holds a secret in the data directory, and the setting that stands above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a backup held, where the installation of before lies now, and what is to be done still, a sentence each."""
+
+    manifest: Manifest
+    beside: Path | None
+    remarks: tuple[str, ...]
+
+
+def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
+    """Makes the installation what it was. Raises `BackupError`, and then everything is as before."""
+    databases.check_engine()
+    manifest = read_manifest(folder)
+    try:
+        for each in manifest.databases.values():
+            refuse_newer([(app, name) for app, name in each.migrations], "The backup was made by")
+    except NewerSchemaError as newer:
+        raise BackupError(str(newer)) from newer
+    _check_room(folder, manifest, replace=replace)
+    connections.close_all()
+    for alias in databases.FILES:
+        try:
+            databases.close_for_good(databases.file_of(alias))
+        except databases.DatabaseInUseError:
+            raise BackupError(
+                f"{databases.file_of(alias)} is open in another process. Stop the server first, then restore."
+            ) from None
+    with _moved_aside(manifest) as beside:
+        _bring_back(folder, manifest)
+    remarks = tuple(_remarks(folder, manifest))
+    details = {"createdAt": manifest.created_at, "revision": manifest.revision, "auditHead": manifest.audit_head}
+    with ledger.audit(actor, Act("installation.restore", details=details)):
+        pass
+    if (head := find_head()) is not None:
+        note_head(head)
+    return Restored(manifest, beside, remarks)
+
+
+def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
+    """Raises `BackupError` where something is in the way, or the disk has no room."""
+    there = [str(path) for path in _parts(manifest) if path.exists() and _is_in_use(path)]
+    if there and not replace:
+        raise BackupError(
+            f"There is an installation already: {', '.join(there)}. With --replace it is kept beside, and the backup "
+            "takes its place."
+        )
+    needed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    if needed > free:
+        raise BackupError(f"The disk has no room: the backup takes {needed} bytes, and {free} are free.")
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether a file has something in it, or a folder a file."""
+    return path.stat().st_size > 0 if path.is_file() else any(each.is_file() for each in path.rglob("*"))
+
+
+def _parts(manifest: Manifest) -> list[Path]:
+    """What of the installation a backup replaces."""
+    found = [databases.file_of(alias) for alias in databases.FILES]
+    if manifest.artifacts is not None and isinstance(byte_store(), FileStore):
+        found.append(Path(settings.DATA_DIR) / ARTIFACTS)
+    return found
+
+
+@contextmanager
+def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
+    """Moves what is there into a folder of the data directory, and back where what follows fails."""
+    root = Path(settings.DATA_DIR)
+    beside = root / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
+    wanted = [*_parts(manifest), root / NOTED]
+    if manifest.artifacts is not None:
+        wanted.append(root / "thumbnails")
+    if manifest.has_secrets:
+        wanted += [root / name for name in SECRET_FILES]
+    moved = []
+    try:
+        for path in wanted:
+            if path.exists() and _is_in_use(path):
+                beside.mkdir(mode=0o700, exist_ok=True)
+                shutil.move(path, beside / path.name)
+                moved.append(path)
+        yield beside if moved else None
+    except BaseException:
+        connections.close_all()
+        for path in wanted:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        for path in moved:
+            shutil.move(beside / path.name, path)
+        if moved:
+            beside.rmdir()
+        raise
+
+
+def _bring_back(folder: Path, manifest: Manifest) -> None:
+    """Bytes first, then the databases, which are brought up to this program."""
+    if manifest.artifacts is not None:
+        _bring_back_artifacts(folder)
+    if manifest.has_secrets:
+        _bring_back_secrets(folder)
+    for alias, saved in manifest.databases.items():
+        databases.put_in_place(folder / saved.file, databases.file_of(alias))
+    for alias in manifest.databases:
+        call_command("migrate", database=alias, verbosity=0, interactive=False)
+
+
+def _bring_back_artifacts(folder: Path) -> None:
+    """Every file into the store, which hashes it once more."""
+    if isinstance(byte_store(), FileStore):
+        FileStore(Path(settings.DATA_DIR) / ARTIFACTS)  # its folders, which were moved aside
+    store = byte_store()
+    for path in sorted((folder / ARTIFACTS).glob("??/*")):
+        with path.open("rb") as file:
+            if store.put(iter(lambda file=file: file.read(BLOCK), b"")).sha256 != path.name:  # type: ignore[misc]
+                raise BackupError(f"The backup is not whole: {path.name} is damaged.")
+
+
+def _bring_back_secrets(folder: Path) -> None:
+    """The secrets into their files, and in force in this process unless the environment has others."""
+    saved = json.loads((folder / SECRETS).read_text(encoding="utf-8"))
+    texts = {"secret_key": saved["secret_key"], "keys": ",".join(saved["keys"])}
+    for name, text in texts.items():
+        path = Path(settings.DATA_DIR) / name
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+    if not os.environ.get(SECRET_FILES["secret_key"]):
+        settings.SECRET_KEY = saved["secret_key"]
+    if not os.environ.get(SECRET_FILES["keys"]):
+        settings.ENCRYPTION_KEYS = saved["keys"]
+
+
+def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """What somebody has to do still, or should know."""
+    if not any(is_marked(settings.SECRET_KEY, mark) for mark in manifest.secret_marks):
+        yield (
+            "The signing secret is another one than the backup was made with: every agent needs a new key, and people "
+            "sign in again. With the saved one as ROUTING_ADMIN_SECRET_KEY their keys are good again."
+        )
+    yield from integrity.keys()
+    if manifest.missing:
+        yield f"The bytes of {len(manifest.missing)} artifacts were missing or damaged when the backup was made."
+    snapshot.refresh()
+    for name in exports.FILES:
+        path = folder / f"{name.value}.json"
+        if path.exists() and exports.export(name).text != path.read_text(encoding="utf-8"):
+            yield f"{path.name} is exported otherwise than when the backup was made, by another version of the program."

@@ -1,0 +1,53 @@
+"""Saves the installation into a new folder, while it is served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from capabilities.templatetags.ui import size
+from routing_admin.backups.databases import OtherEngineError
+from routing_admin.backups.manifest import BackupError
+from routing_admin.backups.saving import back_up
+from routing_admin.management import command
+
+
+class Command(command.Command):
+    """The backup."""
+
+    help = (
+        "Save databases, artifacts and configuration into a new folder, as they are at one moment; the server may go "
+        "on. Secrets are not in it: save secret_key and keys of the data directory elsewhere, or use --with-secrets."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Where to, and whether with secrets."""
+        parser.add_argument("out", type=Path, help="the folder to write; it must not be there yet")
+        parser.add_argument(
+            "--with-secrets",
+            action="store_true",
+            help="put the secrets into it, too; whoever has the backup has every key then",
+        )
+
+    def run(self, **options: Any) -> None:
+        """What is in it, and what is not. Raises `CommandError` where none can be made."""
+        out: Path = options["out"].absolute()
+        try:
+            done = back_up(command.command_actor(), out, with_secrets=options["with_secrets"])
+        except (BackupError, OtherEngineError) as refusal:
+            raise CommandError(str(refusal)) from refusal
+        for sha256 in done.missing:
+            self.stderr.write(f"The bytes {sha256} are missing or damaged, and not in the backup. Run: doctor")
+        self.stdout.write(
+            f"Saved to {out}: revision {done.revision or 0}, "
+            f"{done.artifacts} artifacts ({size(done.artifact_bytes or 0)})."
+        )
+        if done.audit_head:
+            self.stdout.write(f"Audit log up to {done.audit_head}")
+        self.stdout.write(
+            "Secrets are in it: keep it as safe as the keys themselves."
+            if done.has_secrets
+            else "Secrets are not in it: without the saved secret_key and keys, every key has to be given anew."
+        )

@@ -1,0 +1,50 @@
+"""Makes the installation what it was when a backup was made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from capabilities.templatetags.ui import size
+from routing_admin.backups.databases import OtherEngineError
+from routing_admin.backups.manifest import BackupError
+from routing_admin.backups.restoring import restore
+from routing_admin.management import command
+
+
+class Command(command.Command):
+    """The restore."""
+
+    help = (
+        "Bring a backup back: every byte of it is looked at first. Stop the server before. What is there is kept "
+        "beside with --replace, and else never touched."
+    )
+    refuses_newer_schema = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which backup, and whether it takes the place of what is there."""
+        parser.add_argument("folder", type=Path, help="the folder that backup wrote")
+        parser.add_argument(
+            "--replace", action="store_true", help="keep the installation that is there beside, and take its place"
+        )
+
+    def run(self, **options: Any) -> None:
+        """What is back, and what is to be done still. Raises `CommandError` where it cannot be brought back."""
+        try:
+            done = restore(command.command_actor(), options["folder"].absolute(), replace=options["replace"])
+        except (BackupError, OtherEngineError) as refusal:
+            raise CommandError(str(refusal)) from refusal
+        found = done.manifest
+        artifacts = (
+            "artifacts as they are"
+            if found.artifacts is None
+            else f"{found.artifacts} artifacts ({size(found.artifact_bytes or 0)})"
+        )
+        self.stdout.write(f"Restored the backup of {found.created_at}: revision {found.revision or 0}, {artifacts}.")
+        if done.beside:
+            self.stdout.write(f"What was there lies in {done.beside}")
+        for sentence in done.remarks:
+            self.stderr.write(sentence)
+        self.stdout.write("Look at it: python manage.py doctor")

@@ -1,0 +1,199 @@
+"""A backup made under load, an installation destroyed, and brought back as it was at that moment."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.callers import Person, at_once, send
+from tests.chaos.installation import Installation, installed
+from tests.chaos.kills import Ledger, Pusher
+from tests.gateway.serving import ROOT, listening, manage
+
+PROVIDER_KEY = "sk-provider-key-0123456789"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """An installation, its backup made under load, and what was acknowledged before that began."""
+
+    installation: Installation
+    backup: Path
+    files: dict[str, bytes]
+
+    def environment(self, directory: Path, *secrets: str) -> dict[str, str]:
+        """Settings of a new data directory, with these of the installation's secrets."""
+        directory.mkdir(mode=0o700)
+        for name in secrets:
+            shutil.copy(self.installation.directory / name, directory / name)
+        return self.installation.environment | {"ROUTING_ADMIN_DATA_DIR": str(directory)}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
+    """Calls, uploads, imports and edits go on until the backup is made; then the server is killed."""
+    backup, files = tmp_path_factory.mktemp("backups") / "one", {}
+    with installed() as installation, installation.serve() as server:
+        person, ledger = Person(server).sign_in(), Ledger()
+
+        def save() -> None:
+            try:
+                while ledger.count < 20:
+                    person.open("/routes/")
+                files.update(ledger.files)
+                manage(installation.environment, "backup", str(backup))
+            finally:
+                server.process.kill()
+
+        assert at_once(*Pusher(server, person, ledger, 1).works(), save) == []
+        yield Saved(installation, backup, files)
+
+
+def tables(path: Path) -> dict[str, list[Any]]:
+    """Every row of a database, without what the restore itself wrote down."""
+    with closing(sqlite3.connect(path)) as rows:
+        names = [name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {name: rows.execute(f'SELECT * FROM "{name}" ORDER BY rowid').fetchall() for name in names}
+    lines = [row for row in found.pop("routing_admin_auditevent", []) if "installation.restore" not in row]
+    del found["sqlite_sequence"]
+    return {**found, "audit": lines}
+
+
+def bytes_below(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and len(path.name) == 64}
+
+
+def run(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_backup_under_load_comes_back_byte_for_byte(saved: Saved, tmp_path: Path) -> None:
+    """Law: rows, bytes and audit chain are those of the moment; the saved secrets open every key; doctor is content."""
+    environment = saved.environment(tmp_path / "new", "secret_key", "keys")
+    done = run(environment, "restore", str(saved.backup))
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("routing_admin.sqlite3", "logs.sqlite3"):
+        assert tables(tmp_path / "new" / name) == tables(saved.backup / name)
+    assert bytes_below(tmp_path / "new" / "artifacts") == bytes_below(saved.backup / "artifacts")
+    assert "is whole" in manage(environment, "audit_verify")
+    manage(environment, "doctor")
+    for name in ("llm-routing", "llmservices"):
+        assert json.loads(manage(environment, "export_config", name)) == json.loads(
+            (saved.backup / f"{name}.json").read_text()
+        )
+    lab, key = saved.installation.lab, saved.installation.key
+    server = listening(environment, key, lab, tmp_path / "new")
+    try:
+        for ref, content in saved.files.items():
+            reply = send(server, "GET", f"/v1/files/{ref}/content", headers={"authorization": f"Bearer {key}"})
+            assert reply.body == content
+    finally:
+        server.process.terminate()
+        server.process.wait(timeout=60)
+
+
+def test_what_a_backup_holds_is_checked_by_sha256sum(saved: Saved) -> None:
+    """Law: its list is the usual one; no secret is in it, and its files are their owner's alone."""
+    assert saved.files
+    subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=saved.backup, check=True)
+    secrets = [(saved.installation.directory / name).read_bytes().strip() for name in ("secret_key", "keys")]
+    everything = b"".join(path.read_bytes() for path in saved.backup.rglob("*") if path.is_file())
+    assert not any(secret in everything for secret in secrets)
+    assert saved.backup.stat().st_mode & 0o077 == 0
+
+
+def test_without_the_saved_secrets_what_to_do_is_said(saved: Saved, tmp_path: Path) -> None:
+    """Law: the installation is back, and a line says whose keys are not readable any more."""
+    done = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
+    assert done.returncode == 0
+    assert "every agent needs a new key" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
+        ("routing_admin.sqlite3", "routing_admin.sqlite3 is damaged"),
+        ("llm-routing.json", "llm-routing.json is damaged"),
+        ("artifact", "is missing"),
+        ("newer", "routing_admin 9999_from_the_future"),
+    ],
+)
+def test_a_backup_that_is_not_whole_or_newer_is_refused(saved: Saved, tmp_path: Path, harm: str, sentence: str) -> None:
+    """Law: one line and status 1, and nothing was written."""
+    broken = tmp_path / "broken"
+    shutil.copytree(saved.backup, broken)
+    if harm == "artifact":
+        next((broken / "artifacts").glob("??/*")).unlink()
+    elif harm == "newer":
+        manifest = json.loads((broken / "manifest.json").read_text())
+        manifest["databases"]["default"]["migrations"].append(["routing_admin", "9999_from_the_future"])
+        (broken / "manifest.json").write_text(json.dumps(manifest))
+        names = [line.partition("  ")[2] for line in (broken / "SHA256SUMS").read_text().splitlines()]
+        sums = subprocess.run(["sha256sum", *names], cwd=broken, capture_output=True, text=True, check=True)
+        (broken / "SHA256SUMS").write_text(sums.stdout)
+    else:
+        with (broken / harm).open("r+b") as file:
+            file.seek(1000)
+            file.write(b"\xff\x00\xff")
+    environment = saved.environment(tmp_path / "new")
+    done = run(environment, "restore", str(broken))
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "new" / "routing_admin.sqlite3").exists()
+
+
+def test_an_installation_that_is_there_is_kept_beside(saved: Saved, tmp_path: Path) -> None:
+    """Law: nothing is replaced unasked; with --replace the old one lies in the data directory, whole."""
+    environment = saved.environment(tmp_path / "new", "secret_key", "keys")
+    manage(environment, "bootstrap", "--no-demo")
+    before = tables(tmp_path / "new" / "routing_admin.sqlite3")
+    refused = run(environment, "restore", str(saved.backup))
+    assert refused.returncode == 1
+    assert "--replace" in refused.stderr
+    manage(environment, "restore", str(saved.backup), "--replace")
+    (beside,) = (tmp_path / "new").glob("before-restore-*")
+    assert tables(beside / "routing_admin.sqlite3") == before
+    manage(environment, "doctor")
+
+
+def test_a_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> None:
+    """Law: who has the database open is in the way, and the line says so."""
+    environment = saved.environment(tmp_path / "new", "secret_key", "keys")
+    manage(environment, "restore", str(saved.backup))
+    server = listening(environment, saved.installation.key, saved.installation.lab, tmp_path / "new")
+    try:
+        refused = run(environment, "restore", str(saved.backup), "--replace")
+    finally:
+        server.process.terminate()
+        server.process.wait(timeout=60)
+    assert refused.returncode == 1
+    assert "Stop the server first" in refused.stderr
+    assert list((tmp_path / "new").glob("before-restore-*")) == []
+
+
+def test_a_backup_with_secrets_opens_everything_elsewhere(saved: Saved, tmp_path: Path) -> None:
+    """Law: only where it is asked for, and said; a folder that is there is never written to."""
+    environment = saved.environment(tmp_path / "first", "secret_key", "keys")
+    manage(environment, "restore", str(saved.backup))
+    out = tmp_path / "with-secrets"
+    assert "Secrets are in it" in manage(environment, "backup", str(out), "--with-secrets")
+    assert run(environment, "backup", str(out)).stderr.count("is there already") == 1
+    assert (out / "secrets.json").stat().st_mode & 0o077 == 0
+    elsewhere = saved.environment(tmp_path / "second")
+    done = run(elsewhere, "restore", str(out))
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("secret_key", "keys"):
+        assert (tmp_path / "second" / name).read_text() == (saved.installation.directory / name).read_text().strip()
