@@ -114,6 +114,24 @@ SETTINGS: tuple[Setting, ...] = (
         _("Opens /metrics to other machines, as Authorization: Bearer; without it only this machine reads it."),
         secret=True,
     ),
+    Setting("ROUTING_ADMIN_OIDC_URL", "", _("Address of an OpenID Connect provider that people may sign in with.")),
+    Setting("ROUTING_ADMIN_OIDC_NAME", "single sign-on", _("What its button calls it.")),
+    Setting(
+        "ROUTING_ADMIN_{PROVIDER}_CLIENT_ID",
+        "",
+        _("Name of this installation at OIDC, FEISHU, DINGTALK or WEIXIN; turns signing in with that one on."),
+    ),
+    Setting("ROUTING_ADMIN_{PROVIDER}_CLIENT_SECRET", "", _("Its secret there."), secret=True),
+    Setting(
+        "ROUTING_ADMIN_NEWCOMERS",
+        "none",
+        _("Role of whoever signs in so without an invitation: none, viewer or editor."),
+    ),
+    Setting(
+        "ROUTING_ADMIN_NEWCOMER_DOMAINS",
+        "",
+        _("Domains of the verified e-mail that newcomers must have, comma separated; empty for any."),
+    ),
     Setting("ROUTING_ADMIN_DEBUG", "off", _("Django's debug pages; never in production.")),
     Setting(
         "ROUTING_ADMIN_DJANGO_ADMIN", "off", _("Django's own admin at /django-admin/, where superusers look at rows.")

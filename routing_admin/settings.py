@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
+from routing_admin.core.identity.providers import package_settings, read_identity_rules
 from routing_admin.databases.addresses import is_postgresql, postgresql_databases
 from routing_admin.environment import (
     BASE_DIR,
@@ -65,6 +67,15 @@ MAX_REQUESTS = env.int(PREFIX + "MAX_REQUESTS", default=256)
 DRAIN_SECONDS = env.int(PREFIX + "DRAIN_SECONDS", default=30)
 PUBLISH_DIR = env.str(PREFIX + "PUBLISH_DIR", default="")
 DJANGO_ADMIN = env.bool(PREFIX + "DJANGO_ADMIN", default=False)
+try:
+    IDENTITY = read_identity_rules(env.ENVIRON)
+except ValueError as problem:
+    raise SystemExit(str(problem)) from None
+if IDENTITY.providers and find_spec("allauth") is None:
+    raise SystemExit(
+        "The environment names a provider to sign in with, and the package for that is not installed. Install it: "
+        ".venv/bin/python -m pip install --require-hashes -r requirements-extras.txt"
+    )
 
 INSTALLED_APPS = [
     "routing_admin.apps.RoutingAdminConfig",
@@ -102,6 +113,19 @@ MIDDLEWARE = [
     "routing_admin.server.permissions.PermissionsMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
+
+if IDENTITY.providers:
+    INSTALLED_APPS += [
+        "allauth",
+        "allauth.account",
+        "allauth.socialaccount",
+        *(f"allauth.socialaccount.providers.{each.kind}" for each in IDENTITY.providers),
+    ]
+    MIDDLEWARE.insert(-2, "allauth.account.middleware.AccountMiddleware")
+    SOCIALACCOUNT_ADAPTER = "routing_admin.views.people.identity_adapter.IdentityAdapter"
+    SOCIALACCOUNT_PROVIDERS = package_settings(IDENTITY)
+    SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
+    ACCOUNT_DEFAULT_HTTP_PROTOCOL = _public.scheme
 
 ROOT_URLCONF = "routing_admin.urls"
 ASGI_APPLICATION = "routing_admin.asgi.application"

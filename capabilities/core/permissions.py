@@ -63,6 +63,12 @@ READINGS: Mapping[PagePart, str] = {
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
         "login": (BOTH, BOTH, BOTH, BOTH),
+        "sign_in_with": (CHANGE, CHANGE, CHANGE, CHANGE),
+        "openid_connect_callback": (SEE, SEE, SEE, SEE),
+        "feishu_callback": (SEE, SEE, SEE, SEE),
+        "dingtalk_callback": (SEE, SEE, SEE, SEE),
+        "weixin_callback": (SEE, SEE, SEE, SEE),
+        "identity_unlink": (NOTHING, CHANGE, CHANGE, CHANGE),
         "logout": (NOTHING, CHANGE, CHANGE, CHANGE),
         "join": (BOTH, BOTH, BOTH, BOTH),
         "session_end": (NOTHING, CHANGE, CHANGE, CHANGE),

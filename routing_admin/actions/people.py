@@ -30,8 +30,8 @@ RANKS = tuple(role.value for role in UserRole)
 
 
 def is_invited(user: User) -> bool:
-    """Whether somebody has been invited and has not yet chosen a password."""
-    return not user.has_usable_password()
+    """Whether somebody has been invited and has not come in yet: no password was chosen, no account linked."""
+    return not user.has_usable_password() and not user.linked_identities.all()
 
 
 def check_can_step_down(user: User) -> None:

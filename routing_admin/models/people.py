@@ -48,3 +48,19 @@ class SignInAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.address} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class LinkedIdentity(models.Model):
+    """An account at an identity provider with which a user signs in; `subject` is what the provider calls it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="linked_identities")
+    provider = models.CharField(max_length=30)
+    subject = models.CharField(max_length=255)
+    name = models.CharField(max_length=255, blank=True)
+    linked_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "subject"], name="one_user_per_identity")]
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.name or self.subject}"

@@ -8,13 +8,14 @@ from django.db.models import F
 from django.utils.encoding import force_str
 from django.utils.http import urlsafe_base64_decode
 
-from routing_admin.models import Person
+from routing_admin.models import LinkedIdentity, Person
 
 
 def list_users() -> list[User]:
     """Everybody: those who can sign in first, administrators before editors before viewers, then by name."""
     editors = F("person__is_editor").desc(nulls_last=True)
-    return list(User.objects.select_related("person").order_by("-is_active", "-is_staff", editors, "username"))
+    users = User.objects.select_related("person").prefetch_related("linked_identities")
+    return list(users.order_by("-is_active", "-is_staff", editors, "username"))
 
 
 def find_user(pk: int | None) -> User | None:
@@ -34,3 +35,8 @@ def find_user_of_link(uid: str, token: str) -> User | None:
 def find_language(user: User) -> str:
     """The language the user chose, empty when none was."""
     return Person.objects.filter(user=user).values_list("language", flat=True).first() or ""
+
+
+def list_identities(user: User) -> list[LinkedIdentity]:
+    """The accounts elsewhere that sign this user in, the oldest first."""
+    return list(user.linked_identities.order_by("linked_at"))

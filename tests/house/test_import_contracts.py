@@ -41,6 +41,11 @@ PLANTED: tuple[tuple[str, str, str], ...] = (
     ("clients that come along with a package call nobody", "routing_admin/upstream/calls.py", "httpx2"),
     ("only its list knows the package of prices", "routing_admin/request_log/costs.py", "genai_prices"),
     ("only its server counts for a scraper", "routing_admin/request_log/counting.py", "prometheus_client"),
+    (
+        "only its adapter knows the package for signing in elsewhere",
+        "routing_admin/views/people/identities.py",
+        "allauth",
+    ),
     ("only the sniffer knows libmagic", "artifacts/storage/uploads.py", "magic"),
     ("only its store knows the package of S3", "artifacts/storage/uploads.py", "obstore"),
     ("only the extraction process decodes uploads", "artifacts/storage/thumbnails.py", "PIL"),

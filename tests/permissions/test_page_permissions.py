@@ -28,7 +28,11 @@ from tests.views.visits import text_of
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
 
-ANYBODY = {"GET": {"login", "join", "set_language"}, "POST": {"login", "join", "set_language", "set_theme"}}
+CALLBACKS = {"openid_connect_callback", "feishu_callback", "dingtalk_callback", "weixin_callback"}
+ANYBODY = {
+    "GET": {"login", "join", "set_language", *CALLBACKS},
+    "POST": {"login", "join", "set_language", "set_theme", "sign_in_with"},
+}
 """What somebody may do who has not signed in; for everything else the way leads to the login page."""
 
 VIEWERS = {
@@ -38,7 +42,7 @@ VIEWERS = {
         *("service", "services", "settings", "simulate", "user", "users"),
         *("usage", "usage_csv", "requests_newer", "requests_words", "artifact_compare", "catalogue"),
     },
-    "POST": {"logout", "session_end", "password_change", "route", "simulate"},
+    "POST": {"logout", "session_end", "identity_unlink", "password_change", "route", "simulate"},
 }
 """What a viewer may do besides; of the routes' pages only what stores nothing: simulating."""
 
@@ -107,7 +111,7 @@ def expected(role: str, method: str, name: str) -> str:
     """What CONTRACT §3 wants of it, by the sets above."""
     least = next((of for of, names in LEAST_ROLES if name in names[method]), "")
     if role == "anonymous" and least != "anonymous":
-        return "no such method" if name == "set_theme" else "login"
+        return "no such method" if name in ANYBODY["GET"] | ANYBODY["POST"] else "login"
     if not least:
         return "no such method"
     return "in" if ROLES.index(role) >= ROLES.index(least) else "forbidden"

@@ -118,6 +118,9 @@ ACTS: Mapping[str, Text] = {
     "user.role": gettext_lazy("Role changed"),
     "user.sign_in": gettext_lazy("Signed in"),
     "user.sign_in_failed": gettext_lazy("Sign-in failed"),
+    "user.sign_in_refused": gettext_lazy("Sign-in refused"),
+    "user.link_identity": gettext_lazy("Account for signing in linked"),
+    "user.unlink": gettext_lazy("Account for signing in removed"),
     "user.withdraw": gettext_lazy("Invitation withdrawn"),
 }
 """What an act is called; one that is not listed is called by its code."""

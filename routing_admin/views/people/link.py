@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -31,7 +32,8 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         return come_in(request, user, form)
     status = 422 if request.method == "POST" else 200
-    page = {"form": form, "person": user, "is_new": people.is_invited(user)}
+    page = {"form": form, "person": user, "is_new": people.is_invited(user), "uid": uid, "token": token}
+    page["providers"] = settings.IDENTITY.providers
     return render(request, "registration/join.html", page, status=status)
 
 

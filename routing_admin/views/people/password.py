@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from capabilities.access import actor_of
 from capabilities.errors import ConflictError
 from routing_admin.actions import people
+from routing_admin.queries.people import list_identities
 from routing_admin.views.people.users import user_or_404
 
 
@@ -31,4 +33,5 @@ def password_change(request: HttpRequest) -> HttpResponse:
             update_session_auth_hash(request, user)
             messages.success(request, _("Password changed; other sessions have ended"))
             return redirect("password_change")
-    return render(request, "users/password.html", {"form": form}, status=422 if request.method == "POST" else 200)
+    page = {"form": form, "identities": list_identities(user), "providers": settings.IDENTITY.providers}
+    return render(request, "users/password.html", page, status=422 if request.method == "POST" else 200)

@@ -23,6 +23,7 @@ class SignIn(LoginView):
 
     authentication_form = SignInForm
     redirect_authenticated_user = True
+    extra_context = {"providers": settings.IDENTITY.providers}
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Lets the person in, to the page that was asked for."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, path
 
-from routing_admin.views.people import language, link, password, sessions, signin, users
+from routing_admin.views.people import identities, language, link, password, sessions, signin, users
 
 urlpatterns: list[URLPattern] = [
     path("login/", signin.SignIn.as_view(), name="login"),
+    path("sign-in/<str:provider_id>/", identities.sign_in_with, name="sign_in_with"),
+    *(path(where, identities.sign_in_back, words, name=name) for where, words, name in identities.CALLBACKS),
+    path("identity/<int:pk>/unlink/", identities.identity_unlink, name="identity_unlink"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("join/<str:uid>/<str:token>/", link.join, name="join"),
     path("password/", password.password_change, name="password_change"),

@@ -1,0 +1,1 @@
+"""Who is it that signs in with an account elsewhere, and may they?"""

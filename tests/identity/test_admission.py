@@ -1,0 +1,53 @@
+"""Who is let in with an account elsewhere: every case of the decision, and the names of newcomers."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing_admin.core.identity.admission import Admission, Identity, Owner, decide_admission, suggest_username
+
+INES = Identity("oidc", "ines-1", "ines", "Ines B", "ines@example.com")
+ACTIVE, GONE = Owner(7, True), Owner(7, False)
+
+
+@pytest.mark.parametrize(
+    ("owner", "claimant", "newcomers", "domains", "admission"),
+    [
+        (ACTIVE, None, False, (), Admission.SIGN_IN),
+        (ACTIVE, 7, False, (), Admission.SIGN_IN),
+        (ACTIVE, 8, True, (), Admission.OF_ANOTHER),
+        (GONE, None, True, (), Admission.DEACTIVATED),
+        (GONE, 7, True, (), Admission.DEACTIVATED),
+        (None, 8, False, (), Admission.LINK),
+        (None, 8, False, ("elsewhere.com",), Admission.LINK),
+        (None, None, False, (), Admission.NOT_INVITED),
+        (None, None, True, (), Admission.CREATE),
+        (None, None, True, ("example.com",), Admission.CREATE),
+        (None, None, True, ("elsewhere.com",), Admission.OTHER_DOMAIN),
+    ],
+)
+def test_each_case_has_its_outcome(owner, claimant, newcomers, domains, admission):
+    """An invitation or a linked account lets somebody in; else the installation's rule for newcomers decides."""
+    assert decide_admission(INES, owner, claimant, newcomers=newcomers, domains=domains) is admission
+
+
+@pytest.mark.parametrize("email", ["", "ines@notexample.com", "ines@example.com.evil.net", "example.com"])
+def test_a_domain_is_the_whole_one_of_a_verified_address(email):
+    """What ends alike is another domain, and without a verified address there is none."""
+    identity = Identity("oidc", "x", email=email)
+    assert decide_admission(identity, None, None, newcomers=True, domains=("example.com",)) is Admission.OTHER_DOMAIN
+
+
+@pytest.mark.parametrize(
+    ("identity", "name"),
+    [
+        (INES, "ines"),
+        (Identity("oidc", "1", "", "", "otto.b@example.com"), "otto.b"),
+        (Identity("feishu", "ou_1", "", "王 小明"), "王-小明"),
+        (Identity("weixin", "o1", "🙂", ""), "weixin"),
+        (Identity("oidc", "1", "x" * 400), "x" * 145),
+    ],
+)
+def test_a_newcomers_name_is_made_of_what_the_provider_says(identity, name):
+    """Only of characters that user names have, with room for a number behind it."""
+    assert suggest_username(identity) == name

@@ -1,0 +1,44 @@
+"""What the environment says of identity providers: read once, and refused with one line where it is half said."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing_admin.core.identity.providers import IdentityRules, package_settings, read_identity_rules
+
+WHOLE = {"OIDC_URL": "https://id.example.com/", "OIDC_CLIENT_ID": "routing", "OIDC_CLIENT_SECRET": "s"}
+
+
+def rules(**given: str) -> IdentityRules:
+    return read_identity_rules({f"ROUTING_ADMIN_{name}": value for name, value in given.items()})
+
+
+def test_nothing_is_on_until_it_is_configured():
+    """No provider, and nobody becomes anything by signing in."""
+    assert rules() == IdentityRules((), "none", ())
+
+
+def test_what_is_configured_is_offered():
+    """Each by its word, OpenID Connect with PKCE and the name that its button bears."""
+    found = rules(**WHOLE, OIDC_NAME="Acme", FEISHU_CLIENT_ID="cli_1", FEISHU_CLIENT_SECRET="s")
+    assert [(each.id, each.name) for each in found.providers] == [("oidc", "Acme"), ("feishu", "Feishu")]
+    app = package_settings(found)["openid_connect"]["APPS"][0]
+    assert app["settings"] == {"server_url": "https://id.example.com", "oauth_pkce_enabled": True}
+    assert package_settings(found)["feishu"]["APPS"][0]["client_id"] == "cli_1"
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"OIDC_CLIENT_ID": "x"}, "ROUTING_ADMIN_OIDC_CLIENT_SECRET is not"),
+        ({**WHOLE, "OIDC_URL": "id.example.com"}, "ROUTING_ADMIN_OIDC_URL has to be the provider's address"),
+        ({"NEWCOMERS": "administrator"}, "none of none, viewer, editor"),
+        ({"NEWCOMER_DOMAINS": "@example.com"}, "'@example.com' is no domain"),
+    ],
+)
+def test_what_is_half_said_is_refused_with_one_line(given, line):
+    """What is missing or wrong, by the variable's name; nobody becomes an administrator by signing in."""
+    with pytest.raises(ValueError) as refusal:
+        rules(**given)
+    assert line in str(refusal.value)
+    assert "\n" not in str(refusal.value)

@@ -1,0 +1,231 @@
+"""Signing in with an OpenID Connect provider: a real one in this process, a real server in another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from oidc_provider_mock import User, run_server_in_thread
+
+from tests.gateway.serving import Server, served
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")  # the provider's own package
+
+PASSWORD = "an administrator's own"
+PEOPLE = (
+    User(sub="ines-1", claims={"preferred_username": "ines", "email": "ines@example.com", "email_verified": True}),
+    User(sub="otto-2", claims={"preferred_username": "otto", "email": "otto@example.com", "email_verified": True}),
+    User(sub="anna-3", claims={"preferred_username": "admin", "email": "anna@example.com", "email_verified": True}),
+    User(sub="mallory-4", claims={"preferred_username": "mallory", "email": "m@example.com", "email_verified": False}),
+)
+CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
+SETTINGS = MappingProxyType(
+    {"ADMIN_PASSWORD": PASSWORD, "OIDC_CLIENT_ID": "routing", "OIDC_CLIENT_SECRET": "a secret", "OIDC_NAME": "Acme"}
+)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    """The address of an OpenID Connect provider."""
+    with run_server_in_thread(user_claims=PEOPLE) as running:
+        yield f"http://localhost:{running.server_port}"
+
+
+@pytest.fixture(scope="module")
+def invited_only(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that lets in whom somebody invited."""
+    with served(tmp_path_factory.mktemp("invited"), settings={**SETTINGS, "OIDC_URL": provider}) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that makes viewers of whoever has a verified e-mail of a domain."""
+    rules = {"OIDC_URL": provider, "NEWCOMERS": "viewer", "NEWCOMER_DOMAINS": "example.com"}
+    with served(tmp_path_factory.mktemp("open"), settings={**SETTINGS, **rules}) as server:
+        yield server
+
+
+class Browser:
+    """Somebody at the pages of a server, and of the provider."""
+
+    def __init__(self, server: Server) -> None:
+        self.pages = httpx.Client(base_url=server.url, timeout=30)
+        self.elsewhere = httpx.Client(timeout=30)
+
+    def send(self, page: str, address: str, **fields: str) -> httpx.Response:
+        """A form of that page, sent to the address."""
+        token = CSRF.search(self.pages.get(page).text)
+        assert token is not None
+        return self.pages.post(address, data={"csrfmiddlewaretoken": token[1], **fields})
+
+    def sign_in(self) -> httpx.Response:
+        """The administrator's, with the password."""
+        return self.send("/login/", "/login/", username="admin", password=PASSWORD)
+
+    def go_elsewhere(self, page: str = "/login/", **fields: str) -> str:
+        """Where the provider asks who one is."""
+        answer = self.send(page, "/sign-in/oidc/", **fields)
+        assert answer.status_code == 200
+        address = answer.headers["refresh"].removeprefix("0; url=")
+        assert address in answer.text.replace("&amp;", "&")
+        return address
+
+    def come_back(self, address: str, **fields: str) -> httpx.Response:
+        """What our pages say to somebody whom the provider sends back."""
+        sent = self.elsewhere.post(address, data=fields)
+        assert sent.status_code == 302
+        return self.pages.get(sent.headers["location"])
+
+    def enter(self, subject: str, page: str = "/login/", **fields: str) -> httpx.Response:
+        """There and back as that person."""
+        return self.come_back(self.go_elsewhere(page, **fields), sub=subject)
+
+    def events(self) -> str:
+        """The audit, as an administrator reads it."""
+        return self.pages.get("/history/audit/").text
+
+
+def invite(server: Server, name: str) -> str:
+    """The path of a new user's link."""
+    page = Browser(server)
+    page.sign_in()
+    found = re.search(
+        r"/join/[\w-]+/[\w-]+/", page.send("/users/", "/users/invite/", username=name, role="viewer").text
+    )
+    assert found is not None
+    return found[0]
+
+
+def fields_of(link: str) -> Mapping[str, str]:
+    _, _, uid, token, _ = link.split("/")
+    return {"uid": uid, "token": token}
+
+
+def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
+    """Authorization code with PKCE and a state of this session's; where to come back is our own address."""
+    asked = parse_qs(urlsplit(Browser(invited_only).go_elsewhere()).query)
+    assert asked["response_type"] == ["code"]
+    assert asked["code_challenge_method"] == ["S256"]
+    assert len(asked["state"][0]) >= 16
+    assert asked["redirect_uri"] == [f"{invited_only.url}/sign-in/oidc/callback/"]
+
+
+def test_whom_nobody_invited_is_not_let_in(invited_only):
+    """403, with what to do about it, and no user is made."""
+    browser = Browser(invited_only)
+    answer = browser.enter("mallory-4")
+    assert answer.status_code == 403
+    assert "Nobody has invited mallory" in answer.text
+    assert browser.pages.get("/").status_code == 302
+
+
+def test_an_invitation_is_accepted_with_an_account_elsewhere_and_works_from_then_on(invited_only):
+    """The link is spent by it; the next time no link is needed; the password form stays for whoever has one."""
+    link = invite(invited_only, "ines")
+    first = Browser(invited_only)
+    assert first.enter("ines-1", link, **fields_of(link)).headers["location"] == "/"
+    assert "ines" in first.pages.get("/password/").text
+    assert first.pages.get(link).status_code == 410
+    again = Browser(invited_only)
+    assert again.enter("ines-1", next="/routes/").headers["location"] == "/routes/"
+    assert again.pages.get("/routes/").status_code == 200
+
+
+def test_an_account_of_one_user_never_signs_in_another(invited_only):
+    """Whose invitation it is does not matter then; the invitation stays open."""
+    link = invite(invited_only, "somebody")
+    mine, other = invite(invited_only, "otto"), Browser(invited_only)
+    assert other.enter("otto-2", mine, **fields_of(mine)).status_code == 302
+    answer = Browser(invited_only).enter("otto-2", link, **fields_of(link))
+    assert answer.status_code == 403
+    assert "signs in another user already" in answer.text
+    assert Browser(invited_only).pages.get(link).status_code == 200
+
+
+def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
+    """Signed in with the password; afterwards the account signs the same user in, until it is removed."""
+    owner = Browser(invited_only)
+    owner.sign_in()
+    assert owner.enter("anna-3", "/password/").headers["location"] == "/password/"
+    assert "anna@example.com" in owner.pages.get("/password/").text
+    guest = Browser(invited_only)
+    assert guest.enter("anna-3").status_code == 302
+    assert guest.pages.get("/users/invite/").status_code == 405  # an administrator's page
+    found = re.search(r"/identity/\d+/unlink/", owner.pages.get("/password/").text)
+    assert found is not None
+    owner.send("/password/", found[0])
+    assert Browser(invited_only).enter("anna-3").status_code == 403
+
+
+def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
+    """Cancelled there; a state that is not this session's; a code that the provider does not know."""
+    browser = Browser(invited_only)
+    cancelled = browser.come_back(browser.go_elsewhere(), action="deny")
+    foreign = Browser(invited_only).come_back(browser.go_elsewhere(), sub="ines-1")
+    state = parse_qs(urlsplit(browser.go_elsewhere()).query)["state"][0]
+    made_up = browser.pages.get(f"/sign-in/oidc/callback/?code=made-up&state={state}")
+    assert (cancelled.status_code, foreign.status_code, made_up.status_code) == (400, 400, 502)
+    assert "You did not sign in" in cancelled.text
+    assert "no longer known" in foreign.text
+    assert "Acme did not sign you in" in made_up.text
+    assert browser.pages.get("/sign-in/feishu/callback/?code=1&state=2").status_code == 404
+
+
+def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):
+    """Where the installation says so, and the e-mail is a verified one of its domains; nobody becomes `admin`."""
+    browser = Browser(open_to_viewers)
+    assert browser.enter("anna-3").status_code == 302
+    assert browser.pages.get("/routes/").status_code == 200
+    assert "admin-2" in browser.pages.get("/password/").text
+    assert browser.pages.get("/export/llm-routing.json").status_code in (403, 404)
+    refused = Browser(open_to_viewers).enter("mallory-4")
+    assert refused.status_code == 403
+    assert "no verified e-mail of example.com" in refused.text
+
+
+def test_signing_in_and_being_refused_stand_in_the_audit(open_to_viewers):
+    """With the provider and the account; the secrets of the exchange stand nowhere."""
+    Browser(open_to_viewers).enter("mallory-4")
+    Browser(open_to_viewers).enter("otto-2")
+    reader = Browser(open_to_viewers)
+    reader.sign_in()
+    page = reader.events()
+    assert "Sign-in refused" in page
+    assert "a secret" not in page + open_to_viewers.log
+
+
+def test_a_provider_that_is_away_is_explained_and_the_password_still_works(tmp_path):
+    """The button says so; the door with the password stays open."""
+    with served(tmp_path, settings={**SETTINGS, "OIDC_URL": "http://127.0.0.1:9"}) as server:
+        browser = Browser(server)
+        answer = browser.send("/login/", "/sign-in/oidc/")
+        assert answer.status_code == 502
+        assert "Acme did not sign you in" in answer.text
+        assert browser.sign_in().status_code == 302
+        assert "Traceback" not in server.log
+
+
+def test_the_vendors_are_asked_under_their_own_addresses(tmp_path):
+    """Feishu, DingTalk and Weixin: where their pages say that signing in begins, with our name, address and state."""
+    words = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
+    ids = {f"{word}_CLIENT_{what}": f"{word}-{what}" for word in words for what in ("ID", "SECRET")}
+    with served(tmp_path, settings={"ADMIN_PASSWORD": PASSWORD, **ids}) as server:
+        asked = {
+            word: urlsplit(Browser(server).send("/login/", f"/sign-in/{word.lower()}/").headers["refresh"][7:])
+            for word in words
+        }
+    assert {word: address.hostname for word, address in asked.items()} == {
+        "FEISHU": "open.feishu.cn",
+        "DINGTALK": "login.dingtalk.com",
+        "WEIXIN": "open.weixin.qq.com",
+    }
+    for word, name in words.items():
+        query = parse_qs(asked[word].query)
+        assert query[name] == [f"{word}-ID"]
+        assert query["redirect_uri"] == [f"{server.url}/sign-in/{word.lower()}/callback/"]
+        assert len(query["state"][0]) >= 16
