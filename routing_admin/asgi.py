@@ -16,9 +16,13 @@ site = get_asgi_application()
 from routing_admin.actions.nightly import nightly_probes  # noqa: E402
 from routing_admin.agents_api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
+from routing_admin.dispatch.send import process_run_context  # noqa: E402
+from routing_admin.dispatch.sharing import share_health  # noqa: E402
 from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
-from routing_admin.limits.gate import keeper  # noqa: E402
+from routing_admin.limits.gate import keeper, ledger  # noqa: E402
+from routing_admin.redis_link.link import link  # noqa: E402
+from routing_admin.redis_link.news import news  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.request_log.tracing import tracing  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
@@ -26,6 +30,7 @@ from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # a
 from routing_admin.server.cross_origin import share  # noqa: E402
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.near_misses import meant_path  # noqa: E402
+from routing_admin.server.redis_rounds import RedisRounds  # noqa: E402
 from routing_admin.server.request_limit import limit_requests  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
 from routing_admin.upstream import process_upstream, run_sync  # noqa: E402
@@ -39,6 +44,7 @@ def agent_of(headers: Mapping[str, str]) -> str:
 
 pages = limit_requests(limit_bodies(cast(App, site)), agent_of)
 mcp_door = McpDoor()
+redis_rounds = RedisRounds(link, news, (ledger.beat,))
 tools = limit_requests(limit_bodies(mcp_door), agent_of)
 
 Message = MutableMapping[str, Any]
@@ -82,6 +88,8 @@ async def lifespan(receive: Receive, send: Send) -> None:
     tracing.start()
     journal.start()
     upkeep.start()
+    share_health(process_run_context(), news)
+    redis_rounds.start()
     nightly_probes.start()
     draining.listen()
     await send({"type": "lifespan.startup.complete"})
@@ -100,3 +108,4 @@ def threads_end() -> None:
     journal.stop()
     tracing.stop()
     upkeep.stop()
+    redis_rounds.stop()

@@ -20,6 +20,7 @@ from artifacts.core.bucket import Bucket, BucketAddressError, parse_bucket
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PREFIX = "ROUTING_ADMIN_"
+REDIS_SCHEMES = ("redis", "rediss")
 HOST_NAME = re.compile(r"[a-z0-9._:-]+")
 """A host's name or address, in lower case."""
 
@@ -153,6 +154,12 @@ SETTINGS: tuple[Setting, ...] = (
             "allow_http=true). Its credentials are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and so on."
         ),
     ),
+    Setting(
+        "REDIS_URL",
+        "",
+        _("Redis or Valkey, which several processes share limits, cooldowns and news by: redis://:password@host:port."),
+        secret=True,
+    ),
     Setting("LLM_ROUTING_CONFIG", "", _("llm-routing.json imported at the first start.")),
     Setting("LLM_SERVICES_CONFIG", "", _("llmservices.json imported at the first start.")),
     Setting("LLM_PROVIDER_{NAME}_API_KEY", "", _("Overrides that provider's key."), secret=True),
@@ -210,6 +217,34 @@ def artifacts_bucket(env: environ.Env) -> Bucket | None:
         return parse_bucket(url, os.environ) if url else None
     except BucketAddressError as problem:
         raise SystemExit(f"{name} names no bucket. {problem}") from None
+
+
+def redis_url(env: environ.Env) -> str:
+    """The address of Redis, empty for none.
+
+    Raises `SystemExit` with one line for what is no such address; it is not shown, for it may have a password in it.
+    """
+    url: str = env.str("REDIS_URL", default="").strip()
+    if not url:
+        return ""
+    if not _leads_to_redis(url):
+        raise SystemExit(
+            "REDIS_URL is no address of Redis. Write redis://host:6379, rediss://host:6379 for TLS, or "
+            "unix:///path/to/redis.sock; a user and a password stand before the host: redis://user:password@host:6379."
+        )
+    return url
+
+
+def _leads_to_redis(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "unix":
+            return bool(parts.path.strip("/"))
+        database = parts.path.strip("/")
+        names_server = parts.scheme in REDIS_SCHEMES and bool(parts.hostname) and parts.port != 0
+        return names_server and (not database or database.isdigit())
+    except ValueError:
+        return False
 
 
 def keep_secret(path: Path, make: str) -> str:

@@ -21,6 +21,7 @@ from routing_admin.environment import (
     database_files,
     encryption_keys,
     read_environment,
+    redis_url,
     secret_key,
 )
 
@@ -65,6 +66,7 @@ CONNECTIONS_PER_ADDRESS = env.int(PREFIX + "CONNECTIONS_PER_ADDRESS", default=25
 MAX_CALLS = env.int(PREFIX + "MAX_CALLS", default=512)
 MAX_REQUESTS = env.int(PREFIX + "MAX_REQUESTS", default=256)
 DRAIN_SECONDS = env.int(PREFIX + "DRAIN_SECONDS", default=30)
+REDIS_URL = redis_url(env)
 PUBLISH_DIR = env.str(PREFIX + "PUBLISH_DIR", default="")
 DJANGO_ADMIN = env.bool(PREFIX + "DJANGO_ADMIN", default=False)
 try:

@@ -20,6 +20,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import NOTED
 from routing_admin.databases.append_only import statements_to_allow
 from tests.cast import AgentProgram, browser_of, key_of, load_demo, person
+from tests.engines.redis import RedisServer, redis_running
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("default", max_examples=200, deadline=None, suppress_health_check=QUIET)
@@ -69,6 +70,20 @@ def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
     ):
         snapshot.forget()
         (Path(configured.DATA_DIR) / NOTED).unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis for every test that leaves it alone."""
+    with redis_running(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis that the test may stop and start."""
+    with redis_running(tmp_path) as server:
+        yield server
 
 
 @pytest.fixture

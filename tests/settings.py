@@ -7,7 +7,8 @@ import tempfile
 
 DIRECTORY = tempfile.mkdtemp(prefix="routing-admin-test-")
 atexit.register(shutil.rmtree, DIRECTORY, ignore_errors=True)
-for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))] + ["DATABASE_URL"]:
+OURS = [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]
+for name in [*OURS, "DATABASE_URL", "REDIS_URL"]:
     os.environ.pop(name, None)
 if "TESTS_DATABASE_URL" in os.environ:  # `python -m tests.engines` chose another engine
     os.environ["DATABASE_URL"] = os.environ["TESTS_DATABASE_URL"]

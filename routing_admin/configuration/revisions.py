@@ -24,6 +24,7 @@ from capabilities.errors import InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
 from routing_admin.configuration.audit import write_event as write_event  # the name that actions use
+from routing_admin.configuration.hints import hint_at_change
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.core.configuration.as_json import to_json
 from routing_admin.core.configuration.checks import check
@@ -79,6 +80,7 @@ class RevisionRecorder:
         finally:
             _open.reset(token)
         snapshot.refresh()
+        hint_at_change()
         publishing.publish()
 
     @contextmanager
@@ -91,6 +93,7 @@ class RevisionRecorder:
             write_event(actor, act)
         if act.object_kind in IN_SNAPSHOT:
             snapshot.refresh()
+            hint_at_change()
 
     def note_reading(self, actor: Actor, act: Act) -> None:
         """A line of the audit log about somebody who looked at something; see `capabilities.ports.ChangeRecorder`."""

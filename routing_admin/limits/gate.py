@@ -28,7 +28,9 @@ from routing_admin.databases.away import AGAIN_SECONDS, UNAVAILABLE, is_away
 from routing_admin.limits.cells import Waiter
 from routing_admin.limits.headers import headers_of
 from routing_admin.limits.keeper import ShareKeeper
+from routing_admin.limits.pooled import PooledLedger
 from routing_admin.limits.rows import WAIT_SECONDS, RowLedger
+from routing_admin.redis_link.link import link
 
 PLACE_SECONDS = 0.5
 """How long it waits for a place among those under way."""
@@ -242,7 +244,8 @@ def _patience(waiter: Waiter) -> float:
     return PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
 
 
-keeper = ShareKeeper(RowLedger(), timezone.get_default_timezone, is_away, connections.close_all)
+ledger = PooledLedger(link, RowLedger())
+keeper = ShareKeeper(ledger, timezone.get_default_timezone, is_away, connections.close_all)
 """This process's."""
 
 

@@ -36,22 +36,21 @@ class RowLedger:
         with waiting_at_most(WAIT_SECONDS), transaction.atomic(using=LOGS):
             return [_exchange(process, order, now) for order in orders]
 
+    def publish(self) -> None:
+        """Nothing: what is said stands in the rows."""
+
     def leave(self, process: str) -> None:
         """Takes back what the process holds and had not said to be committed. Raises what the database raises."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
             for window in LimitWindow.objects.select_for_update().filter(shares__process=process):
-                LimitWindow.objects.filter(pk=window.pk).update(drawn=F("drawn") - _take_back(window, now))
+                LimitWindow.objects.filter(pk=window.pk).update(drawn=F("drawn") - take_back(window, now))
 
 
 def _exchange(process: str, order: Order, now: datetime) -> Booking:
-    place = {"holder": order.holder, "meter": order.meter.value, "window": order.window.name}
-    _, made = LimitWindow.objects.get_or_create(**place, defaults={"ends_at": order.window.ends_at})
-    if made:
-        sweep(now)
-    window = LimitWindow.objects.select_for_update().get(**place)
-    drawn = window.drawn - _take_back(window, now)
+    window = find_window(order, now)
+    drawn = window.drawn - take_back(window, now)
     share = LimitShare.objects.filter(limit_window=window, process=process).first()
     booking = book(drawn, share.granted if share else None, order)
     in_vain = bool(order.want) and not booking.grant
@@ -64,7 +63,16 @@ def _exchange(process: str, order: Order, now: datetime) -> Booking:
     return Booking(booking.granted, booking.drawn, booking.grant, wanted)
 
 
-def _take_back(window: LimitWindow, now: datetime) -> int:
+def find_window(order: Order, now: datetime) -> LimitWindow:
+    """The row of an order's window, made when it is new, locked until the transaction ends."""
+    place = {"holder": order.holder, "meter": order.meter.value, "window": order.window.name}
+    _, made = LimitWindow.objects.get_or_create(**place, defaults={"ends_at": order.window.ends_at})
+    if made:
+        sweep(now)
+    return LimitWindow.objects.select_for_update().get(**place)
+
+
+def take_back(window: LimitWindow, now: datetime) -> int:
     """What processes held whose lease is over: what they did not commit, and of the moment everything."""
     gone = list(LimitShare.objects.filter(limit_window=window, held_until__lte=now))
     if gone:

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
+from routing_admin.redis_link.link import link
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import process_connections
 from routing_admin.server.memory import count_tasks
@@ -61,8 +62,13 @@ def readyz(request: HttpRequest) -> HttpResponse:
     """200 when requests can be served, else 503; each check says ok or failed, and the log says why."""
     results = {name: _works(check) for name, check in CHECKS.items()}
     ready = all(results.values())
-    said = {name: "ok" if works else "failed" for name, works in results.items()}
+    said = {name: "ok" if works else "failed" for name, works in results.items()} | _redis()
     return JsonResponse({"status": "ok" if ready else "failed", "checks": said}, status=200 if ready else 503)
+
+
+def _redis() -> dict[str, str]:
+    """Whether Redis answers, where one is named: requests are served without it, too."""
+    return {"redis": "ok" if link.is_up else "away"} if link.is_set else {}
 
 
 def _works(check: Callable[[], None]) -> bool:

@@ -46,6 +46,7 @@ PLANTED: tuple[tuple[str, str, str], ...] = (
         "routing_admin/views/people/identities.py",
         "allauth",
     ),
+    ("only its link knows the client of Redis", "routing_admin/limits/pooled.py", "redis"),
     ("only the sniffer knows libmagic", "artifacts/storage/uploads.py", "magic"),
     ("only its store knows the package of S3", "artifacts/storage/uploads.py", "obstore"),
     ("only the extraction process decodes uploads", "artifacts/storage/thumbnails.py", "PIL"),

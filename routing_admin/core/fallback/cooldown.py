@@ -9,7 +9,7 @@ the cooldown or begins a longer one. Time is seconds of the clock handed in (mon
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -66,17 +66,37 @@ class _State:
 
 
 Key = tuple[str, str | None]
+"""A provider and its model, None for the provider itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ailment:
+    """What is known of somebody's failures, as another process may take it over; seconds are from now.
+
+    `seconds` are those of the rest, below zero for one that is over, None where there was none yet.
+    """
+
+    failures: int
+    rounds: int
+    seconds: float | None
+    probe_seconds: float
+    failure: Failure
+
+
+def _nobody(key: Key) -> None:
+    """Is told of changes where nobody wants to know."""
 
 
 @dataclass(slots=True)
 class LocalCooldowns:
     """Cooldowns of this process, safe between threads; states live only for candidates that failed.
 
-    `random()` is in [0, 1).
+    `random()` is in [0, 1); `watcher` is told whenever what is known of a key has changed here.
     """
 
     clock: Callable[[], float]
     random: Callable[[], float]
+    watcher: Callable[[Key], object] = _nobody
     _states: dict[Key, _State] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -93,38 +113,64 @@ class LocalCooldowns:
             return None
         with self._lock:
             cooling = self._look(provider, model)
-            if cooling is None:
-                self._claim(provider, model)
-            return cooling
+            claims = self._claim(provider, model) if cooling is None else []
+        self._tell(claims)
+        return cooling
 
     def record_success(self, provider: str, model: str) -> None:
         """Forget every failure of the candidate and of its provider."""
         if not self._states:
             return
         with self._lock:
-            for key in _keys(provider, model):
-                self._states.pop(key, None)
+            well = [key for key in _keys(provider, model) if self._states.pop(key, None) is not None]
+        self._tell(well)
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
         """Count the failure and begin a cooldown where its effect says so."""
         with self._lock:
-            self._free(provider, model)
-            if verdict.effect is Effect.NONE:
-                return
-            key: Key = (provider, None if verdict.scope is Scope.PROVIDER else model)
-            state = self._states.setdefault(key, _State())
-            state.failures += 1
-            state.failure = failure
-            seconds = _seconds(state, failure, verdict.effect, self.random)
-            if seconds > 0:
-                state.until = max(state.until, self.clock() + seconds)
+            changes = self._free(provider, model)
+            if verdict.effect is not Effect.NONE:
+                key: Key = (provider, None if verdict.scope is Scope.PROVIDER else model)
+                state = self._states.setdefault(key, _State())
+                state.failures += 1
+                state.failure = failure
+                seconds = _seconds(state, failure, verdict.effect, self.random)
+                if seconds > 0:
+                    state.until = max(state.until, self.clock() + seconds)
+                changes.append(key)
+        self._tell(changes)
 
     def release_probe(self, provider: str, model: str) -> None:
         """Give back a claimed probe."""
         if not self._states:
             return
         with self._lock:
-            self._free(provider, model)
+            free = self._free(provider, model)
+        self._tell(free)
+
+    def ailment_of(self, key: Key) -> Ailment | None:
+        """What another process may take over; None for one that is well."""
+        with self._lock:
+            state, now = self._states.get(key), self.clock()
+            if state is None or state.failure is None:
+                return None
+            seconds = state.until - now if state.until else None
+            return Ailment(state.failures, state.rounds, seconds, state.probe_until - now, state.failure)
+
+    def take_over(self, key: Key, ailment: Ailment | None) -> None:
+        """What another process has found, None that all is well; nobody is told."""
+        with self._lock:
+            if ailment is None:
+                self._states.pop(key, None)
+                return
+            now = self.clock()
+            until = now + ailment.seconds if ailment.seconds is not None else 0.0
+            probe_until = now + ailment.probe_seconds if ailment.probe_seconds > 0 else 0.0
+            self._states[key] = _State(ailment.failures, ailment.rounds, until, probe_until, ailment.failure)
+
+    def _tell(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self.watcher(key)
 
     def _look(self, provider: str, model: str) -> Cooling | None:
         now = self.clock()
@@ -138,19 +184,24 @@ class LocalCooldowns:
                 found.append(Cooling(left, state.failure, probing=state.probe_until > state.until))
         return max(found, key=lambda cooling: cooling.seconds, default=None)
 
-    def _claim(self, provider: str, model: str) -> None:
+    def _claim(self, provider: str, model: str) -> list[Key]:
         """After a cooldown only one request asks; its claim lapses by itself, so that a lost one blocks nobody."""
-        now = self.clock()
+        now, claims = self.clock(), []
         for key in _keys(provider, model):
             state = self._states.get(key)
             if state is not None and state.until > 0:
                 state.probe_until = now + STEP_SECONDS
+                claims.append(key)
+        return claims
 
-    def _free(self, provider: str, model: str) -> None:
+    def _free(self, provider: str, model: str) -> list[Key]:
+        free = []
         for key in _keys(provider, model):
             state = self._states.get(key)
-            if state is not None:
+            if state is not None and state.probe_until:
                 state.probe_until = 0.0
+                free.append(key)
+        return free
 
 
 def _keys(provider: str, model: str) -> tuple[Key, Key]:

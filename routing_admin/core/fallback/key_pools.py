@@ -21,19 +21,36 @@ MOST_CONVERSATIONS = 10_000
 """Conversations whose key is known; the one that was silent longest makes room."""
 CONVERSATION_SECONDS = 3600.0
 """How long a conversation that is silent keeps its key: no vendor keeps what it has read for longer."""
+RETOLD_SECONDS = 600.0
+"""How often others are told that it goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyInUse:
+    """The key that a conversation has, when it last had a turn, and when others last had news of it."""
+
+    mark: str
+    since: float
+    news_at: float
+
+
+def _nobody(provider: str, affinity: str) -> None:
+    """Is told of conversations where nobody wants to know."""
 
 
 @dataclass(slots=True)
 class KeyPools:
     """The keys' use and health in this process, safe between threads; `clock` gives seconds that only grow.
 
-    `health` are cooldowns whose models are the keys' marks.
+    `health` are cooldowns whose models are the keys' marks; `watcher` is told of a conversation that has another key
+    now, or goes on with its own after a while.
     """
 
     clock: Callable[[], float]
     health: Cooldowns
+    watcher: Callable[[str, str], object] = _nobody
     _uses: dict[tuple[str, str], int] = field(default_factory=dict)
-    _conversations: OrderedDict[tuple[str, str], tuple[str, float]] = field(default_factory=OrderedDict)
+    _conversations: OrderedDict[tuple[str, str], _KeyInUse] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def choose(
@@ -57,9 +74,9 @@ class KeyPools:
 
     def _pick(self, provider: str, well: Sequence[PoolKey], affinity: str) -> PoolKey:
         """The conversation's own key, else the least used."""
-        mark, since = self._conversations.get((provider, affinity), ("", 0.0)) if affinity else ("", 0.0)
-        if mark and self.clock() - since <= CONVERSATION_SECONDS:
-            own = next((key for key in well if key.mark == mark), None)
+        known = self._conversations.get((provider, affinity)) if affinity else None
+        if known is not None and self.clock() - known.since <= CONVERSATION_SECONDS:
+            own = next((key for key in well if key.mark == known.mark), None)
             if own is not None:
                 return own
         return min(well, key=lambda key: self._uses.get((provider, key.mark), 0))
@@ -78,10 +95,30 @@ class KeyPools:
         self._uses[provider, chosen.mark] += 1
 
     def _keep(self, provider: str, affinity: str, key: PoolKey) -> None:
-        self._conversations[provider, affinity] = (key.mark, self.clock())
+        now, before = self.clock(), self._conversations.get((provider, affinity))
+        is_news = before is None or before.mark != key.mark or now - before.news_at > RETOLD_SECONDS
+        news_at = now if before is None or is_news else before.news_at
+        self._enter(provider, affinity, _KeyInUse(key.mark, now, news_at))
+        if is_news:
+            self.watcher(provider, affinity)
+
+    def _enter(self, provider: str, affinity: str, conversation: _KeyInUse) -> None:
+        self._conversations[provider, affinity] = conversation
         self._conversations.move_to_end((provider, affinity))
         if len(self._conversations) > MOST_CONVERSATIONS:
             self._conversations.popitem(last=False)
+
+    def mark_of(self, provider: str, affinity: str) -> str:
+        """The key that a conversation has; empty where none is known."""
+        found = self._conversations.get((provider, affinity))
+        return found.mark if found is not None else ""
+
+    def take_over(self, provider: str, affinity: str, mark: str, age: float) -> None:
+        """A conversation that another process gave that key, so many seconds ago; nobody is told."""
+        if age < CONVERSATION_SECONDS:
+            with self._lock:
+                since = self.clock() - age
+                self._enter(provider, affinity, _KeyInUse(mark, since, since))
 
     def look(self, provider: str, key: PoolKey) -> Cooling | None:
         """Whether the key rests: for how long yet, and after what."""

@@ -19,6 +19,8 @@ from routing_admin.core.configuration.retirements import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
 from routing_admin.management import command
+from routing_admin.redis_link.faults import place_of
+from routing_admin.redis_link.link import link
 
 
 class Command(command.Command):
@@ -41,12 +43,22 @@ class Command(command.Command):
                 self.stderr.write(f"     {name}: {problem}")
             bad += bool(problems)
         self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'files of the data directory'}")
+        bad += self._look_at_redis()
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
         self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none may call'}")
         self._name_retired_models()
         if bad:
-            self.stderr.write(f"{bad} of {len(integrity.CHECKS)} checks failed.")
+            self.stderr.write(f"{bad} of {len(integrity.CHECKS) + 1} checks failed.")
             sys.exit(1)
+
+    def _look_at_redis(self) -> bool:
+        """Whether a Redis is named that is not there."""
+        outage = link.look() if link.is_set else None
+        found = f"answers at {place_of(link.url)}" if link.is_set else "none is named, and none is needed"
+        self.stdout.write("bad  redis" if outage else f"ok   redis: {found}")
+        if outage:
+            self.stderr.write(f"     redis: {outage.sentence}")
+        return outage is not None
 
     def _name_retired_models(self) -> None:
         """A line for each model that is no longer served, or has a last day; none of them makes the examination fail,

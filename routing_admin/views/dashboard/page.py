@@ -29,6 +29,7 @@ from routing_admin.queries.dashboard import find_beginnings, find_newest_revisio
 from routing_admin.queries.endings import list_endings
 from routing_admin.queries.limits import list_low_budgets
 from routing_admin.queries.provider_keys import list_key_refusals
+from routing_admin.redis_link.link import link
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
 from routing_admin.server.disk_space import low_disk_space
@@ -119,6 +120,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
+        "redis_outage": link.outage,
         "unlogged_since": journal.behind_since,
         "unlogged": journal.spool.waiting() if journal.behind_since else 0,
         "unlogged_in_memory": len(journal.waiting) if journal.disk_is_full else 0,

@@ -1,0 +1,29 @@
+"""A hint to other processes that something has changed: they look at once, instead of within a second."""
+
+from __future__ import annotations
+
+from routing_admin.configuration import snapshot
+from routing_admin.databases.router import renew_connections
+from routing_admin.redis_link.news import Fields, News, news
+
+TOPIC = "configuration"
+MOST = 16
+
+
+def hint_at_change() -> None:
+    """Says that the stamp has moved; nothing where there is no Redis."""
+    news.tell(TOPIC, "", lambda: {"stamp": str(snapshot.newest.stamp())})
+
+
+def follow_hints(source: News) -> None:
+    """Looks whenever another process says that something has changed: what the rows say decides."""
+
+    def look(fields: Fields, age: float) -> None:
+        if not source.is_own(fields):
+            renew_connections()
+            snapshot.look()
+
+    source.follow(TOPIC, MOST, look)
+
+
+follow_hints(news)

@@ -1,0 +1,71 @@
+"""What is wrong with a Redis that does not do what it is asked: one sentence, with what to do, without its password."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import redis
+
+from capabilities.core.worded import Worded, worded
+
+REFUSALS: Mapping[str, str] = {
+    "NOAUTH": worded("Redis asks for a password. Write it into REDIS_URL: redis://:password@host:port."),
+    "WRONGPASS": worded("Redis does not take the user or the password of REDIS_URL. Correct them there."),
+    "NOPERM": worded(
+        "The user of REDIS_URL may not run the commands that are needed. Allow it +@all on ~routing-admin:*."
+    ),
+    "READONLY": worded("REDIS_URL leads to a replica, which takes no writes. Name the primary server there."),
+    "OOM": worded("The memory of Redis is full. Give it more (maxmemory), or let it drop old keys (maxmemory-policy)."),
+    "MISCONF": worded("Redis takes no writes, since it cannot save to its disk. Its own log says why."),
+    "LOADING": worded("Redis is starting, and reads its data yet."),
+    "MASTERDOWN": worded("REDIS_URL leads to a replica whose primary server is away. Name the primary server there."),
+    "MOVED": worded("REDIS_URL leads to a cluster of Redis. One server is needed, or one with replicas."),
+    "CLUSTERDOWN": worded("REDIS_URL leads to a cluster of Redis. One server is needed, or one with replicas."),
+}
+"""By the word that a refusal begins with."""
+SILENT = worded("Redis at %(place)s does not answer in time.")
+AWAY = worded("Redis at %(place)s cannot be reached: %(reason)s.")
+REFUSED = worded("Redis at %(place)s refuses: %(reason)s")
+
+
+def place_of(url: str) -> str:
+    """Host and port, or the socket's path: what may be said of an address that has a password in it."""
+    parts = urlsplit(url)
+    return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
+
+
+def sentence_of(error: Exception, url: str) -> Worded:
+    """What an error of the client, or of the system, says."""
+    place, text = place_of(url), str(error)
+    if isinstance(error, redis.AuthenticationError) and "called without any password" in text:
+        return worded(REFUSALS["WRONGPASS"])
+    word = _refusal_in(error, text)
+    if word:
+        return worded(REFUSALS[word])
+    if isinstance(error, redis.TimeoutError | TimeoutError):
+        return worded(SILENT, place=place)
+    if isinstance(error, redis.ConnectionError | OSError):
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        reason = getattr(cause, "strerror", None) or text.partition(" connecting to ")[0].rstrip(".")
+        return worded(AWAY, place=place, reason=str(reason))
+    return worded(REFUSED, place=place, reason=text)
+
+
+def _refusal_in(error: Exception, text: str) -> str:
+    """The word of a refusal, which the client keeps in its classes alone where it knows it."""
+    by_class: tuple[tuple[type[Exception], str], ...] = (
+        (redis.exceptions.ReadOnlyError, "READONLY"),
+        (redis.exceptions.OutOfMemoryError, "OOM"),
+        (redis.exceptions.NoPermissionError, "NOPERM"),
+        (redis.exceptions.MasterDownError, "MASTERDOWN"),
+        (redis.exceptions.BusyLoadingError, "LOADING"),
+        (redis.exceptions.ClusterDownError, "CLUSTERDOWN"),
+        (redis.exceptions.MovedError, "MOVED"),
+    )
+    for kind, word in by_class:
+        if isinstance(error, kind):
+            return word
+    if isinstance(error, redis.AuthenticationError):
+        return "WRONGPASS" if "invalid" in text else "NOAUTH"
+    return next((word for word in REFUSALS if text.startswith(word)), "")

@@ -1,0 +1,90 @@
+"""A Redis of the tests' own, on a port of its own, which is stopped, frozen and started again as a test needs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import redis
+
+PROGRAMS = ("redis-server", "valkey-server")
+MISSING = "Redis is missing: apt-get install redis-server"
+
+
+@dataclass
+class RedisServer:
+    """One server, without persistence: started anew it is empty."""
+
+    directory: Path
+    options: Sequence[str] = ()
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = field(default=None)
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def client(self) -> redis.Redis:
+        """A client beside the program's."""
+        return redis.Redis(port=self.port, decode_responses=True)
+
+    def start(self) -> None:
+        """Starts it, on the same port as before."""
+        program = next(filter(None, map(shutil.which, PROGRAMS)))
+        self.port = self.port or free_port()
+        words = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.directory)]
+        self.process = subprocess.Popen([*words, *self.options], stdout=subprocess.DEVNULL)
+        until = time.monotonic() + 20
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            except OSError:
+                assert time.monotonic() < until, "Redis does not start"
+                time.sleep(0.02)
+            else:
+                return
+
+    def kill(self) -> None:
+        """Kills it; what it had is gone."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def freeze(self) -> None:
+        """Lets it take connections and never answer."""
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Lets it go on."""
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGCONT)
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def redis_running(directory: Path, *options: str) -> Iterator[RedisServer]:
+    """A server that answers; the test is skipped where there is none to start, which CI counts as a failure."""
+    if not any(map(shutil.which, PROGRAMS)):
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
+    server = RedisServer(directory, options)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
