@@ -24,6 +24,8 @@ REDIS_SCHEMES = ("redis", "rediss")
 HOST_NAME = re.compile(r"[a-z0-9._:-]+")
 """A host's name or address, in lower case."""
 
+LOG_FORMATS = ("line", "json")
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -133,6 +135,7 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         _("Domains of the verified e-mail that newcomers must have, comma separated; empty for any."),
     ),
+    Setting("ROUTING_ADMIN_LOG_FORMAT", "line", _("Lines of the server's log: line for people, json for machines.")),
     Setting("ROUTING_ADMIN_DEBUG", "off", _("Django's debug pages; never in production.")),
     Setting(
         "ROUTING_ADMIN_DJANGO_ADMIN", "off", _("Django's own admin at /django-admin/, where superusers look at rows.")
@@ -288,6 +291,15 @@ def browser_origin(text: str) -> str | None:
     named = f"[{host}]" if ":" in host else host
     usual = {"https": 443, "http": 80}.get(parts.scheme)
     return f"{parts.scheme}://{named}" + (f":{port}" if port and port != usual else "")
+
+
+def log_format(env: environ.Env) -> str:
+    """How lines of the log are written. Raises `SystemExit` with one line for a word that is none."""
+    name = PREFIX + "LOG_FORMAT"
+    word = env.str(name, default="") or LOG_FORMATS[0]
+    if word not in LOG_FORMATS:
+        raise SystemExit(f"{name}: {word!r} is none of {', '.join(LOG_FORMATS)}.")
+    return word
 
 
 def secret_key(env: environ.Env, data_dir: Path) -> str:

@@ -20,6 +20,7 @@ from routing_admin.environment import (
     data_directory,
     database_files,
     encryption_keys,
+    log_format,
     read_environment,
     redis_url,
     secret_key,
@@ -67,6 +68,7 @@ MAX_CALLS = env.int(PREFIX + "MAX_CALLS", default=512)
 MAX_REQUESTS = env.int(PREFIX + "MAX_REQUESTS", default=256)
 DRAIN_SECONDS = env.int(PREFIX + "DRAIN_SECONDS", default=30)
 REDIS_URL = redis_url(env)
+LOG_FORMAT = log_format(env)
 PUBLISH_DIR = env.str(PREFIX + "PUBLISH_DIR", default="")
 DJANGO_ADMIN = env.bool(PREFIX + "DJANGO_ADMIN", default=False)
 try:
@@ -261,8 +263,11 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {"redact": {"()": "routing_admin.server.logs.RedactFilter"}},
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["redact"]}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+        "json": {"()": "routing_admin.server.logs.JsonFormatter"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["redact"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         **{name: {"level": "WARNING"} for name in ("httpx", "httpcore", "aiohttp")},

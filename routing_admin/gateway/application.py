@@ -24,6 +24,7 @@ from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.gateway.messages.endpoints import MESSAGES
 from routing_admin.gateway.operations.endpoints import OPERATION_DOORS
 from routing_admin.gateway.responses.endpoints import RESPONSES
+from routing_admin.server import logs
 from routing_admin.server.body_limit import (
     UnknownCallerError,
     announced_length,
@@ -124,6 +125,7 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
 async def _reply_to(scope: Mapping[str, Any], body: WaitingBody, place: CallPlace) -> HttpReply:
     door, headers = DOORS[scope["path"]], headers_of_scope(scope)
     request_id = make_request_id(headers.get("x-request-id", ""))
+    logs.request_id.set(request_id)
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
         return reply_of(GatewayError(400, "host_not_allowed", message), request_id, door.error)

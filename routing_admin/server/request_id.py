@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
+from routing_admin.server import logs
 from routing_admin.server.ids import new_id
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -39,6 +40,7 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """The view's response with `x-request-id`."""
         made = request_id_of(request)
+        logs.request_id.set(made)
         response = self.get_response(request)
         response.headers.setdefault("x-request-id", made)
         return response

@@ -1,0 +1,72 @@
+"""The server's log: one JSON object a line for machines, the request it belongs to, and never a secret."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from io import StringIO
+
+import pytest
+
+from routing_admin.server import logs
+from tests.gateway.serving import served
+
+KEY = "sk-" + "a1B2" * 12
+
+
+@pytest.fixture
+def lines() -> Iterator[StringIO]:
+    """What a logger of its own writes as JSON."""
+    written = StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(logs.JsonFormatter())
+    handler.addFilter(logs.RedactFilter())
+    logger = logging.getLogger("tests.logs")
+    logger.addHandler(handler)
+    logger.propagate = False
+    yield written
+    logger.removeHandler(handler)
+
+
+def test_a_line_is_one_object_with_the_request_it_belongs_to(lines):
+    """Time in UTC, level, logger and message; a line break in the message stays inside."""
+    kept = logs.request_id.set("req_1")
+    logging.getLogger("tests.logs").warning("the disk of %s\nis full", "var")
+    logs.request_id.reset(kept)
+    line = json.loads(lines.getvalue())
+    assert lines.getvalue().count("\n") == 1
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "level": "warning",
+        "logger": "tests.logs",
+        "message": "the disk of var\nis full",
+        "request_id": "req_1",
+    }
+
+
+def test_a_key_in_a_message_or_in_an_error_is_masked(lines):
+    """Whoever put it there: the message, its arguments, or the traceback of an error."""
+    try:
+        raise ValueError(f"refused {KEY}")
+    except ValueError:
+        logging.getLogger("tests.logs").exception("with %s", KEY)
+    line = json.loads(lines.getvalue())
+    assert "ValueError" in line["error"]
+    assert KEY not in lines.getvalue()
+
+
+def test_a_served_installation_writes_json_where_it_is_told_to(tmp_path):
+    """Every line, from the start to the end; what fails names the request."""
+    with served(tmp_path, settings={"LOG_FORMAT": "json"}) as server:
+        with closing(sqlite3.connect(tmp_path / "routing_admin.sqlite3")) as rows:
+            rows.execute("ALTER TABLE artifacts_artifact RENAME TO away")
+            rows.commit()
+        with pytest.raises(OSError, match="HTTP Error 50"):
+            server.get("/v1/files")
+        text = server.log
+    found = [json.loads(line) for line in text.splitlines()]
+    assert {"uvicorn.error"} < {line["logger"] for line in found}
+    assert any(line["level"] == "error" and line["request_id"].startswith("req_") for line in found)
