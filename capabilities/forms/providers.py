@@ -56,6 +56,8 @@ MEANINGS: dict[str, str | Promise] = {
     "cache_marks": gettext_lazy("How the end of a prefix worth keeping is marked."),
     "short_call_ids": gettext_lazy("The ids of tool calls are nine letters and digits."),
     "call_signatures": gettext_lazy("Tool calls of the history carry Google's proof, or its stand-in."),
+    "request_id_header": gettext_lazy("The header that takes the id of a request, for questions to the vendor."),
+    "trace_context": gettext_lazy("The caller's trace (traceparent) is passed on."),
     "stream_usage": gettext_lazy("A stream is asked to count its tokens."),
     "sampling": gettext_lazy("Temperature and top_p are sent."),
     "anthropic_version": gettext_lazy("The version of the interface that is asked for."),

@@ -38,6 +38,7 @@ from routing_admin.dispatch.estimates import reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
+from routing_admin.dispatch.route_headers import headers_of_attempts, headers_of_failure
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
@@ -104,17 +105,31 @@ async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
         await reserve_planned(hold, planned)
     principal = principal_of(request)
     actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), request_id_of(request))
-    dispatch = Dispatch(planned, keep_media=partial(store_generated, actor))
+    dispatch = Dispatch(
+        planned,
+        keep_media=partial(store_generated, actor),
+        request_id=request_id_of(request),
+        caller_headers=headers_of(request),
+    )
     try:
         result = await record_answer(dispatch, recorder)
         if hold is not None:
             settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer.text)
-        return answer(answer_json(planned, result))
+        reply = answer(answer_json(planned, result))
+        for name, value in headers_of_attempts(result.attempts).items():
+            reply.headers[name] = value
+        return reply
     except (RouterError, DrainingError) as error:
         response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
-        for name, value in retry_headers(error).items():
+        said = headers_of_failure(error.attempts) if isinstance(error, RouterError) else {}
+        for name, value in {**retry_headers(error), **said}.items():
             response.headers[name] = value
         return response
+
+
+def headers_of(request: HttpRequest) -> dict[str, str]:
+    """The request's headers by their names in lower case."""
+    return {name.lower(): value for name, value in request.headers.items()}
 
 
 def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
@@ -123,7 +138,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     body = read_as(request, SendIn)
     recorder = RequestRecorder(request_id_of(request), "api")
     if tracing.writer is not None:
-        recorder.add_trace(request.path, {name.lower(): value for name, value in request.headers.items()})
+        recorder.add_trace(request.path, headers_of(request))
     recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
     planned = planned_request(body, principal)
     record_plan(recorder, planned, planned.plan.task_type)

@@ -7,13 +7,13 @@ previews call, so what was previewed is what is sent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Protocol, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
-from capabilities.core.delivery.receiver import Prepared, Receiver
+from capabilities.core.delivery.receiver import Prepared, Receiver, with_callers_headers
 from capabilities.core.message import ChatRequest, UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault, Media
 from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
@@ -50,7 +50,10 @@ def process_run_context() -> RunContext:
 
 @dataclass(slots=True)
 class Dispatch:
-    """A planned request on its way; `prepared` says what each candidate was sent, by its place in the chain."""
+    """A planned request on its way; `prepared` says what each candidate was sent, by its place in the chain.
+
+    `request_id` and `caller_headers` are for providers that are told of them.
+    """
 
     planned: PlannedRequest
     transport: Transport = field(default_factory=NetworkTransport)
@@ -58,6 +61,8 @@ class Dispatch:
     prepared: dict[int, Prepared] = field(default_factory=dict)
     in_thread: InThread = asyncio.to_thread
     keep_media: KeepMedia | None = None
+    request_id: str = ""
+    caller_headers: Mapping[str, str] = field(default_factory=dict)
     run: FallbackRun[Answer] | FallbackRun[Stream] | None = None
 
     @property
@@ -100,6 +105,9 @@ class Dispatch:
         if isinstance(prepared, CannotRead):
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
+        if to.passes:
+            headers = {**self.caller_headers, "x-request-id": self.request_id}
+            prepared = with_callers_headers(prepared, to.passes, headers)
         outcome = await send(prepared, to, call.timeouts, self.planned.proxy(call.candidate.provider))
         dropped = list_dropped(self.planned.chat, prepared, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)

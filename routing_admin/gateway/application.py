@@ -58,18 +58,18 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
     """One call; when its caller leaves, the work for it is cancelled."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
-        return await refuse(scope["path"], limit, send)
+        return await refuse(scope, limit, send)
     room = CallPlace(bodies())
     try:
         body = await _read_body(scope, receive, limit, room)
         if body is not None and len(body.data) > limit:
-            return await refuse(scope["path"], limit, send)
+            return await refuse(scope, limit, send)
         if body is not None:
             await _answer_body(scope, receive, send, body)
     except UnknownCallerError:
-        await refuse_unknown(scope["path"], send)
+        await refuse_unknown(scope, send)
     except OverloadedError as error:
-        await send_refusal(scope["path"], error.status, error.code, error.message, send)
+        await send_refusal(scope, error.status, error.code, error.message, send)
     finally:
         room.leave()
 

@@ -31,15 +31,16 @@ from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.passing import pass_through
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
+from routing_admin.dispatch.route_headers import headers_of_attempts
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory, turn_of
 from routing_admin.gateway.admission import admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.body import is_packed, read_object
 from routing_admin.gateway.callers import look_up_caller
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, Door
-from routing_admin.gateway.errors import GatewayError, gateway_error_of, gateway_error_of_limit, reply_of, skips_in
+from routing_admin.gateway.errors import GatewayError, gateway_error_of, gateway_error_of_limit, reply_of
 from routing_admin.gateway.fields import Object
-from routing_admin.gateway.http import HttpCall, HttpReply, header_value
+from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.idempotency import HEADER, answer_once
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import AnswerStream, later_error
@@ -212,7 +213,13 @@ def _decide(
     if planned.plan.has_pools:
         planned = planned.with_affinity(call.headers.get(AFFINITY_HEADER, ""), principal.agent)
     record_plan(recorder, planned, target.task_type)
-    dispatch = Dispatch(planned, in_thread=partial(run_in_thread, call), keep_media=partial(store_generated, actor))
+    dispatch = Dispatch(
+        planned,
+        in_thread=partial(run_in_thread, call),
+        keep_media=partial(store_generated, actor),
+        request_id=call.request_id,
+        caller_headers=call.headers,
+    )
     name = chat_call.model if target.stands_in_answers else ""
     return AdmittedCall(door, dispatch, chat_call, name, principal.agent)
 
@@ -279,12 +286,4 @@ def _add_route_headers(
 ) -> None:
     """The headers of CONTRACT §6: who answered, after how many attempts, with which files and without what."""
     headers["x-request-id"] = call.request_id
-    headers["x-routing-provider"] = header_value(result.candidate.provider)
-    headers["x-routing-model"] = header_value(result.candidate.model)
-    headers["x-routing-attempts"] = str(len(result.attempts))
-    if len(result.attempts) > 1 and (skips := skips_in(result.attempts)):
-        headers["x-routing-skipped"] = skips
-    if result.attempts[-1].adaptation:
-        headers["x-routing-adaptation"] = header_value(result.attempts[-1].adaptation)
-    if result.attempts[-1].dropped_params:
-        headers["x-routing-dropped"] = header_value(", ".join(result.attempts[-1].dropped_params))
+    headers.update(headers_of_attempts(result.attempts))

@@ -10,7 +10,8 @@ from django.http import HttpResponse, HttpResponseBase
 
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import RouterError, UpstreamRefused, retry_headers
-from routing_admin.gateway.http import HttpReply, header_value, response_of_reply
+from routing_admin.dispatch.route_headers import header_value, headers_of_failure
+from routing_admin.gateway.http import HttpReply, response_of_reply
 from routing_admin.limits.gate import LimitReachedError
 
 TYPES: Mapping[int, str] = {
@@ -22,11 +23,6 @@ TYPES: Mapping[int, str] = {
     504: "timeout_error",
 }
 """OpenAI's word for the kind of error; every other 4xx is the request's fault, every other 5xx the upstream's."""
-
-
-SKIPPED = "skipped_"
-"""How the outcome of an attempt begins that was none."""
-MOST_SKIPS = 20
 
 
 class GatewayError(Exception):
@@ -104,10 +100,7 @@ def reply_of(
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))
     reply.headers.update(error.headers)
-    if error.attempts:
-        reply.headers["x-routing-attempts"] = str(len(error.attempts))
-        if skips := skips_in(error.attempts):
-            reply.headers["x-routing-skipped"] = skips
+    reply.headers.update(headers_of_failure(error.attempts))
     if error.answered_by is not None:
         reply.headers["x-routing-provider"] = header_value(error.answered_by.provider)
         reply.headers["x-routing-model"] = header_value(error.answered_by.model)
@@ -116,13 +109,6 @@ def reply_of(
     if error.status == 401:
         reply.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
     return reply
-
-
-def skips_in(attempts: Sequence[Attempt]) -> str:
-    """Who was passed by without being asked, and why, as `x-routing-skipped` says it; empty where nobody was."""
-    skipped = [each for each in attempts if each.outcome.startswith(SKIPPED)]
-    told = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MOST_SKIPS]]
-    return header_value("; ".join(told))
 
 
 def response_of(error: GatewayError, request_id: str) -> HttpResponseBase:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
-from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.http.request import UnreadablePostError
@@ -14,8 +12,6 @@ from django.http.request import UnreadablePostError
 from capabilities.body_limits import body_limit
 from routing_admin.server.places import CallPlace
 from routing_admin.server.request_id import request_id_of
-
-SAFE = " !#$&'()*+,/:;=?@[]~"
 
 
 @dataclass(slots=True)
@@ -105,9 +101,3 @@ def response_of_reply(reply: HttpReply) -> HttpResponseBase:
     if reply.blocks is not None:
         return StreamingHttpResponse(reply.blocks, status=reply.status, headers=dict(reply.headers))
     return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))
-
-
-@lru_cache(maxsize=1000)
-def header_value(text: str) -> str:
-    """A text as a header may hold it: what is no plain ASCII is written as in a URL."""
-    return quote(text, safe=SAFE)

@@ -21,11 +21,12 @@ from capabilities.body_limits import received_limit
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import OK
 from routing_admin.databases.away import is_away
+from routing_admin.dispatch.route_headers import header_value
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.callers import find_caller
 from routing_admin.gateway.door import Door
 from routing_admin.gateway.errors import BadRequestError, GatewayError
-from routing_admin.gateway.http import HttpCall, HttpReply, header_value
+from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.request_log.outcomes import (
     LEASE,

@@ -74,15 +74,15 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
             await app(scope, counted, watched)
         except _BodyTooLargeError:
             if not started:
-                await refuse(scope["path"], limit, send)
+                await refuse(scope, limit, send)
         except UnknownCallerError:
             if not started:
-                await refuse_unknown(scope["path"], send)
+                await refuse_unknown(scope, send)
         except OSError as error:
             if started or error.errno not in DISK_IS_FULL:
                 raise
             log.error("a body cannot be held while it is received: %s", error)
-            await send_refusal(scope["path"], 507, "storage_full", FULL, send)
+            await send_refusal(scope, 507, "storage_full", FULL, send)
 
     return application
 
@@ -93,32 +93,33 @@ def announced_length(scope: Any) -> int:
     return int(value) if value.isdigit() and len(value) < 20 else 0
 
 
-async def refuse(path: str, limit: int, send: Send) -> None:
+async def refuse(scope: Any, limit: int, send: Send) -> None:
     """413 in the error shape of the address, and the end of the connection."""
     message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise {SETTING}."
-    await send_refusal(path, 413, "too_large", message, send, limit=limit)
+    await send_refusal(scope, 413, "too_large", message, send, limit=limit)
 
 
-async def refuse_unknown(path: str, send: Send) -> None:
+async def refuse_unknown(scope: Any, send: Send) -> None:
     """The same for a body that only a known caller may send: 401 where a key is missing, 413 on a page."""
+    path = scope["path"]
     link = state_of_address(path)
     if link is not None:
-        await _refuse_link(path, link, send)
+        await _refuse_link(scope, link, send)
         return
     rule = f"Whoever is not known may send {UNKNOWN_BYTES} bytes."
     if path.startswith(("/api/", "/v1/")):
         message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
-        await send_refusal(path, 401, "key_invalid", message, send)
+        await send_refusal(scope, 401, "key_invalid", message, send)
     else:
-        await send_refusal(path, 413, "too_large", f"{rule} Sign in first.", send, limit=UNKNOWN_BYTES)
+        await send_refusal(scope, 413, "too_large", f"{rule} Sign in first.", send, limit=UNKNOWN_BYTES)
 
 
-async def _refuse_link(path: str, state: TokenState, send: Send) -> None:
+async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
     """404 for an upload link that is none, 410 for one past its time: the same as a small file is told."""
     if state is TokenState.EXPIRED:
-        await send_refusal(path, 410, "upload_link_over", f"This upload link is past its time. {ANOTHER_LINK}", send)
+        await send_refusal(scope, 410, "upload_link_over", f"This upload link is past its time. {ANOTHER_LINK}", send)
     else:
-        await send_refusal(path, 404, "not_found", f"There is no such upload link. {ANOTHER_LINK}", send)
+        await send_refusal(scope, 404, "not_found", f"There is no such upload link. {ANOTHER_LINK}", send)
 
 
 def headers_of_scope(scope: Any) -> dict[str, str]:

@@ -57,7 +57,7 @@ def share(app: App, origins: Collection[str]) -> App:
         origin = headers.get("origin", "")
         grant = "*" if everybody else origin if origin in origins else ""
         if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
-            await _answer_preflight(scope["path"], grant, headers.get("access-control-request-headers", ""), send)
+            await _answer_preflight(scope, grant, headers.get("access-control-request-headers", ""), send)
             return
 
         async def sharing(message: Any) -> None:
@@ -70,11 +70,11 @@ def share(app: App, origins: Collection[str]) -> App:
     return application
 
 
-async def _answer_preflight(path: str, grant: str, wishes: str, send: Send) -> None:
+async def _answer_preflight(scope: Any, grant: str, wishes: str, send: Send) -> None:
     """204 with what the page may send, or 403 for a page of another origin."""
     if not grant:
         message = f"Pages of this origin may not call this API. An administrator can name it in {SETTING}."
-        await send_refusal(path, 403, "origin_not_allowed", message, send)
+        await send_refusal(scope, 403, "origin_not_allowed", message, send)
         return
     headers: Headers = [
         (b"access-control-allow-origin", grant.encode("latin-1")),

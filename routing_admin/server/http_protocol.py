@@ -185,7 +185,8 @@ class Protocol(HttpToolsProtocol):
         begun = cycle is None or self.scope is not cycle.scope or not cycle.response_started
         if begun and not self.transport.is_closing():
             path = cycle.scope["path"] if cycle is not None and not cycle.response_complete else ""
-            headers, body = refusal_parts(path, status, code, message)
+            word = dict(cycle.scope["headers"]).get(b"x-request-id", b"") if path and cycle is not None else b""
+            headers, body = refusal_parts(path, status, code, message, word.decode("latin-1"))
             lines = b"".join(b"%s: %s\r\n" % pair for pair in [*self.server_state.default_headers, *headers])
             self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
         if cycle is not None and not cycle.response_complete:
@@ -220,7 +221,7 @@ class Protocol(HttpToolsProtocol):
             meta = {"HTTP_X_FORWARDED_FOR": forwarded.decode("latin-1"), "REMOTE_ADDR": self._peer}
             address = address_in(meta, self._limits.proxies)
             if not self._counted.enter(self, address):
-                await send_refusal(scope["path"], 503, TOO_MANY, TOO_MANY_MESSAGE, send)
+                await send_refusal(scope, 503, TOO_MANY, TOO_MANY_MESSAGE, send)
                 return
             try:
                 await app(scope, receive, send)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any
 
-from routing_admin.server.ids import new_id
+from routing_admin.server.request_id import make_request_id
 
 TYPES: Mapping[str, str] = {
     "key_invalid": "authentication_error",
@@ -30,7 +30,7 @@ OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
 
 
 async def send_refusal(
-    path: str,
+    scope: Mapping[str, Any],
     status: int,
     code: str,
     message: str,
@@ -38,18 +38,21 @@ async def send_refusal(
     headers: Mapping[str, str] = MappingProxyType({}),
     **more: Any,
 ) -> None:
-    """The refusal as an ASGI answer, and the end of the connection."""
-    usual, body = refusal_parts(path, status, code, message, **more)
+    """The refusal as an ASGI answer to the request of that scope, under its id, and the end of the connection."""
+    usual, body = refusal_parts(scope["path"], status, code, message, _word_in(scope), **more)
     pairs = dict(usual) | {name.lower().encode(): value.encode() for name, value in headers.items()}
     await send({"type": "http.response.start", "status": status, "headers": [*pairs.items()]})
     await send({"type": "http.response.body", "body": body})
 
 
 def refusal_parts(
-    path: str, status: int, code: str, message: str, **more: Any
+    path: str, status: int, code: str, message: str, word: str = "", **more: Any
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Headers and body of a refusal after which the connection is closed; a 503 may be tried again a second later."""
-    request_id = new_id("req_")
+    """Headers and body of a refusal after which the connection is closed; a 503 may be tried again a second later.
+
+    `word` is what the caller calls the request.
+    """
+    request_id = make_request_id(word)
     body = json.dumps(refusal_json(path, code, message, request_id, **more)).encode()
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),
@@ -58,6 +61,11 @@ def refusal_parts(
         (b"connection", b"close"),
     ]
     return [*headers, (b"retry-after", b"1")] if status == 503 else headers, body
+
+
+def _word_in(scope: Mapping[str, Any]) -> str:
+    found: bytes = dict(scope["headers"]).get(b"x-request-id", b"")
+    return found.decode("latin-1")
 
 
 def refusal_json(path: str, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:

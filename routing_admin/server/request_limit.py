@@ -31,7 +31,7 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
         try:
             await place.enter(name_of(scope, agent_of))
         except (OverloadedError, DrainingError) as error:
-            await send_refusal(scope["path"], error.status, error.code, error.message, send)
+            await send_refusal(scope, error.status, error.code, error.message, send)
             return
         try:
             await app(scope, receive, send)

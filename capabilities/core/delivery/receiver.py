@@ -6,7 +6,7 @@ Preview, simulation and every attempt of the data plane call `prepare`, so what 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import preset_for_host, quirks_for
-from capabilities.core.providers.quirks import LIMIT_FIELD, LIMIT_NAMES
+from capabilities.core.providers.quirks import LIMIT_FIELD, LIMIT_NAMES, passed_headers
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
 
@@ -30,6 +30,7 @@ class Receiver:
     """Who receives: the wire protocol, where it goes, and the reader that deliveries are decided for.
 
     `service_id` is None for a (provider, model) without a service row, which counts as text only (decision 9).
+    `passes` are the caller's headers that go along, and under which name.
     """
 
     protocol: WireProtocol
@@ -37,6 +38,7 @@ class Receiver:
     reader: Reader
     service_id: str | None = None
     tokens: TokenLimits = UNKNOWN
+    passes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:
@@ -76,7 +78,8 @@ def receiver(
     quirks = quirks_for(target.endpoint, target.quirks)
     slots = slots_for(protocol, preset.slots if preset else None, limits or None, quirks)
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
-    return Receiver(PROTOCOLS[protocol], target, reader, service_id, tokens)
+    passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
+    return Receiver(PROTOCOLS[protocol], target, reader, service_id, tokens, passes)
 
 
 def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
@@ -103,6 +106,14 @@ def prepare(
     if isinstance(adapted, CannotRead):
         return adapted
     return encode_adapted(adapted, to, stream=stream)
+
+
+def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
+    """The request with those of the caller's headers that go along, as far as there are any."""
+    passed = {name: headers[own] for own, name in passes.items() if headers.get(own)}
+    if not passed:
+        return prepared
+    return replace(prepared, request=replace(prepared.request, headers={**prepared.request.headers, **passed}))
 
 
 def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool) -> Prepared:

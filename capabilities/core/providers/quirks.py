@@ -95,6 +95,13 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
             ),
             Quirk("short_call_ids", "The ids of tool calls are nine letters and digits.", False),
             Quirk("call_signatures", "Tool calls of the history carry Google's proof, or its stand-in.", False),
+            _choice(
+                "request_id_header",
+                "The header that takes the id of a request, for questions to the vendor.",
+                *("none", "X-Client-Request-Id", "x-ms-client-request-id"),
+                protocols=ALL,
+            ),
+            Quirk("trace_context", "The caller's trace (traceparent) is passed on.", False, protocols=ALL),
             Quirk("stream_usage", "A stream is asked to count its tokens.", True),
             Quirk(
                 "sampling",
@@ -123,6 +130,15 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
     if value is None or not _fits(known, value):
         return known.by_protocol.get(protocol, known.default)
     return tuple(value) if known.kind == "list" else value
+
+
+def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mapping[str, str]:
+    """Which of a caller's headers a provider gets, and under which name; where nobody says otherwise none."""
+    name = quirk(quirks, "request_id_header", protocol)
+    found = {} if name == "none" else {"x-request-id": str(name)}
+    if quirk(quirks, "trace_context", protocol):
+        found |= {"traceparent": "traceparent", "tracestate": "tracestate"}
+    return found
 
 
 def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[str]:

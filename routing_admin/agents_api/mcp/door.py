@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from capabilities.access import Refusal
-from routing_admin.agents_api.mcp.callers import KEY, PATH, McpCaller, identify
+from routing_admin.agents_api.mcp.callers import KEY, McpCaller, identify
 from routing_admin.databases import away
 from routing_admin.limits.gate import LimitReachedError, Reservation, limit_headers, reservation_of
 from routing_admin.server.body_limit import Receive, Send, announced_length, headers_of_scope
@@ -36,23 +36,25 @@ class McpDoor:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """One request, as an ASGI application."""
         headers = headers_of_scope(scope)
+        request_id = make_request_id(headers.get("x-request-id", ""))
+        send = _named(request_id, send)
         if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
             message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
-            await send_refusal(PATH, 400, "host_not_allowed", message, send)
+            await send_refusal(scope, 400, "host_not_allowed", message, send)
             return
         if scope["method"] in ("GET", "DELETE"):  # clients of before ask for a stream that would never say anything
-            await send_refusal(PATH, 405, "method_not_allowed", NO_STREAM, send)
+            await send_refusal(scope, 405, "method_not_allowed", NO_STREAM, send)
             return
         try:
-            caller = await identify(scope, headers, make_request_id(headers.get("x-request-id", "")))
+            caller = await identify(scope, headers, request_id)
         except Exception as error:
             if not away.is_away(error):
                 raise
             log.error("a call over MCP needs the database, which does not answer: %s", error)
-            await send_refusal(PATH, 503, away.UNAVAILABLE, away.explain(error), send)
+            await send_refusal(scope, 503, away.UNAVAILABLE, away.explain(error), send)
             return
         if isinstance(caller, Refusal):
-            await send_refusal(PATH, caller.status, caller.code, caller.message, send)
+            await send_refusal(scope, caller.status, caller.code, caller.message, send)
             return
         await self._answer(scope, receive, send, caller, reservation_of(caller.principal.holders))
 
@@ -66,7 +68,7 @@ class McpDoor:
             server = await self._run_server()
             await server.answer({**scope, KEY: caller}, receive, send)
         except LimitReachedError as error:
-            await send_refusal(PATH, error.status, error.code, error.message, send, limit_headers(error))
+            await send_refusal(scope, error.status, error.code, error.message, send, limit_headers(error))
         finally:
             if hold is not None:
                 hold.close()
@@ -84,6 +86,18 @@ class McpDoor:
             self._server, self._over = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._over))
         return await asyncio.shield(self._server)
+
+
+def _named(request_id: str, send: Send) -> Send:
+    """`send`, whose answers bear the request's id; a refusal has it already, unless it was made for it."""
+
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            others = [pair for pair in message["headers"] if pair[0].lower() != b"x-request-id"]
+            message = {**message, "headers": [*others, (b"x-request-id", request_id.encode())]}
+        await send(message)
+
+    return sending
 
 
 async def _serve(ready: asyncio.Future[ToolServer], over: asyncio.Event) -> None:

@@ -13,6 +13,7 @@ from capabilities.core.permissions import methods_of_call
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.route_headers import header_value
 from routing_admin.dispatch.token_count import count_tokens as count_of_first
 from routing_admin.dispatch.token_count import first_candidate
 from routing_admin.dispatch.turns import turn_memory
@@ -21,7 +22,7 @@ from routing_admin.gateway.body import read_object
 from routing_admin.gateway.calls import complete, resolve_model
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, json_reply, reply_of
-from routing_admin.gateway.http import HttpCall, HttpReply, call_of, header_value, response_of_reply
+from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.parsing import needs_thread, parse
 from routing_admin.gateway.messages.rendering import error_json, message_json

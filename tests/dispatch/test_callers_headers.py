@@ -1,0 +1,68 @@
+"""What a provider is told of a request's id and of the caller's trace: what its row says, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from capabilities.acts import SYSTEM
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.providers.presets import quirks_for
+from capabilities.core.providers.quirks import passed_headers
+from routing_admin import actions
+from routing_admin.configuration import snapshot
+from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.upstream import process_upstream, run_sync
+from tests.lab import Lab
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+CALLER = {"traceparent": TRACE, "tracestate": "a=1", "x-request-id": "what the caller wrote", "x-secret": "mine"}
+
+
+def headers_received(quirks: Mapping[str, Any], caller: Mapping[str, str] = CALLER) -> Mapping[str, str]:
+    """What a provider with these options gets of a request `my-call`."""
+    with Lab({"lab": "ok"}) as lab:
+        provider = {"providerName": "lab", "apiKey": "sk-lab", "endpoint": lab.url(), "defaultModel": "lab"}
+        file = {"providers": [{**provider, "quirks": quirks}], "routing": {"told": {"provider": "lab", "retries": 0}}}
+        actions.import_configuration(SYSTEM, [json.dumps(file)])
+        state = snapshot.current()
+        chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
+        planned = plan_request(state, state.configuration.route("told"), chat)
+        run_sync(Dispatch(planned, request_id="my-call", caller_headers=caller).answer())
+        run_sync(process_upstream().close())
+        (received,) = lab.requests
+        return received.headers
+
+
+def test_a_provider_is_told_nothing_by_itself(demo: None):
+    """Neither the id nor the trace nor any other header of the caller's."""
+    sent = headers_received({})
+    assert not {"x-request-id", "x-client-request-id", "traceparent", "tracestate", "x-secret"} & {*sent}
+
+
+@pytest.mark.parametrize("name", ["X-Client-Request-Id", "x-ms-client-request-id"])
+def test_an_id_goes_along_under_the_vendors_name(demo: None, name: str):
+    """Ours, as answer and log have it, which a caller's word may not be."""
+    sent = headers_received({"request_id_header": name})
+    assert sent[name.lower()] == "my-call"
+    assert "traceparent" not in sent
+
+
+def test_a_trace_goes_along_where_the_administrator_says_so(demo: None):
+    """As the caller wrote it."""
+    sent = headers_received({"trace_context": True})
+    assert (sent["traceparent"], sent["tracestate"]) == (TRACE, "a=1")
+    assert "traceparent" not in headers_received({"trace_context": True}, {})
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "told"), [("https://api.openai.com/v1", True), ("https://api.deepseek.com/v1", False)]
+)
+def test_openais_own_host_is_told_the_id(endpoint: str, told: bool):
+    """It takes X-Client-Request-Id; whoever does not is not asked to."""
+    assert ("x-request-id" in passed_headers(quirks_for(endpoint, {}))) is told
