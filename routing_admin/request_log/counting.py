@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from capabilities.core.wire import Usage
 from routing_admin.core.fallback.chain import OK
+from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, find_answering
 from routing_admin.server.metrics import request_metrics
 
@@ -46,10 +47,29 @@ def _count(entry: Entry) -> None:
             error = "" if attempt.outcome == OK else attempt.outcome
             seconds = attempt.duration_ms / 1000
             request_metrics.observe_call(operation, attempt.provider, attempt.model, error, seconds)
+        for one in attempt.tries:
+            if one.usage is not None:  # billed, and no answer
+                tokens = _tokens_of(one.usage)
+                request_metrics.count_tokens(route, operation, attempt.provider, attempt.model, tokens)
     answered = find_answering(entry)
     if answered is not None:
-        tokens = _tokens_of(facts.usage)
-        request_metrics.count_tokens(route, operation, answered.provider, answered.model, tokens)
+        place = (operation, answered.provider, answered.model)
+        request_metrics.count_tokens(route, *place, _tokens_of(facts.usage))
+        if facts.first_content_ms is not None:
+            request_metrics.observe_first_content(*place, (facts.first_content_ms - answered.started_ms) / 1000)
+    _count_costs(entry)
+
+
+def _count_costs(entry: Entry) -> None:
+    """What each candidate's calls cost, whether they answered or not; what costs nothing is no amount."""
+    try:
+        rows = cost_columns(entry)[1]
+    except Exception:  # prices cannot be read just now: the log has said so
+        return
+    for attempt, row in zip(entry.attempts, rows, strict=True):
+        if row["cost_nanos"]:
+            place = (entry.facts.task_type, attempt.provider, attempt.model)
+            request_metrics.count_cost(*place, row["currency"], row["cost_nanos"])
 
 
 def _tokens_of(usage: Usage) -> dict[str, int]:

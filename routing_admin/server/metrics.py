@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from capabilities.core.prices import NANO
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_MODELS = 1000
 """Models that are told apart; a caller may name any model of a provider, so there could be any number."""
@@ -46,8 +48,21 @@ class RequestMetrics:
         self._tokens = Counter(
             "routing_admin_tokens", "Tokens by sort.", ("route", "provider", "model", "kind"), registry=registry
         )
+        self._cost = Counter(
+            "routing_admin_cost",
+            "What calls cost, in the unit of each currency; without those that nobody has a price for.",
+            ("route", "provider", "model", "currency"),
+            registry=registry,
+        )
         self._duration = Histogram(
             "gen_ai_client_operation_duration_seconds", "Time of a call.", call, buckets=SECONDS, registry=registry
+        )
+        self._first = Histogram(
+            "gen_ai_client_operation_time_to_first_chunk_seconds",
+            "Time to the first content of a stream.",
+            PLACE,
+            buckets=SECONDS,
+            registry=registry,
         )
         usage = (*PLACE, "gen_ai_token_type")
         self._usage = Histogram(
@@ -76,6 +91,14 @@ class RequestMetrics:
         for kind in ("input", "output"):
             if kind in tokens:
                 self._usage.labels(operation, provider, name, kind).observe(tokens[kind])
+
+    def count_cost(self, route: str, provider: str, model: str, currency: str, nanos: int) -> None:
+        """What a candidate's calls cost, in thousand-millionths of the currency's unit."""
+        self._cost.labels(route, provider, self._model(provider, model), currency).inc(nanos / NANO)
+
+    def observe_first_content(self, operation: str, provider: str, model: str, seconds: float) -> None:
+        """How long a streamed answer took to begin."""
+        self._first.labels(operation, provider, self._model(provider, model)).observe(seconds)
 
     def _model(self, provider: str, model: str) -> str:
         """The model's name, while there are not too many."""

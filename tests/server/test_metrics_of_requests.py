@@ -9,6 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from capabilities.core.operations.table import OPERATIONS
 from capabilities.core.wire import Usage
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
@@ -53,6 +55,29 @@ def test_a_request_is_counted_once_when_it_is_logged():
     call = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "second", "gen_ai_request_model": "n"}
     assert value("gen_ai_client_operation_duration_seconds_sum", **call, error_type="") >= 3.0
     assert value("gen_ai_client_token_usage_count", **call, gen_ai_token_type="input") >= 2
+
+
+def test_costs_are_counted_by_currency():
+    """Of calls that answered and of those that were billed without an answer; what has no price is no amount."""
+    host = Provider.objects.create(
+        name="host", endpoint="https://api.openai.com/v1", default_model="gpt-4o", key_source="none"
+    )
+    price = {"currency": "CNY", "input": 2, "output": 2}
+    Service.objects.create(service_id="yuan", name="yuan", provider=host, model="own", price=price)
+    snapshot.refresh()
+    silent = (Try(0.0, 1.0, "empty_content", 200, usage=Usage(1_000_000, 0)),)
+    facts = RequestFacts("paid", timezone.now(), "v1", task_type="paid", usage=Usage(1_000_000, 0))
+    facts.first_content_ms = 30.0
+    attempts = (Attempt("host", "gpt-4o", "empty_content", tries=silent), Attempt("nobody", "m", "http_503"))
+    journal = Journal()
+    journal.record(entry_of(facts, (*attempts, Attempt("host", "own", "ok", started_ms=10.0))))
+    journal.flush()
+    place = {"route": "paid", "provider": "host"}
+    assert value("routing_admin_cost_total", **place, model="gpt-4o", currency="USD") == 2.5
+    assert value("routing_admin_cost_total", **place, model="own", currency="CNY") == 2.0
+    assert value("routing_admin_tokens_total", **place, model="gpt-4o", kind="input") == 1_000_000
+    first = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "host", "gen_ai_request_model": "own"}
+    assert value("gen_ai_client_operation_time_to_first_chunk_seconds_sum", **first) == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,8 @@ def add_requests() -> None:
                 at=row.started_at,
             )
         priced = {"token_details": None, "prompt_tokens": 12_345, "completion_tokens": 678, "saved_nanos": 5_000}
-        add_usage([{**row.__dict__, **priced, "cost_nanos": 987_654_321_000, "currency": ("USD", "CNY")[number % 2]}])
+        money = {"cost_nanos": 987_654_321_000, "currency": ("USD", "CNY")[number % 2]}
+        add_usage([({**row.__dict__, **priced, **money}, ())])
 
 
 def add_people() -> None:
