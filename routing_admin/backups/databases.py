@@ -126,3 +126,4 @@ def find_newest_revision(path: Path) -> tuple[int, str] | None:
             "SELECT number, snapshot FROM routing_admin_revision ORDER BY number DESC LIMIT 1"
         ).fetchone()
         return (row[0], row[1]) if row else None
+    return None

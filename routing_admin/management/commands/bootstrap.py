@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
@@ -21,6 +21,8 @@ from capabilities.queries.agents import list_agent_ids
 from routing_admin import actions
 from routing_admin.actions.installation import create_installation
 from routing_admin.actions.people import create_first_administrator
+from routing_admin.backups.automatic import back_up_before_migrating, note_backup
+from routing_admin.backups.manifest import BackupError
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.integrity import take_back_rights
@@ -41,11 +43,21 @@ class Command(command.Command):
         """With or without the demo."""
         parser.add_argument("--demo", dest="demo", action="store_true", default=True, help="load the demo (default)")
         parser.add_argument("--no-demo", dest="demo", action="store_false", help="start with an empty configuration")
+        parser.add_argument(
+            "--no-backup", dest="backup", action="store_false", help="migrate without a copy of the databases before"
+        )
 
     def run(self, **options: Any) -> None:
-        """Migrations, administrator, configuration; then what a person needs to get in."""
+        """Migrations, administrator, configuration; then what a person needs to get in.
+
+        Raises `CommandError` when there is no room for the backup before pending migrations.
+        """
+        saved = self.backup() if options["backup"] else None
         call_command("migrate", verbosity=0, interactive=False)
         call_command("migrate", database=LOGS, verbosity=0, interactive=False)
+        if saved:
+            note_backup(SYSTEM, saved)
+            self.stdout.write(f"  both databases as they were before their migrations: {saved}")
         for path in take_back_rights():
             self.stdout.write(f"  {path} is its owner's alone now; others on this machine could read it")
         create_installation()
@@ -58,6 +70,13 @@ class Command(command.Command):
             self.stdout.write(f"  agent key  {key}   (of {demo.KEYED_AGENT}, shown this once)")
         else:
             self.stdout.write(f"  {self.way_to_a_key()}")
+
+    def backup(self) -> Path | None:
+        """The backup before pending migrations. Raises `CommandError` without room for it."""
+        try:
+            return back_up_before_migrating()
+        except BackupError as refusal:
+            raise CommandError(str(refusal)) from refusal
 
     def way_to_a_key(self) -> str:
         """The command that gives one: for an agent that is there, else for a new one."""

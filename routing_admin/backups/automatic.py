@@ -1,0 +1,71 @@
+"""The copy of both databases that is made before migrations change them; artifacts are not touched by those."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from django.conf import settings
+from django.utils import timezone
+
+from capabilities.acts import Act, Actor
+from routing_admin.backups import databases
+from routing_admin.backups.manifest import BackupError, write_manifest
+from routing_admin.backups.saving import PART, begin, copy_databases, describe, finish
+from routing_admin.configuration.revisions import ledger
+from routing_admin.databases.schema import list_pending
+
+FOLDER = "backups"
+"""Where they lie in the data directory."""
+MOST = 3
+"""So many stay."""
+SPARE_BYTES = 1024 * 1024
+"""What is left free at least."""
+
+
+def back_up_before_migrating() -> Path | None:
+    """Copies the databases where migrations are pending, and says where to; None where nothing is to be saved.
+
+    Raises `BackupError` when the disk has no room for the copy and for what the migrations write.
+    """
+    pending = list_pending()
+    try:
+        databases.check_engine()
+    except databases.OtherEngineError:
+        return None
+    if not pending:
+        return None
+    root = Path(settings.DATA_DIR) / FOLDER
+    root.mkdir(mode=0o700, exist_ok=True)
+    for path in root.glob(f"*{PART}"):  # of a start that was broken off
+        shutil.rmtree(path)
+    _check_room(len(pending))
+    out = root / f"{timezone.now():%Y%m%dT%H%M%S%f}-before-{pending[-1][1]}"
+    part = begin(out)
+    try:
+        copies = copy_databases(part)
+        write_manifest(part, describe(part, copies, artifacts=None, missing=[], sizes={}, with_secrets=False))
+        finish(part, out)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    for path in sorted(each for each in root.iterdir() if each.is_dir())[:-MOST]:
+        shutil.rmtree(path)
+    return out
+
+
+def note_backup(actor: Actor, out: Path) -> None:
+    """Has the audit log tell of it, once its table is what the program expects."""
+    with ledger.audit(actor, Act("installation.backup", details={"folder": out.name})):
+        pass
+
+
+def _check_room(count: int) -> None:
+    files = [Path(f"{databases.file_of(alias)}{end}") for alias in databases.FILES for end in databases.BESIDE]
+    needed = SPARE_BYTES + 2 * sum(path.stat().st_size for path in files if path.exists())
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    if needed > free:
+        raise BackupError(
+            f"{count} migrations are pending, and the disk has no room for the backup before them: {needed} bytes are "
+            f"needed, {free} are free. Make room, or go without: bootstrap --no-backup."
+        )

@@ -1,0 +1,91 @@
+"""Both databases are saved before migrations change them, and rows of a newer program are nobody's to touch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from routing_admin.backups import automatic
+from tests.gateway.serving import ROOT
+
+OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The data directory of an installation of an earlier version."""
+    folder = tmp_path / "old"
+    shutil.unpack_archive(OLD, folder)
+    for name in ("keys", "secret_key"):
+        (folder / name).chmod(0o600)
+    return folder
+
+
+def run(folder: Path, *words: str, code: int = 0) -> str:
+    """What a command says: on standard output, or where it is refused on the other."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words],
+        cwd=ROOT,
+        env={**os.environ, "ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+def applied(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as rows:
+        return rows.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
+
+
+def test_the_databases_are_saved_before_migrations_and_the_copy_comes_back(old: Path) -> None:
+    """Law: as they were, in the data directory, told in the log; a start without migrations saves nothing."""
+    before = applied(old / "routing_admin.sqlite3")
+    assert "as they were before their migrations" in run(old, "bootstrap")
+    (copy,) = (old / "backups").iterdir()
+    assert applied(copy / "routing_admin.sqlite3") == before
+    assert "before their migrations" not in run(old, "bootstrap")
+    assert len(list((old / "backups").iterdir())) == 1
+    run(old, "restore", str(copy), "--replace")
+    assert "ok   history" in run(old, "doctor")
+
+
+def test_the_last_three_stay_and_what_was_broken_off_goes(old: Path) -> None:
+    """Law: the disk does not fill with them."""
+    for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
+        (old / "backups" / name).mkdir(parents=True)
+    run(old, "bootstrap")
+    names = sorted(path.name for path in (old / "backups").iterdir())
+    assert names[:2] == ["20200102T000000-b", "20200103T000000-c"]
+    assert len(names) == 3
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_without_room_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Law: one line says how much is needed and free, and how to go without."""
+    monkeypatch.setattr(automatic, "list_pending", lambda: [("routing_admin", "0999_later")])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(CommandError, match=r"\d+ bytes are needed, 1000 are free\. Make room, or go without"):
+        call_command("bootstrap")
+
+
+@pytest.mark.parametrize("words", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
+def test_rows_of_a_newer_program_are_refused_in_one_line(old: Path, words: tuple[str, ...]) -> None:
+    """Law: by the server and every command: status 1, and nothing is written."""
+    run(old, "bootstrap")
+    with closing(sqlite3.connect(old / "routing_admin.sqlite3")) as rows, rows:
+        rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
+    said = run(old, *words, code=1)
+    assert said.count("\n") == 1
+    assert "does not know the migration capabilities 0999_later. Install that version again" in said
