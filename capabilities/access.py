@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import binascii
-import hashlib
-import hmac
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from django.conf import settings
+from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -23,6 +22,7 @@ from capabilities.core.services.agent_limits import AgentLimits, limits_of
 from capabilities.core.services.limit_holders import LimitHolder, agent_holder
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
+from capabilities.signing import is_signed, name_of_secret, newest_secret, sign
 
 KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
@@ -85,7 +85,7 @@ def make_key() -> tuple[str, str, str]:
 
 def digest_of(secret: str) -> str:
     """What is kept of a key's secret: 256 random bits need no slow hash (docs/decisions)."""
-    return hmac.new(settings.SECRET_KEY.encode(), secret.encode(), hashlib.sha256).hexdigest()
+    return sign(secret.encode())
 
 
 def key_in(headers: Mapping[str, str]) -> str:
@@ -108,14 +108,24 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
         return NO_KEY
     match = KEY.fullmatch(given)
     row = AgentKey.objects.select_related("agent").filter(public_id=match[1]).first() if match else None
-    if not match or not hmac.compare_digest(row.digest if row else "", digest_of(match[2])) or row is None:
+    if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
         return BAD_KEY
     now = timezone.now()
     principal = _living_principal(row, now)
     if principal is None:
         return BAD_KEY
     last_uses.note(row, now)
+    _sign_anew(row, match[2])
     return act_for(principal, headers.get("x-agent-id", "").strip())
+
+
+def _sign_anew(row: AgentKey, secret: str) -> None:
+    """Keeps a key under the newest secret once it came in after a rotation, so that the older one can go."""
+    name = name_of_secret(newest_secret())
+    if row.signed_with != name:
+        with suppress(DatabaseError):  # it is tried again the next time
+            rows = AgentKey.objects.filter(pk=row.pk, digest=row.digest)
+            rows.update(digest=digest_of(secret), signed_with=name)
 
 
 def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:

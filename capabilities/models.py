@@ -293,11 +293,15 @@ class Agent(models.Model):
 
 
 class AgentKey(models.Model):
-    """A key of an agent: its secret is kept only as an HMAC, its public part finds the row."""
+    """A key of an agent: its secret is kept only as an HMAC, its public part finds the row.
+
+    `signed_with` names the installation's secret of that HMAC; empty for a key that was issued before that was noted.
+    """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="keys")
     public_id = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
+    signed_with = models.CharField(max_length=16, blank=True, default="")
     label = models.CharField(max_length=100, blank=True)
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)

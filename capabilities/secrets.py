@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 from urllib.parse import urlsplit
 
@@ -12,6 +10,7 @@ from django.conf import settings
 
 from capabilities.core.worded import worded
 from capabilities.models import StoredKey
+from capabilities.signing import read_secrets_again, sign_lastingly
 
 
 class KeyUnreadableError(Exception):
@@ -50,7 +49,7 @@ def cipher() -> MultiFernet:
 
 def fingerprint_of(key: str, origin: str) -> str:
     """Names a (key, origin) without telling it: an HMAC under the installation's own secret."""
-    return hmac.new(settings.SECRET_KEY.encode(), f"{origin}\n{key}".encode(), hashlib.sha256).hexdigest()
+    return sign_lastingly(f"{origin}\n{key}".encode())
 
 
 def store_key(key: str, endpoint: str) -> StoredKey:
@@ -67,13 +66,20 @@ def store_key(key: str, endpoint: str) -> StoredKey:
 
 def open_key(stored: StoredKey, endpoint: str) -> str:
     """The key in plain text, for this endpoint's origin alone. Raises `KeyUnreadableError`."""
-    try:
-        inside = json.loads(cipher().decrypt(stored.ciphertext.encode()))
-    except InvalidToken as problem:
-        raise KeyUnreadableError(OTHER_ENCRYPTION) from problem
+    inside = json.loads(_decrypt(stored.ciphertext.encode()))
     if inside["origin"] != origin_of(endpoint):
         raise KeyUnreadableError(OTHER_ADDRESS)
     return str(inside["key"])
+
+
+def _decrypt(ciphertext: bytes) -> bytes:
+    """What was encrypted with any of the keys, those that came meanwhile among them. Raises `KeyUnreadableError`."""
+    try:
+        return cipher().decrypt(ciphertext)
+    except InvalidToken as problem:
+        if read_secrets_again():
+            return _decrypt(ciphertext)
+        raise KeyUnreadableError(OTHER_ENCRYPTION) from problem
 
 
 def rotate() -> int:

@@ -17,6 +17,7 @@ from cryptography.fernet import Fernet
 from django.utils.translation import gettext_noop as _
 
 from artifacts.core.bucket import Bucket, BucketAddressError, parse_bucket
+from capabilities.signing import split_secrets
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 PREFIX = "ROUTING_ADMIN_"
@@ -63,7 +64,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "ROUTING_ADMIN_SECRET_KEY",
         "generated",
-        _("Signs sessions; generated into the data directory when unset."),
+        _("Secrets that sign sessions and agent keys, newest first, comma separated."),
         secret=True,
     ),
     Setting(
@@ -302,9 +303,16 @@ def log_format(env: environ.Env) -> str:
     return word
 
 
-def secret_key(env: environ.Env, data_dir: Path) -> str:
-    """The signing key: from the environment, else kept in the data directory."""
-    return env.str(PREFIX + "SECRET_KEY", default="") or keep_secret(data_dir / "secret_key", secrets.token_urlsafe(50))
+def secret_files(env: environ.Env, data_dir: Path) -> dict[str, Path]:
+    """The files of the data directory that hold secrets, by name; none for one that the environment gives."""
+    names = {"secret_key": PREFIX + "SECRET_KEY", "keys": PREFIX + "KEYS"}
+    return {name: data_dir / name for name, setting in names.items() if not env.str(setting, default="")}
+
+
+def signing_secrets(env: environ.Env, data_dir: Path) -> list[str]:
+    """The signing secrets, newest first: from the environment, else kept in the data directory."""
+    given = env.str(PREFIX + "SECRET_KEY", default="")
+    return split_secrets(given or keep_secret(data_dir / "secret_key", secrets.token_urlsafe(50)))
 
 
 def encryption_keys(env: environ.Env, data_dir: Path) -> list[str]:

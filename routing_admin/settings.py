@@ -23,7 +23,8 @@ from routing_admin.environment import (
     log_format,
     read_environment,
     redis_url,
-    secret_key,
+    secret_files,
+    signing_secrets,
 )
 
 env = read_environment()
@@ -31,7 +32,8 @@ DATA_DIR = data_directory(env)
 ARTIFACTS_BUCKET = artifacts_bucket(env)
 DEBUG = env.bool(PREFIX + "DEBUG", default=False)
 
-SECRET_KEY = secret_key(env, DATA_DIR)
+SECRET_KEY, *SECRET_KEY_FALLBACKS = SIGNING_SECRETS = signing_secrets(env, DATA_DIR)
+SECRET_FILES = secret_files(env, DATA_DIR)
 ENCRYPTION_KEYS = encryption_keys(env, DATA_DIR)
 
 HOST = env.str(PREFIX + "HOST", default="127.0.0.1")

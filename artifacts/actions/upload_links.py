@@ -16,7 +16,7 @@ from artifacts.actions.storing import check_room, store_blocks
 from artifacts.core.errors import TooLargeError
 from artifacts.core.filenames import clean_filename
 from artifacts.models import Artifact, UploadLink, new_artifact_id
-from artifacts.storage.upload_tokens import TokenState, digest_of, make_token, state_of_token
+from artifacts.storage.upload_tokens import TokenState, digest_of, digests_of, make_token, state_of_token
 from capabilities.access import principal_of_key_id
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit
@@ -100,7 +100,7 @@ def upload_by_link(
 def _claim(token: str) -> UploadLink:
     """The link, from now on used; of several who use it at once one gets it."""
     state = state_of_token(token)
-    link = UploadLink.objects.filter(pk=digest_of(token)).first() if state is TokenState.VALID else None
+    link = UploadLink.objects.filter(pk__in=digests_of(token)).first() if state is TokenState.VALID else None
     if state is TokenState.EXPIRED:
         raise LinkOverError(_("This upload link is past its time. store_artifact, or POST /api/v1/uploads, gives one."))
     if link is None:

@@ -17,6 +17,7 @@ from capabilities.core.services.agent_limits import MODELS
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.ports import ports
+from capabilities.signing import name_of_secret, newest_secret
 
 
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:
@@ -143,7 +144,13 @@ def issue_key(
     act = Act("key.issue", "agent", agent.agent_id, {"key": f"ra_{public}", "scopes": list(wanted)})
     with ports.ledger.audit(actor, act):
         row = AgentKey.objects.create(
-            agent=agent, public_id=public, digest=digest, scopes=list(wanted), label=label, expires_at=expires_at
+            agent=agent,
+            public_id=public,
+            digest=digest,
+            signed_with=name_of_secret(newest_secret()),
+            scopes=list(wanted),
+            label=label,
+            expires_at=expires_at,
         )
     return key, row
 

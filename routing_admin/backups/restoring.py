@@ -19,6 +19,7 @@ from artifacts.core.store import BLOCK
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
 from capabilities.acts import Act, Actor
+from capabilities.signing import read_secrets_again
 from routing_admin.backups import databases
 from routing_admin.backups.manifest import ARTIFACTS, SECRETS, BackupError, Manifest, read_manifest
 from routing_admin.backups.secret_marks import is_marked
@@ -27,8 +28,8 @@ from routing_admin.configuration.audit import NOTED, find_head, note_head
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.schema import NewerSchemaError, refuse_newer
 
-SECRET_FILES = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEYS"}
-"""What holds a secret in the data directory, and the setting that stands above it."""
+SECRET_FILES = ("secret_key", "keys")
+"""What holds secrets in the data directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +152,16 @@ def _bring_back_artifacts(folder: Path) -> None:
 def _bring_back_secrets(folder: Path) -> None:
     """The secrets into their files, and in force in this process unless the environment has others."""
     saved = json.loads((folder / SECRETS).read_text(encoding="utf-8"))
-    texts = {"secret_key": saved["secret_key"], "keys": ",".join(saved["keys"])}
-    for name, text in texts.items():
+    for name in SECRET_FILES:
         path = Path(settings.DATA_DIR) / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-    if not os.environ.get(SECRET_FILES["secret_key"]):
-        settings.SECRET_KEY = saved["secret_key"]
-    if not os.environ.get(SECRET_FILES["keys"]):
-        settings.ENCRYPTION_KEYS = saved["keys"]
+            file.write(",".join(saved[name]))
+    read_secrets_again()
 
 
 def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
     """What somebody has to do still, or should know."""
-    if not any(is_marked(settings.SECRET_KEY, mark) for mark in manifest.secret_marks):
+    if not any(is_marked(each, manifest.secret_marks[0]) for each in settings.SIGNING_SECRETS):
         yield (
             "The signing secret is another one than the backup was made with: every agent needs a new key, and people "
             "sign in again. With the saved one as ROUTING_ADMIN_SECRET_KEY their keys are good again."

@@ -128,7 +128,7 @@ def describe(
         artifact_bytes=size if artifacts is not None else None,
         missing=missing,
         has_secrets=with_secrets,
-        secret_marks=[mark_secret(settings.SECRET_KEY)],
+        secret_marks=[mark_secret(each) for each in settings.SIGNING_SECRETS],
     )
 
 
@@ -175,6 +175,6 @@ def _save_configuration(part: Path) -> None:
 
 def _save_secrets(part: Path) -> None:
     """The secrets in force, for their owner alone."""
-    value = {"secret_key": settings.SECRET_KEY, "keys": settings.ENCRYPTION_KEYS}
+    value = {"secret_key": settings.SIGNING_SECRETS, "keys": settings.ENCRYPTION_KEYS}
     with open(os.open(part / SECRETS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(value, file, indent=2)

@@ -181,5 +181,5 @@ def prefix_of(secret: str) -> str:
     return f"routing-admin:{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
 
 
-link = RedisLink(settings.REDIS_URL, prefix_of(settings.SECRET_KEY))
+link = RedisLink(settings.REDIS_URL, prefix_of(settings.SIGNING_SECRETS[-1]))
 """This process's."""

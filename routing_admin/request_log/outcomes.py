@@ -6,8 +6,6 @@ again that it is at it; one that is killed says nothing more, and the next call 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
 import zlib
 from collections.abc import Mapping
@@ -18,11 +16,11 @@ from typing import Any
 
 import orjson
 from cryptography.fernet import InvalidToken
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from capabilities.secrets import cipher
+from capabilities.signing import sign_lastingly
 from routing_admin.databases.router import LOGS
 from routing_admin.models import IdempotencyRecord, RequestLog
 from routing_admin.request_log.journal import journal
@@ -84,7 +82,7 @@ class StoredOutcome:
 
 def digest_of(*words: str) -> str:
     """A digest under the installation's own secret: the same for the same words, and nothing that can be read back."""
-    return hmac.new(settings.SECRET_KEY.encode(), "\n".join(words).encode(), hashlib.sha256).hexdigest()
+    return sign_lastingly("\n".join(words).encode())
 
 
 def claim_key(

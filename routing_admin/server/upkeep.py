@@ -1,7 +1,7 @@
 """What a serving process does beside its requests, so that no request waits for it.
 
-It looks whether the configuration is still the newest, and writes down when keys were last used, where sessions were
-last seen, and which models refused what they are said to read.
+It looks whether configuration and secrets are still the newest, and writes down when keys were last used, where
+sessions were last seen, and which models refused what they are said to read.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from django.db import connections
 
 from capabilities.doubts import NotedRefusals, noted_refusals
 from capabilities.last_use import LastUses, last_uses
+from capabilities.signing import read_secrets_again
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import LOOK_WAIT_SECONDS
 from routing_admin.databases.router import renew_connections
@@ -55,6 +56,7 @@ class Upkeep:
     def round(self) -> None:
         """One look, and what is noted written where the database takes it at once."""
         renew_connections()
+        read_secrets_again()
         snapshot.look()
         with waiting_at_most(LOOK_WAIT_SECONDS):
             self.uses.write()

@@ -48,6 +48,7 @@ AT_THE_ROOT: Mapping[str, set[str]] = {
             "doubts",
             "errors",
             "last_use",
+            "signing",
             "ports",
             "secrets",
             "sentences",

@@ -101,6 +101,8 @@ ACTS: Mapping[str, Text] = {
     "route.add": gettext_lazy("Task route added"),
     "route.change": gettext_lazy("Task route changed"),
     "route.delete": gettext_lazy("Task route deleted"),
+    "secrets.add": gettext_lazy("New secrets made"),
+    "secrets.drop": gettext_lazy("Older secrets dropped"),
     "service.add": gettext_lazy("Model service added"),
     "service.capabilities": gettext_lazy("Capabilities changed"),
     "service.change": gettext_lazy("Model service changed"),

@@ -1,0 +1,95 @@
+"""The installation's signing secrets, newest first: the first signs, and what any of them signed counts.
+
+A secret is changed by putting another one in front; a serving process learns of it from the file when it meets
+something that none of its own secrets fits, and nobody has to be restarted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path
+
+from django.conf import settings
+
+
+def sign(message: bytes) -> str:
+    """HMAC-SHA256 under the newest secret, in hex."""
+    return _sign(newest_secret(), message)
+
+
+def sign_lastingly(message: bytes) -> str:
+    """The same under the oldest: it stays so for as long as that one is kept, for names of what is found again."""
+    return _sign(settings.SIGNING_SECRETS[-1], message)
+
+
+def signatures(message: bytes) -> list[str]:
+    """The same under each, the newest first."""
+    return [_sign(secret, message) for secret in settings.SIGNING_SECRETS]
+
+
+def is_signed(message: bytes, signature: str) -> bool:
+    """Whether one of our secrets made that signature, in constant time; secrets that came meanwhile are read."""
+    return _fits(message, signature) or (read_secrets_again() and _fits(message, signature))
+
+
+def newest_secret() -> str:
+    """The secret that signs."""
+    return str(settings.SIGNING_SECRETS[0])
+
+
+def name_of_secret(secret: str) -> str:
+    """A short name of a secret that tells nothing of it."""
+    return _sign(secret, b"name of this secret")[:16]
+
+
+def read_secrets_again() -> bool:
+    """Takes up the secrets that stand in the data directory's files; whether they are others than before.
+
+    Those that the environment gives stay as they are, and so does the secret of sessions, for all processes alike,
+    until the next start.
+    """
+    stamps = {name: _stamp(path) for name, path in settings.SECRET_FILES.items()}
+    if stamps == _stamps:
+        return False
+    _stamps.clear()
+    _stamps.update(stamps)
+    before = (list(settings.SIGNING_SECRETS), list(settings.ENCRYPTION_KEYS))
+    if settings.SECRET_FILES.get("secret_key"):
+        settings.SIGNING_SECRETS = _read(settings.SECRET_FILES["secret_key"]) or before[0]
+        settings.SECRET_KEY_FALLBACKS = [each for each in settings.SIGNING_SECRETS if each != settings.SECRET_KEY]
+    if settings.SECRET_FILES.get("keys"):
+        settings.ENCRYPTION_KEYS = _read(settings.SECRET_FILES["keys"]) or before[1]
+    return before != (settings.SIGNING_SECRETS, settings.ENCRYPTION_KEYS)
+
+
+_stamps: dict[str, int] = {}
+"""When each file had last been written to as it was read."""
+
+
+def _stamp(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        return split_secrets(path.read_text(encoding="utf-8"))
+    except OSError:
+        return []
+
+
+def split_secrets(text: str) -> list[str]:
+    """The secrets of a list, newest first."""
+    return [word for each in text.split(",") if (word := each.strip())]
+
+
+def _sign(secret: str, message: bytes) -> str:
+    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
+
+
+def _fits(message: bytes, signature: str) -> bool:
+    made = [hmac.compare_digest(signature, each) for each in signatures(message)]
+    return any(made)

@@ -1,0 +1,98 @@
+"""Both kinds of secrets are changed while calls go on, and no call fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.chaos.callers import Person, at_once, chat
+from tests.chaos.installation import Installation, installed, write_import
+from tests.gateway.serving import ROOT, Server, manage, routing
+
+
+@pytest.fixture
+def keyed() -> Iterator[Installation]:
+    """An installation whose provider has a stored key."""
+    with installed() as installation:
+        content = routing(installation.lab)
+        next(each for each in content["providers"] if each["providerName"] == "one")["apiKey"] = "sk-one-0123456789"
+        write_import(installation.environment, installation.directory, content)
+        yield installation
+
+
+def rotate(installation: Installation, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", "rotate_keys", *words],
+        cwd=ROOT,
+        env=installation.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_no_call_fails_while_both_secrets_change(keyed: Installation) -> None:
+    """Law: old keys, sessions and stored provider keys stay good, new keys come in at once, and old secrets can go."""
+    with keyed.serve("--workers", "2") as server:
+        person, statuses, over = Person(server).sign_in(), [], []
+
+        def call() -> None:
+            number = 0
+            while not over:
+                number += 1
+                statuses.append(chat(server, f"rotated-{number}").status)
+
+        def change() -> None:
+            try:
+                turn_over(keyed, server, person)
+            finally:
+                over.append(True)
+
+        assert at_once(call, change) == []
+        assert set(statuses) == {200}
+    files = {name: (keyed.directory / name).read_text() for name in ("secret_key", "keys")}
+    assert not any("," in text for text in files.values())
+    with keyed.serve() as server:
+        assert chat(server, "after-it-all").status == 200
+
+
+def turn_over(installation: Installation, server: Server, person: Person) -> None:
+    """New secrets, then an end of the old ones, with edits between, by which every process reads all of it anew."""
+    before = (installation.directory / "secret_key").read_text()
+    done = rotate(installation, "--new")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert before in (installation.directory / "secret_key").read_text()
+    fresh = manage(installation.environment, "issue_agent_key", "vision-agent")
+    assert chat(Server(server.port, fresh, server.lab, server.directory, server.process), "fresh").status == 200
+    behind = "text-agent"
+    number = 0
+    while number < 50 and behind in rows_behind(installation):
+        number += 1
+        assert (
+            person.post("/aliases/", name="turned", target=("task:default", "task:planning")[number % 2]).status < 400
+        )
+        assert chat(server, f"turned-{number}").status == 200
+    refused = rotate(installation, "--drop-old")
+    assert refused.returncode == 1
+    assert "did not come in since" in refused.stderr
+    assert rotate(installation, "--drop-old", "--force").returncode == 0
+    assert person.open("/routes/").status == 200
+    assert chat(server, "dropped").status == 200
+    assert json.loads(chat(server, "dropped-2").body)["choices"]
+
+
+def rows_behind(installation: Installation) -> list[str]:
+    """Agents of keys that came in, and are still signed with the older secret."""
+    newest = "select signed_with from capabilities_agentkey order by id desc limit 1"
+    return [
+        name
+        for (name,) in installation.rows(
+            "select agent_id from (select capabilities_agent.agent_id, k.signed_with, k.last_used_at from "
+            "capabilities_agentkey k join capabilities_agent on capabilities_agent.id = k.agent_id) "
+            f"where last_used_at is not null and signed_with <> ({newest})"
+        )
+    ]
