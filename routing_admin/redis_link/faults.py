@@ -46,8 +46,8 @@ def sentence_of(error: Exception, url: str) -> Worded:
     if isinstance(error, redis.TimeoutError | TimeoutError):
         return worded(SILENT, place=place)
     if isinstance(error, redis.ConnectionError | OSError):
-        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-        reason = getattr(cause, "strerror", None) or text.partition(" connecting to ")[0].rstrip(".")
+        cause = error.__context__ if isinstance(error.__context__, OSError) else error  # the client's own text has both
+        reason = getattr(cause, "strerror", None) or text.rstrip(".")
         return worded(AWAY, place=place, reason=str(reason))
     return worded(REFUSED, place=place, reason=text)
 
