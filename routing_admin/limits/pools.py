@@ -19,13 +19,11 @@ from routing_admin.core.limits.ledger import Order
 from routing_admin.databases.router import LOGS, renew_connections
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.limits.rows import LEASE as HOLD
-from routing_admin.limits.rows import find_window, take_back
+from routing_admin.limits.rows import WAIT_SECONDS, find_window, take_back
 from routing_admin.models import LimitShare, LimitWindow
 
 LEASE = timedelta(seconds=3)
 """How long an epoch lasts that nobody prolongs; also how long its pools keep what they have once it was ended."""
-WAIT_SECONDS = 0.1
-"""How long this waits for whoever locks the database: a call may be waiting."""
 EPOCH = "epoch"
 """What stands in place of a meter in the row of an epoch."""
 PARTS = 2

@@ -15,8 +15,11 @@ from capabilities.core.exchange import ExchangeRate
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Provider, Service
 from routing_admin.actions import exchange
-from routing_admin.limits.gate import keeper
+from routing_admin.limits.gate import keeper, ledger
 from routing_admin.limits.uses import find_uses
+from routing_admin.redis_link.link import link
+from routing_admin.redis_link.news import News
+from routing_admin.server.redis_rounds import RedisRounds
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
@@ -25,6 +28,20 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 TOKENS = 18
 """What the provider counts for each call."""
+
+
+@pytest.fixture(params=["rows", "redis"], autouse=True)
+def _ledger(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every law holds on both."""
+    if request.param == "rows":
+        yield
+        return
+    link.lead_to(request.getfixturevalue("redis_server").url)
+    rounds = RedisRounds(link, News(link), (ledger.beat,))
+    rounds.start()
+    yield
+    rounds.stop()
+    link.lead_to("")
 
 
 @pytest.fixture
