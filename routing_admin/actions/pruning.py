@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import Q, QuerySet
 
 from artifacts.models import Artifact, UploadLink
@@ -23,7 +23,8 @@ from capabilities.models import Agent
 from routing_admin.configuration.audit import find_head, note_head
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
-from routing_admin.databases.router import LOGS
+from routing_admin.databases.postgresql.partitions import drop_days
+from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SessionSighting, SignInAttempt, UsageSum
 from routing_admin.server.throttle import ADDRESS
 
@@ -69,7 +70,12 @@ def prune(actor: Actor, now: datetime) -> Pruned:
 
 
 def prune_requests(before: datetime) -> int:
-    """Removes requests that began before that moment, with their attempts and bodies; how many."""
+    """Removes requests that began before that moment, with their attempts and bodies; how many.
+
+    Where each day has tables of its own those are dropped, up to a day later.
+    """
+    if connections[LOGS].vendor == POSTGRESQL:
+        return drop_days(before)
     total = 0
     old = RequestLog.objects.using(LOGS).filter(started_at__lt=before).order_by("started_at")
     for ids in batches(old):

@@ -6,6 +6,7 @@ What stands in a row is what the ORM would have written.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from django.db import IntegrityError, connections, transaction
 from django.db.models import DateTimeField, Field, JSONField, Model
 
 from routing_admin.databases.postgresql.text import storable_json
-from routing_admin.databases.router import LOGS
+from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, attempt_columns, request_columns
@@ -52,12 +53,25 @@ def _row_of(entry: Entry) -> Row:
 
 def write_rows(rows: Rows) -> None:
     """`write` for rows that are made already."""
+    if connections[LOGS].vendor == POSTGRESQL:
+        rows = _unlike_other_days(rows)
     try:
         with transaction.atomic(using=LOGS):
             _insert_rows(rows)
     except IntegrityError:  # rarely is an id taken: nobody looks before
         with transaction.atomic(using=LOGS):
             _insert_rows(_under_free_ids(rows))
+
+
+OURS = re.compile(r"req_[0-9a-f]{24}")
+"""Ids that callers did not choose, and that no two requests have."""
+
+
+def _unlike_other_days(rows: Rows) -> Rows:
+    """The rows under ids that no other day has: where each has its own table, none sees another's."""
+    chosen = [request["id"] for request, _ in rows if not OURS.fullmatch(request["id"])]
+    taken = chosen and RequestLog.objects.using(LOGS).filter(pk__in=chosen).exists()
+    return _under_free_ids(rows) if taken else rows
 
 
 def write_missing(rows: Rows) -> None:

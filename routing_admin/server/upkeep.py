@@ -1,21 +1,24 @@
 """What a serving process does beside its requests, so that no request waits for it.
 
-It looks whether configuration and secrets are still the newest, and writes down when keys were last used, where
-sessions were last seen, and which models refused what they are said to read.
+It looks whether configuration and secrets are still the newest, makes the request log's tables of the days ahead, and
+writes down when keys were last used, where sessions were last seen, and which models refused what they are said to read.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, field
 
-from django.db import connections
+from django.db import DatabaseError, InterfaceError, connections
+from django.utils import timezone
 
 from capabilities.doubts import NotedRefusals, noted_refusals
 from capabilities.last_use import LastUses, last_uses
 from capabilities.signing import read_secrets_again
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import LOOK_WAIT_SECONDS
+from routing_admin.databases.postgresql.partitions import make_days
 from routing_admin.databases.router import renew_connections
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.server.repeating_thread import RepeatingThread
@@ -23,6 +26,8 @@ from routing_admin.server.sightings import sightings
 
 log = logging.getLogger(__name__)
 
+DAYS_SECONDS = 600.0
+"""How often it is looked whether the request log has its tables of the days ahead, where it has any."""
 PAUSE_SECONDS = 0.4
 """Between two rounds: with a look that waits in vain it is still less than a look may be old."""
 
@@ -33,6 +38,7 @@ class Upkeep:
 
     uses: LastUses = last_uses
     refusals: NotedRefusals = noted_refusals
+    _days_due: float = float("-inf")
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,6 +68,17 @@ class Upkeep:
             self.uses.write()
             self.refusals.write()
             sightings.write()
+        self._make_days()
+
+    def _make_days(self) -> None:
+        now = time.monotonic()
+        if now < self._days_due:
+            return
+        self._days_due = now + DAYS_SECONDS
+        try:
+            make_days(timezone.now())
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("the request log's tables of the days ahead are not made yet: %s", error)
 
 
 upkeep = Upkeep()

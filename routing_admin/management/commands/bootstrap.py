@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
 
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
@@ -26,6 +27,7 @@ from routing_admin.backups.manifest import BackupError
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.integrity import take_back_rights
+from routing_admin.databases.postgresql.partitions import make_days
 from routing_admin.databases.router import LOGS
 from routing_admin.demo import load as demo
 from routing_admin.demo.requests import record_demo_request
@@ -55,6 +57,7 @@ class Command(command.Command):
         saved = self.backup() if options["backup"] else None
         call_command("migrate", verbosity=0, interactive=False)
         call_command("migrate", database=LOGS, verbosity=0, interactive=False)
+        make_days(timezone.now())
         if saved:
             note_backup(SYSTEM, saved)
             self.stdout.write(f"  both databases as they were before their migrations: {saved}")
