@@ -8,4 +8,12 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except Exception as error:  # Django's own commands, too, end with a line where the database cannot be had
+        from routing_admin.databases.explaining import explain_failure
+
+        line = explain_failure(error)
+        if line is None:
+            raise
+        sys.exit(f"Error: {line}")

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
+from django.db import connection
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
@@ -16,6 +17,9 @@ site = get_asgi_application()
 from routing_admin.actions.nightly import nightly_probes  # noqa: E402
 from routing_admin.agents_api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
+from routing_admin.configuration import snapshot  # noqa: E402
+from routing_admin.databases.pooling import pool_connections  # noqa: E402
+from routing_admin.databases.router import POSTGRESQL, close_pools  # noqa: E402
 from routing_admin.dispatch.send import process_run_context  # noqa: E402
 from routing_admin.dispatch.sharing import share_health  # noqa: E402
 from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
@@ -83,6 +87,7 @@ def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> S
 async def lifespan(receive: Receive, send: Send) -> None:
     """Starts the journal's writer, upkeep and nightly probes; at the end writes what waits, lets connections go."""
     await receive()
+    pool_connections()
     memory.settle()
     memory.note_loop()
     tracing.start()
@@ -90,12 +95,15 @@ async def lifespan(receive: Receive, send: Send) -> None:
     upkeep.start()
     share_health(process_run_context(), news)
     redis_rounds.start()
+    listener = listen_for_changes()
     nightly_probes.start()
     draining.listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await mcp_door.close()
     await process_upstream().close()
+    if listener is not None:
+        await asyncio.to_thread(listener.stop)
     await asyncio.to_thread(threads_end)
     await send({"type": "lifespan.shutdown.complete"})
 
@@ -109,3 +117,15 @@ def threads_end() -> None:
     tracing.stop()
     upkeep.stop()
     redis_rounds.stop()
+    close_pools()
+
+
+def listen_for_changes() -> Any:
+    """Who hears of other processes' changes at once, where the database tells of them; else None, and upkeep looks."""
+    if connection.vendor != POSTGRESQL:
+        return None
+    from routing_admin.databases.postgresql.notices import Listener
+
+    listener = Listener(snapshot.look)
+    listener.start()
+    return listener

@@ -34,6 +34,7 @@ from routing_admin.core.planning.model_names import NamedRoute, task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.databases import away
+from routing_admin.databases.router import release_connections
 from routing_admin.dispatch.estimates import reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
@@ -133,7 +134,17 @@ def headers_of(request: HttpRequest) -> dict[str, str]:
 
 
 def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
-    """The request with everything that reads rows done. Raises `CallError` and `InvalidError`."""
+    """The request with everything that reads rows done, which the call needs none of while it waits for its answer.
+
+    Raises `CallError` and `InvalidError`.
+    """
+    try:
+        return _plan_send(request)
+    finally:
+        release_connections()
+
+
+def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     principal = principal_of(request)
     body = read_as(request, SendIn)
     recorder = RequestRecorder(request_id_of(request), "api")

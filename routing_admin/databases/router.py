@@ -58,6 +58,16 @@ def renew_connections() -> None:
         close_old_connections()
 
 
+@contextmanager
+def borrowed_connections() -> Iterator[None]:
+    """For a thread that outlives its requests: old connections are renewed before, and a pool has its back after."""
+    renew_connections()
+    try:
+        yield
+    finally:
+        release_connections()
+
+
 def release_connections() -> None:
     """Gives this thread's connections back to their pool, where they are from one: others may wait for them."""
     for connection in connections.all(initialized_only=True):
@@ -73,6 +83,13 @@ def one_writer() -> Iterator[None]:
         if connection.vendor == POSTGRESQL:
             connection.cursor().execute(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
         yield
+
+
+def close_pools() -> None:
+    """Closes what the process's pools hold, at its end."""
+    for alias in connections:
+        if getattr(connections[alias], "pool", None) is not None:
+            connections[alias].close_pool()  # type: ignore[attr-defined]  # an engine with a pool has it
 
 
 def drop_connections() -> None:

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
 from routing_admin.databases.away import WAIT_SECONDS, is_away
-from routing_admin.databases.router import renew_connections
+from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import in_line, waiting_at_most
 from routing_admin.gateway.http import HttpCall
 
@@ -28,10 +28,10 @@ async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
 
 def _with_rows(work: Callable[[], T]) -> T:
     """`work` in a thread that outlives the call, whose database connections are renewed now and then."""
-    renew_connections()
-    try:
-        return work()
-    except Exception as error:
-        if is_away(error):
-            close_old_connections()
-        raise
+    with borrowed_connections():
+        try:
+            return work()
+        except Exception as error:
+            if is_away(error):
+                close_old_connections()
+            raise

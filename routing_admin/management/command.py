@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, InterfaceError, connection
 from django.utils.translation import override
 
 from artifacts.core.errors import ArtifactError, StoreAwayError
 from capabilities.acts import Actor
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
+from routing_admin.databases.explaining import explain_failure
+from routing_admin.databases.router import POSTGRESQL
 from routing_admin.databases.schema import NewerSchemaError, refuse_newer_schema
 
 
@@ -39,6 +42,8 @@ class Command(BaseCommand):
         """Runs it, in English. Raises `CommandError` for a refusal: a line for each problem."""
         try:
             with override("en"):
+                if connection.vendor == POSTGRESQL:
+                    connection.ensure_connection()  # nothing is half done before it is known that there is none
                 if self.refuses_newer_schema:
                     refuse_newer_schema()
                 self.run(**options)
@@ -52,6 +57,11 @@ class Command(BaseCommand):
             raise CommandError(problem.details) from None
         except ArtifactError as problem:
             raise CommandError(str(problem)) from problem
+        except (DatabaseError, InterfaceError) as problem:
+            line = explain_failure(problem)
+            if line is None:
+                raise
+            raise CommandError(line) from problem
         except OSError as problem:
             where = f"{problem.filename}: " if problem.filename else ""
             raise CommandError(f"{where}{problem.strerror or problem}") from problem

@@ -13,7 +13,7 @@ from django.http.cookie import parse_cookie
 
 from capabilities.access import Principal, authenticate, key_in
 from routing_admin.databases.away import WAIT_SECONDS, is_away
-from routing_admin.databases.router import renew_connections
+from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import waiting_at_most
 
 UNKNOWN_BYTES = 64 * 1024
@@ -30,13 +30,13 @@ async def is_known_caller(headers: Mapping[str, str]) -> bool:
 
 
 def _look(headers: Mapping[str, str]) -> bool:
-    renew_connections()
-    try:
-        return isinstance(authenticate(headers), Principal) if key_in(headers) else _is_signed_in(headers)
-    except Exception as error:
-        if is_away(error):
-            return True
-        raise
+    with borrowed_connections():
+        try:
+            return isinstance(authenticate(headers), Principal) if key_in(headers) else _is_signed_in(headers)
+        except Exception as error:
+            if is_away(error):
+                return True
+            raise
 
 
 def _is_signed_in(headers: Mapping[str, str]) -> bool:

@@ -16,7 +16,7 @@ from capabilities.access import Principal, Refusal, authenticate, refuse_query
 from capabilities.acts import Actor
 from capabilities.core.permissions import TOOL_SCOPES
 from routing_admin.databases.away import WAIT_SECONDS
-from routing_admin.databases.router import renew_connections
+from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import waiting_at_most
 
 PATH = "/mcp"
@@ -59,5 +59,5 @@ async def identify(scope: Mapping[str, Any], headers: Mapping[str, str], request
 
 
 def _look_up(headers: Mapping[str, str]) -> Principal | Refusal:
-    renew_connections()
-    return authenticate(headers)
+    with borrowed_connections():
+        return authenticate(headers)

@@ -29,7 +29,7 @@ from capabilities.core.permissions import TOOL_SCOPES
 from capabilities.errors import ActionError
 from routing_admin.agents_api.mcp.callers import KEY, PATH, McpCaller
 from routing_admin.databases.away import WAIT_SECONDS
-from routing_admin.databases.router import renew_connections
+from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import waiting_at_most
 
 INSTRUCTIONS = (
@@ -120,8 +120,8 @@ def _schema_of(name: str) -> Mapping[str, Any]:
 
 
 def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-    renew_connections()
-    return TOOLS[name](caller.as_tool_caller(language), arguments)
+    with borrowed_connections():
+        return TOOLS[name](caller.as_tool_caller(language), arguments)
 
 
 def _caller_of(context: Context) -> tuple[McpCaller, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from threading import Event
 from typing import Any
 
 from django.db.backends.postgresql import features, operations, psycopg_any
@@ -14,6 +13,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.types.json import Jsonb
 from psycopg.types.string import StrDumperUnknown
 
+from routing_admin.databases.pooling import is_pooled
 from routing_admin.databases.postgresql.text import storable_json, storable_text
 from routing_admin.databases.waiting import wait_seconds
 
@@ -21,13 +21,6 @@ USUAL_SECONDS = 5.0
 """How long a page or a command waits for a lock or a connection."""
 OLDEST = (15,)
 """The oldest PostgreSQL that is served."""
-
-_serving = Event()
-
-
-def pool_connections() -> None:
-    """From now on this process's threads borrow their connections from a pool, for as long as a request needs one."""
-    _serving.set()
 
 
 class TextDumper(StrDumperUnknown):
@@ -69,7 +62,7 @@ class DatabaseWrapper(DjangoWrapper):
     @property
     def pool(self) -> Any:
         """The process's pool; None but in one that serves, so that a command hears at once why it cannot connect."""
-        return super().pool if _serving.is_set() else None
+        return super().pool if is_pooled() else None
 
     def get_connection_params(self) -> dict[str, Any]:
         """Django's parameters, with our text."""

@@ -18,6 +18,7 @@ from routing_admin.configuration.editions import find_catalogue
 from routing_admin.core.configuration.retirements import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
+from routing_admin.databases.explaining import explain_failure
 from routing_admin.management import command
 from routing_admin.redis_link.faults import place_of
 from routing_admin.redis_link.link import link
@@ -35,7 +36,7 @@ class Command(command.Command):
             try:
                 problems = check()
             except DatabaseError as failure:
-                problems = [f"cannot be checked: {failure}"]
+                problems = [f"cannot be checked: {explain_failure(failure) or failure}"]
             except StoreAwayError as failure:
                 problems = [f"cannot be checked: {failure.details}"]
             self.stdout.write(f"{'bad' if problems else 'ok ':<4} {name}")

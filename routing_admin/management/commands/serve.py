@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
+from routing_admin.configuration import integrity
 from routing_admin.configuration.integrity import artifact_store
 from routing_admin.management import command
 from routing_admin.server.workers import Workers
@@ -28,8 +29,10 @@ class Command(command.Command):
         parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
 
     def run(self, **options: Any) -> None:
-        """Runs until it is told to stop."""
-        connections.close_all()  # what the look at the schema opened
+        """Runs until it is told to stop. Raises `CommandError` where the database has not this version's tables."""
+        if missing := integrity.migrations():
+            raise CommandError(f"{missing[0]} (and {len(missing) - 2} more). {missing[-1]}")
+        connections.close_all()  # processes that begin here must not share them
         # WhiteNoise gives small static files as a plain iterator, which costs nothing worth a line in the log.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         config = uvicorn.Config(

@@ -66,7 +66,7 @@ def unpartition(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('routing_admin', '0021_session_sightings'),
+        ('routing_admin', '0023_linked_identities'),
     ]
 
     operations = [migrations.RunPython(partition, unpartition, hints={'model_name': 'requestlog'})]

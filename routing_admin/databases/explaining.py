@@ -1,0 +1,95 @@
+"""Why a command cannot have the database, in one line: what, where, and what to do. No line has a password in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, InterfaceError, NotSupportedError, connections
+
+from routing_admin.databases.away import is_away
+from routing_admin.databases.router import POSTGRESQL
+
+BOOTSTRAP = "Run: python manage.py bootstrap"
+DRIVER = (
+    "DATABASE_URL names PostgreSQL, whose driver cannot be loaded. "
+    "Run: python -m pip install 'psycopg[binary,pool]' (make run installs it)."
+)
+REASONS: tuple[tuple[str, str], ...] = (
+    (r"Connection refused|No such file or directory", "Nothing answers at {place}. Start PostgreSQL, {correct}."),
+    (
+        r"could not translate host name|resolve host|Name or service not known|Temporary failure in name resolution",
+        "The host of {place} is not found. Start its machine, {correct}.",
+    ),
+    (
+        r"timeout expired|Connection timed out|timed out",
+        "{place} does not answer in time. Look for a firewall, {correct}.",
+    ),
+    (
+        r"password authentication failed|no password supplied",
+        "{place} refuses the user {user}: wrong name or password. Correct DATABASE_URL; in it @ is %40, / is %2F.",
+    ),
+    (
+        r'role "[^"]*" does not exist',
+        "There is no user {user} at {place}. Make one (createuser --pwprompt {user}), or correct DATABASE_URL.",
+    ),
+    (
+        r'database "[^"]*" does not exist',
+        "There is no database {name} at {place}. Make it (createdb --owner {user} {name}), or correct DATABASE_URL.",
+    ),
+    (
+        r"no pg_hba.conf entry|SSL|certificate",
+        "{place} does not take this connection: {said}. Add ?sslmode=require, or let this machine in (pg_hba.conf).",
+    ),
+    (
+        r"too many clients|connection slots|too many connections",
+        "{place} has no connection left. Raise max_connections, or run fewer processes.",
+    ),
+    (
+        r"permission denied for schema",
+        "The user {user} may not make tables in {name}. Let it: ALTER DATABASE {name} OWNER TO {user}.",
+    ),
+)
+"""What a server's or the driver's words mean."""
+OLDER = re.compile(r'relation "[^"]*" does not exist|column [^ ]+ does not exist|no such table|no such column')
+CORRECT = "or correct host and port in DATABASE_URL"
+
+
+def explain_failure(error: BaseException, alias: str = "default") -> str | None:
+    """The line for an error of the database; None for what is no failure of whoever runs the installation."""
+    if isinstance(error, ImportError | ImproperlyConfigured):
+        return DRIVER if "psycopg" in str(error) or "pq wrapper" in str(error) else None
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return None
+    if OLDER.search(str(error)):
+        return f"The database has not the tables of this version. {BOOTSTRAP}."
+    settings = connections[alias].settings_dict
+    if connections[alias].vendor != POSTGRESQL:
+        return f"The database {settings['NAME']} does not answer: {_first_line(error)}." if is_away(error) else None
+    return _explain_postgresql(error, settings)
+
+
+def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[str, Any]) -> str | None:
+    words = {
+        "place": f"{settings['HOST'] or 'the local socket'}:{settings['PORT'] or 5432}",
+        "user": settings["USER"] or "of this process",
+        "name": settings["NAME"],
+        "said": _first_line(error),
+        "correct": CORRECT,
+    }
+    if isinstance(error, NotSupportedError):
+        return (
+            f"The server at {words['place']} is too old: {words['said']}. Upgrade it, or name another in DATABASE_URL."
+        )
+    for pattern, sentence in REASONS:
+        if re.search(pattern, str(error)):
+            return sentence.format(**words)
+    if is_away(error):
+        return f"The database at {words['place']} does not answer: {words['said']}."
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,65 @@
+"""PostgreSQL tells whoever listens that somebody changed the configuration: a hint, who misses it looks anyway."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from routing_admin.databases.router import release_connections
+
+log = logging.getLogger(__name__)
+
+CHANNEL = "routing_admin"
+HEARING_SECONDS = 1.0
+"""How long one hearing takes at most, so that the end of the process is noticed."""
+AGAIN_SECONDS = 2.0
+"""How long after a lost connection another is tried."""
+
+
+class Listener:
+    """Calls `act` in a thread of its own, which has a connection beside the pools, for each change that is told."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+        self._ends = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts to listen; once per process."""
+        self._ends.clear()
+        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        self._ends.set()
+        if self._thread is not None:
+            self._thread.join(timeout=2 * HEARING_SECONDS)
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            try:
+                with psycopg.connect(**_parameters(), autocommit=True) as connection:
+                    connection.execute(f"LISTEN {CHANNEL}")
+                    self._hear(connection)
+            except psycopg.Error as error:
+                log.debug("nothing is heard from the database: %s", error)
+                self._ends.wait(AGAIN_SECONDS)
+        connections.close_all()
+
+    def _hear(self, connection: psycopg.Connection[Any]) -> None:
+        while not self._ends.is_set():
+            for _ in connection.notifies(timeout=HEARING_SECONDS, stop_after=1):
+                self._act()
+                release_connections()
+
+
+def _parameters() -> dict[str, Any]:
+    """How the program connects, without what is Django's."""
+    known = connections[DEFAULT_DB_ALIAS].get_connection_params()
+    return {name: value for name, value in known.items() if name not in ("context", "cursor_factory")}
