@@ -98,7 +98,7 @@ def test_a_batch_is_a_few_statements(entries: int, statements: int):
     """
     journal = Journal()
     for number in range(entries):
-        journal.record(entry(f"e{number}", Attempt("one", "m", "http_503", 503), Attempt("two", "n", "ok")))
+        journal.record(entry(f"req_{number:024x}", Attempt("one", "m", "http_503", 503), Attempt("two", "n", "ok")))
     with CaptureQueriesContext(connections["logs"]) as captured:
         journal.flush()
     written = [each["sql"].split(" (")[0] for each in captured if "SAVEPOINT" not in each["sql"]]

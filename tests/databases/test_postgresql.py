@@ -1,0 +1,149 @@
+"""What holds on PostgreSQL alone: days of the request log, changes that are told, waits, lost connections."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+from django.utils import timezone
+
+from capabilities.core.worded import worded
+from routing_admin.actions.pruning import prune_requests
+from routing_admin.configuration import snapshot
+from routing_admin.databases.postgresql.notices import Listener
+from routing_admin.databases.postgresql.partitions import AHEAD, make_days
+from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.models import AttemptLog, Installation, RequestLog
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+
+pytestmark = [
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL: python -m tests.engines"),
+    pytest.mark.django_db(databases=["default", "logs"], transaction=True),
+]
+NOW = datetime(2031, 5, 7, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def request(name: str, began: datetime) -> RequestLog:
+    """A request with one attempt, both of that moment."""
+    row = RequestLog.objects.create(id=name, started_at=began, surface="chat", outcome="ok")
+    AttemptLog.objects.create(request=row, position=0, provider="p", outcome="ok", at=began)
+    return row
+
+
+def table_of(name: str) -> str:
+    """The table in which a request stands."""
+    with connections["logs"].cursor() as cursor:
+        cursor.execute("SELECT tableoid::regclass::text FROM routing_admin_requestlog WHERE id = %s", [name])
+        return str(cursor.fetchone()[0])
+
+
+@pytest.fixture
+def days():
+    """The days around that moment, which go again."""
+    make_days(NOW)
+    yield
+    prune_requests(NOW + 30 * DAY)
+
+
+def test_a_request_stands_in_the_table_of_its_day(days: None) -> None:
+    """Yesterday's, today's and those ahead are made, once; a day is UTC's."""
+    assert make_days(NOW) == 0
+    request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
+    request("midnight", NOW.replace(hour=0))
+    request("ahead", NOW + AHEAD * DAY)
+    assert table_of("before midnight") == "routing_admin_requestlog_20310506"
+    assert table_of("midnight") == "routing_admin_requestlog_20310507"
+    assert table_of("ahead") == "routing_admin_requestlog_20310510"
+
+
+def test_what_comes_late_or_early_has_a_place_and_moves_when_its_day_is_made(days: None) -> None:
+    """In the rest, found like others; with the table of its day it stands there."""
+    late, early = request("late", NOW - 9 * DAY), request("early", NOW + (AHEAD + 1) * DAY)
+    assert {table_of("late"), table_of("early")} == {"routing_admin_requestlog_default"}
+    assert list(RequestLog.objects.values_list("pk", flat=True)) == ["early", "late"]
+    make_days(NOW + DAY)
+    assert table_of("early") == "routing_admin_requestlog_20310511"
+    assert early.attempts.get().at == early.started_at
+    assert late.attempts.count() == 1
+
+
+def test_a_day_goes_with_its_tables_and_no_row_is_deleted(days: None) -> None:
+    """Once all of it is past its time; what is older and stood in the rest goes, too."""
+    request("yesterday", NOW - DAY)
+    request("today", NOW)
+    request("long ago", NOW - 90 * DAY)
+    with connections["logs"].execute_wrapper(note := Statements()):
+        assert prune_requests(NOW - timedelta(hours=12)) == 2
+    assert list(RequestLog.objects.values_list("pk", flat=True)) == ["today"]
+    assert list(AttemptLog.objects.values_list("request_id", flat=True)) == ["today"]
+    assert [sql for sql in note.seen if "DROP" in sql] == [
+        "DROP TABLE IF EXISTS routing_admin_requestlog_20310506, routing_admin_attemptlog_20310506"
+    ]
+    assert all("_default" in sql for sql in note.seen if "DELETE" in sql)
+
+
+class Statements:
+    """Notes every statement."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def __call__(self, execute, sql, *more):
+        self.seen.append(sql)
+        return execute(sql, *more)
+
+
+def test_an_id_of_another_day_overwrites_nothing(days: None) -> None:
+    """Though no key goes across days: a caller may send any id, today's too."""
+    for began in (NOW - DAY, NOW, NOW):
+        write([entry_of(RequestFacts("same", began, "v1", error=worded("x")), ())])
+    assert RequestLog.objects.get(pk="same").started_at == NOW - DAY
+    assert RequestLog.objects.count() == 3
+
+
+def test_a_change_is_told_to_whoever_listens() -> None:
+    """On the commit of whoever changes something, in any process; nobody has to ask for it."""
+    told = threading.Event()
+    listener = Listener(told.set)
+    listener.start()
+    try:
+        until = timezone.now() + timedelta(seconds=30)
+        while not told.wait(0.2) and timezone.now() < until:  # the first may be before anybody listens
+            with transaction.atomic():
+                Installation.objects.update_or_create(id=1, defaults={"version": snapshot.stamp() + 1})
+        assert told.is_set()
+    finally:
+        listener.stop()
+
+
+def test_a_lock_is_waited_for_no_longer_than_whoever_runs_the_statement_may(key: str) -> None:
+    """Not for ever, as the server would; the next statement may wait as usual again."""
+    with psycopg.connect(**plain_parameters()) as other:
+        other.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
+        with waiting_at_most(0.05), pytest.raises(OperationalError, match="lock timeout"):
+            Installation.objects.update(version=7)
+        assert Installation.objects.get().version > 0
+    Installation.objects.update(version=7)
+    with connection.cursor() as cursor:
+        assert cursor.execute("SHOW lock_timeout").fetchone() == ("5s",)
+
+
+def test_a_connection_that_the_server_ended_is_replaced(key: str) -> None:
+    """Whoever used it meets the error, the next statement another connection."""
+    ours = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
+    with psycopg.connect(**plain_parameters(), autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", ours)
+    with pytest.raises(OperationalError):
+        Installation.objects.get()
+    assert Installation.objects.get().pk == 1
+
+
+def plain_parameters() -> dict[str, object]:
+    """How somebody else connects to this database."""
+    known = connection.get_connection_params()
+    return {name: value for name, value in known.items() if name not in ("context", "cursor_factory")}

@@ -1,0 +1,104 @@
+"""A database that cannot be had is one line of every command: what, where, what to do; never a trace or a secret."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.db import NotSupportedError, connection
+
+from routing_admin.databases.addresses import postgresql_databases
+from routing_admin.databases.explaining import explain_failure
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = "hunter2-and-more"
+NOBODY = f"postgres://ann:{SECRET}@127.0.0.1:1/gateway"
+ELSEWHERE = "127.0.0.1:1"
+on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="asks a server: python -m tests.engines")
+
+
+def failing(directory: Path, url: str, *words: str) -> str:
+    """The one line in which a command ends; its status says so, too."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO"))}
+    environment = inherited | {"DATABASE_URL": url, "ROUTING_ADMIN_DATA_DIR": str(directory)}
+    command = [sys.executable, "manage.py", *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.strip().splitlines()
+    assert SECRET not in line
+    return line
+
+
+@pytest.mark.parametrize("words", [("serve",), ("bootstrap",), ("doctor",), ("migrate",), ("changepassword", "ann")])
+def test_where_nobody_listens_the_address_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """By the project's commands and by Django's own."""
+    assert f"Nothing answers at {ELSEWHERE}. Start PostgreSQL" in failing(tmp_path, NOBODY, *words)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgres://ann:a/b@host/gateway", "a password is percent-encoded"),
+        ("postgres://ann@host:many/gateway", "a password is percent-encoded"),
+        ("postgres://ann@host", "it names no database"),
+        ("postgres://ann@host/gateway?pool=3", "pool is no parameter"),
+        ("mysql://ann@host/gateway", "an engine that is not served (mysql)"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str, words: str) -> None:
+    """With how it is written."""
+    assert words in failing(tmp_path, url, "doctor")
+
+
+def test_an_address_has_all_that_a_connection_needs() -> None:
+    """Percent-encoded words as they are meant, libpq's own parameters, and connections of its own for each alias."""
+    found = postgresql_databases("postgresql://ann:p%40ss@db.example:6432/my%20gateway?sslmode=require")
+    assert list(found) == ["default", "logs"]
+    one = found["logs"]
+    assert (one["USER"], one["PASSWORD"], one["HOST"], one["PORT"]) == ("ann", "p@ss", "db.example", "6432")
+    assert (one["NAME"], one["OPTIONS"]["sslmode"]) == ("my gateway", "require")
+    local = postgresql_databases("postgres:///gateway?host=/run/postgresql")["default"]
+    assert (local["HOST"], local["PORT"], local["NAME"]) == ("/run/postgresql", "", "gateway")
+
+
+def test_a_driver_that_is_missing_is_named_with_its_command() -> None:
+    """Whatever Django says of it."""
+    said = explain_failure(ImproperlyConfigured("Error loading psycopg2 or psycopg module"))
+    assert said is not None
+    assert "python -m pip install 'psycopg[binary,pool]'" in said
+
+
+def test_what_is_our_own_fault_is_not_explained_away() -> None:
+    """A trace is what helps there."""
+    assert explain_failure(ValueError("no error of a database")) is None
+
+
+@on_postgresql
+def test_a_server_that_is_too_old_is_named_with_both_versions() -> None:
+    """In Django's words for them."""
+    said = explain_failure(NotSupportedError("PostgreSQL 15 or later is required (found 13.4)."))
+    assert said is not None
+    assert "is too old: PostgreSQL 15 or later is required (found 13.4). Upgrade it" in said
+
+
+@on_postgresql
+def test_a_wrong_password_and_an_unknown_database_are_told_apart(tmp_path: Path) -> None:
+    """Each with what to do."""
+    known = os.environ["DATABASE_URL"]
+    user, _, rest = known.partition("@")
+    wrong = f"{user.rpartition(':')[0]}:{SECRET}@{rest}"
+    assert "refuses the user tests: wrong name or password" in failing(tmp_path, wrong, "doctor")
+    unknown = f"{known.rpartition('/')[0]}/nowhere"
+    assert "There is no database nowhere at" in failing(tmp_path, unknown, "serve")
+
+
+@on_postgresql
+def test_a_server_does_not_begin_without_its_tables(tmp_path: Path) -> None:
+    """The command that makes them is named."""
+    empty = os.environ["DATABASE_URL"]
+    assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "serve")
+    assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
