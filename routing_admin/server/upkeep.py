@@ -1,7 +1,7 @@
 """What a serving process does beside its requests, so that no request waits for it.
 
 It looks whether configuration and secrets are still the newest, makes the request log's tables of the days ahead, and
-writes down when keys were last used, where sessions were last seen, and which models refused what they are said to read.
+writes down when keys were last used, where sessions were last seen, and which models refused what they should read.
 """
 
 from __future__ import annotations
