@@ -18,8 +18,10 @@ from django.utils import timezone
 
 from capabilities.acts import Actor
 from capabilities.core.permissions import PagePart, UserRole, can_change_near, may_have, scope_of_call
-from capabilities.core.services.agent_limits import AgentLimits, limits_of
-from capabilities.core.services.limit_holders import LimitHolder, agent_holder
+from capabilities.core.services.agent_limits import AgentLimits, limits_of, rights_of
+from capabilities.core.services.key_terms import terms_of
+from capabilities.core.services.labels import NO_LABELS, Labels
+from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 from capabilities.signing import is_signed, name_of_secret, newest_secret, sign
@@ -31,7 +33,8 @@ KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 class Principal:
     """An agent that came in with a valid key; `key` is the key's public part, `ends_at` the moment it stops.
 
-    `limits` are those of the agent whose key it is, None where it has none; `holders` are whose limits are counted.
+    `limits` are those of the agent whose key it is, `key_limits` the key's own, None where there are none; `rights` is
+    what both allow to be used, None for everything. `holders` are whose limits are counted, `labels` the key's.
     """
 
     agent: str
@@ -40,7 +43,10 @@ class Principal:
     acts_through: str = ""
     ends_at: datetime | None = None
     limits: AgentLimits | None = None
+    key_limits: AgentLimits | None = None
+    rights: AgentLimits | None = None
     holders: tuple[LimitHolder, ...] = ()
+    labels: Labels = NO_LABELS
 
     @property
     def key_owner(self) -> str:
@@ -141,9 +147,19 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
     ends_at = min((end for end in (row.expires_at, row.agent.expires_at) if end), default=None)
     if row.revoked_at or (ends_at is not None and ends_at <= now):
         return None
-    agent_id, limits = row.agent.agent_id, limits_of(row.agent.limits)
-    holders = tuple(filter(None, (agent_holder(agent_id, limits),)))
-    return Principal(agent_id, row.public_id, frozenset(row.scopes), ends_at=ends_at, limits=limits, holders=holders)
+    agent_id, limits, terms = row.agent.agent_id, limits_of(row.agent.limits), terms_of(row.terms)
+    holders = agent_holder(agent_id, limits), key_holder(row.public_id, terms.limits)
+    return Principal(
+        agent_id,
+        row.public_id,
+        frozenset(row.scopes),
+        ends_at=ends_at,
+        limits=limits,
+        key_limits=terms.limits,
+        rights=rights_of(limits, terms.limits),
+        holders=tuple(each for each in holders if each is not None),
+        labels=terms.labels,
+    )
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:

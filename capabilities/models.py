@@ -296,6 +296,8 @@ class AgentKey(models.Model):
     """A key of an agent: its secret is kept only as an HMAC, its public part finds the row.
 
     `signed_with` names the installation's secret of that HMAC; empty for a key that was issued before that was noted.
+    `terms` are what `core/services/key_terms.py` reads, `issued_terms` those that it was issued with: what was changed
+    since is part of the configuration, and can be undone.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="keys")
@@ -304,6 +306,8 @@ class AgentKey(models.Model):
     signed_with = models.CharField(max_length=16, blank=True, default="")
     label = models.CharField(max_length=100, blank=True)
     scopes = models.JSONField(default=list)
+    terms = models.JSONField(default=dict, blank=True)
+    issued_terms = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)

@@ -272,8 +272,8 @@ class LimitUse:
 class LimitUses(Protocol):
     """What agents and their keys used of their limits."""
 
-    def of(self, holder: str, limits: AgentLimits | None) -> Sequence[LimitUse]:
-        """What a holder used of each limit that there is, in the order of `Meter`. Queries rows where there are."""
+    def of(self, limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Sequence[LimitUse]]:
+        """What each holder used of each of its limits, in the order of `Meter`. One query, where there are limits."""
 
 
 class _Ports:

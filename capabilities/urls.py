@@ -49,6 +49,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("agents/<path:agent_id>/", agents.agent, name="agent"),
     path("delete/agent/<path:agent_id>/", agents.agent_delete, name="agent_delete"),
     path("keys/issue/<path:agent_id>/", keys.key_issue, name="key_issue"),
+    path("keys/<str:public_id>/change/<path:agent_id>/", keys.key_change, name="key_change"),
     path("keys/<str:public_id>/roll/<path:agent_id>/", keys.key_roll, name="key_roll"),
     path("keys/<str:public_id>/revoke/<path:agent_id>/", keys.key_revoke, name="key_revoke"),
 ]

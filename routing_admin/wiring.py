@@ -123,20 +123,18 @@ class ShippedPriceLists:
 class LedgerUses:
     """What agents and their keys used of their limits; see `capabilities.ports.LimitUses`."""
 
-    def of(self, holder: str, limits: AgentLimits | None) -> Sequence[LimitUse]:
-        """What of each limit that there is, in the order of `Meter`."""
-        used = find_uses([holder]) if limits is not None and limits.most else {}
-        return [
-            LimitUse(
-                meter,
-                limits.most[meter],
-                used.get((holder, meter), 0),
-                end_of_window(meter),
-                limits.currency if meter in MONEY else "",
-            )
-            for meter in Meter
-            if limits is not None and meter in limits.most
-        ]
+    def of(self, limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Sequence[LimitUse]]:
+        """What each holder used of each of its limits."""
+        counted = {holder: each for holder, each in limits.items() if each is not None and each.most}
+        used = find_uses(counted) if counted else {}
+        return {
+            holder: [self._use(holder, meter, each, used) for meter in Meter if each and meter in each.most]
+            for holder, each in limits.items()
+        }
+
+    def _use(self, holder: str, meter: Meter, limits: AgentLimits, used: Mapping[tuple[str, Meter], int]) -> LimitUse:
+        currency = limits.currency if meter in MONEY else ""
+        return LimitUse(meter, limits.most[meter], used.get((holder, meter), 0), end_of_window(meter), currency)
 
 
 def connect() -> None:

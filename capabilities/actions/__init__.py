@@ -5,6 +5,7 @@ changed. That number, and no other, is what Undo is offered for.
 """
 
 from capabilities.actions.agents import (
+    change_key,
     check_can_delete_agent,
     delete_agent,
     delete_made_agent,
@@ -43,6 +44,7 @@ __all__ = [
     "accept_doubt",
     "add_models",
     "add_provider_key",
+    "change_key",
     "change_provider_key",
     "check_can_delete_agent",
     "check_can_delete_provider",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -14,6 +15,7 @@ from capabilities.acts import Act, Actor
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import MODELS
+from capabilities.core.services.key_terms import LIMITS
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.ports import ports
@@ -84,16 +86,31 @@ def check_uses_one_thing(row: Agent) -> None:
 
 def check_allowed_names(row: Agent) -> None:
     """Raises `InvalidError` where the agent would be allowed what is not there; what it was allowed before may stay."""
-    names = row.limits.get(MODELS, ())
+    before = Agent.objects.filter(pk=row.pk).first()
+    check_names_are_there(row.limits.get(MODELS, ()), before.limits.get(MODELS, ()) if before else ())
+
+
+def check_names_are_there(names: Collection[str], before: Collection[str]) -> None:
+    """Raises `InvalidError` for a name of a route or service that is not there; those allowed before may stay."""
     if not names:
         return
-    before = Agent.objects.filter(pk=row.pk).first()
     there = {f"task:{task}" for task in ports.routes.task_types()}
-    there |= {*Service.objects.values_list("service_id", flat=True), *(before.limits.get(MODELS, ()) if before else ())}
+    there |= {*Service.objects.values_list("service_id", flat=True), *before}
     missing = [name for name in names if name not in there]
     if missing:
         message = _("There is no route or service %(name)s. A route is written task:%(name)s, a service by its id.")
         raise InvalidError([Problem(MODELS, message % {"name": missing[0]}, "reference")])
+
+
+def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    """Raises `InvalidError` where a key would be allowed what is not there, or what its agent may not use."""
+    names = terms.get(LIMITS, {}).get(MODELS, ())
+    check_names_are_there(names, before.get(LIMITS, {}).get(MODELS, ()))
+    allowed = agent.limits.get(MODELS)
+    beyond = [name for name in names if allowed and name not in allowed]
+    if beyond:
+        message = _("The agent itself may not use %(name)s, so its key may not either.") % {"name": beyond[0]}
+        raise InvalidError([Problem(MODELS, message, "range")])
 
 
 def check_can_delete_agent(row: Agent) -> None:
@@ -132,27 +149,56 @@ def issue_key(
     scopes: Iterable[str] = DEFAULT_SCOPES,
     label: str = "",
     expires_at: datetime | None = None,
+    terms: Mapping[str, Any] | None = None,
 ) -> tuple[str, AgentKey]:
-    """A new key: (the whole key, told this once, and its row). Raises `InvalidError` for a scope there is not."""
+    """A new key: (the whole key, told this once, and its row); `terms` as `core/services/key_terms.py` reads them.
+
+    Raises `InvalidError` for a scope there is not, and for terms that allow what is not there.
+    """
     wanted = tuple(dict.fromkeys(scopes))
     unknown = [scope for scope in wanted if scope not in SCOPES]
     if unknown:
         message = _("There is no scope %(scope)s. Scopes are: %(scopes)s.")
         text = message % {"scope": unknown[0], "scopes": ", ".join(SCOPES)}
         raise InvalidError([Problem("scope", text, "enum")])
+    check_key_terms(agent, terms or {}, {})
+    return _make_key(actor, agent, wanted, label, expires_at, dict(terms or {}))
+
+
+def _make_key(
+    actor: Actor, agent: Agent, scopes: Iterable[str], label: str, expires_at: datetime | None, terms: dict[str, Any]
+) -> tuple[str, AgentKey]:
     key, public, digest = make_key()
-    act = Act("key.issue", "agent", agent.agent_id, {"key": f"ra_{public}", "scopes": list(wanted)})
+    facts = {"key": f"ra_{public}", "scopes": list(scopes), **({"terms": terms} if terms else {})}
+    act = Act("key.issue", "agent", agent.agent_id, facts)
     with ports.ledger.audit(actor, act):
         row = AgentKey.objects.create(
             agent=agent,
             public_id=public,
             digest=digest,
             signed_with=name_of_secret(newest_secret()),
-            scopes=list(wanted),
+            scopes=list(scopes),
             label=label,
             expires_at=expires_at,
+            terms=terms,
+            issued_terms=terms,
         )
     return key, row
+
+
+def change_key(actor: Actor, row: AgentKey, *, label: str, terms: Mapping[str, Any]) -> Act:
+    """Gives a key another name and other terms, which hold at once; undoing it brings back those of before.
+
+    Raises `InvalidError` for terms that allow what is not there, or what its agent may not use.
+    """
+    check_key_terms(row.agent, terms, row.terms)
+    facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
+    act = Act("key.change", "agent", row.agent.agent_id, facts)
+    kept = row.agent.origin == Agent.Origin.ADMINISTRATOR
+    with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
+        row.label, row.terms = label, dict(terms)
+        row.save(update_fields=["label", "terms"])
+    return act
 
 
 def revoke_key(actor: Actor, row: AgentKey) -> None:
@@ -163,9 +209,9 @@ def revoke_key(actor: Actor, row: AgentKey) -> None:
 
 
 def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, AgentKey]:
-    """A successor with the same scopes; the old key goes on for `overlap`, or ends sooner where it was to."""
+    """A successor with the same scopes and terms; the old key goes on for `overlap`, or ends sooner where it was to."""
     ends = timezone.now() + overlap
     with ports.ledger.audit(actor, Act("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
         row.expires_at = min(row.expires_at or ends, ends)
         row.save(update_fields=["expires_at"])
-        return issue_key(actor, row.agent, scopes=row.scopes, label=row.label)
+        return _make_key(actor, row.agent, row.scopes, row.label, None, row.terms)

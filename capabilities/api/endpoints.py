@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
 
-from capabilities.access import Principal, principal_of
+from capabilities.access import principal_of
 from capabilities.actions import delete_made_agent, put_agent
 from capabilities.api.calls import agent_actor, answer, read_as, takes
 from capabilities.api.schemas import (
@@ -23,7 +24,8 @@ from capabilities.api.schemas import (
 )
 from capabilities.core.prices import NANO
 from capabilities.core.problems import Problem
-from capabilities.core.services.limit_holders import id_of_agent
+from capabilities.core.services.agent_limits import AgentLimits
+from capabilities.core.services.limit_holders import id_of_agent, id_of_key
 from capabilities.core.vocabulary import Direction
 from capabilities.errors import InvalidError
 from capabilities.ports import LimitUse, ports
@@ -66,9 +68,16 @@ def list_agents(
 
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
-    """The calling agent: what its model can do, who can take the rest, and what it used of its limits."""
+    """The calling agent: what its model can do, who can take the rest, and what it and its key used of their limits."""
     principal = principal_of(request)
-    return answer({**registry.describe_agent(principal.agent), "limits": limits_json(principal)})
+    agent, key = id_of_agent(principal.key_owner), id_of_key(principal.key)
+    uses = ports.limit_uses.of({agent: principal.limits, key: principal.key_limits})
+    found = {
+        "limits": limits_json(principal.limits, uses[agent]),
+        "keyLimits": limits_json(principal.key_limits, uses[key]),
+        "keyLabels": {"team": principal.labels.team or None, "project": principal.labels.project or None},
+    }
+    return answer({**registry.describe_agent(principal.agent), **found})
 
 
 def _amounts_of(use: LimitUse) -> dict[str, int]:
@@ -80,9 +89,9 @@ def _amount(use: LimitUse, amount: int) -> float | int:
     return amount / NANO if use.currency else amount
 
 
-def limits_json(principal: Principal) -> dict[str, Any] | None:
-    """The limits that hold for a caller, and what is used of each; None for none."""
-    if principal.limits is None:
+def limits_json(limits: AgentLimits | None, uses: Sequence[LimitUse]) -> dict[str, Any] | None:
+    """The limits of a holder, and what is used of each; None for none."""
+    if limits is None:
         return None
     amounts = [
         {
@@ -91,9 +100,9 @@ def limits_json(principal: Principal) -> dict[str, Any] | None:
             "currency": use.currency or None,
             "resetsAt": use.resets_at.isoformat() if use.resets_at else None,
         }
-        for use in ports.limit_uses.of(id_of_agent(principal.key_owner), principal.limits)
+        for use in uses
     ]
-    return {"models": sorted(principal.limits.models), "amounts": amounts}
+    return {"models": sorted(limits.models or ()), "amounts": amounts}
 
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])

@@ -85,16 +85,25 @@ class LimitOut(Schema):
 
 
 class LimitsOut(Schema):
-    """What the calling agent may use: `models` are task routes and services, empty for all of them."""
+    """What the calling agent, or its key, may use: `models` are task routes and services, empty for all of them."""
 
     models: list[str]
     amounts: list[LimitOut]
 
 
+class KeyLabelsOut(Schema):
+    """What calls with this key are labelled with, whatever they say themselves; null for what they may say."""
+
+    team: str | None
+    project: str | None
+
+
 class OwnAgentOut(AgentOut):
-    """The calling agent's context, with its limits; null for none."""
+    """The calling agent's context, with its limits and those of the key alone; null for none."""
 
     limits: LimitsOut | None = None
+    keyLimits: LimitsOut | None = None
+    keyLabels: KeyLabelsOut
 
 
 class AgentIn(Body):

@@ -139,6 +139,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "agent_new": (NOTHING, NOTHING, BOTH, BOTH),
         "agent_delete": (NOTHING, NOTHING, CHANGE, CHANGE),
         "key_issue": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "key_change": (NOTHING, NOTHING, NOTHING, CHANGE),
         "key_roll": (NOTHING, NOTHING, NOTHING, CHANGE),
         "key_revoke": (NOTHING, NOTHING, NOTHING, CHANGE),
     },

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
@@ -18,8 +17,9 @@ from capabilities.actions.guards import find_refusal
 from capabilities.core.services.agent_limits import limits_of
 from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.errors import ActionError, ConflictError
-from capabilities.forms.agents import LIMITS, AgentForm, KeyForm
-from capabilities.ports import LimitUse, ports
+from capabilities.forms.agents import AgentForm
+from capabilities.forms.keys import KeyForm
+from capabilities.ports import ports
 from capabilities.queries.agents import (
     NAMES,
     AgentLine,
@@ -34,6 +34,7 @@ from capabilities.queries.agents import (
 )
 from capabilities.sentences import join_words
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
+from capabilities.views.key_lines import list_key_limits, list_key_lines, name_uses
 from capabilities.views.refused_forms import add_refusal, find_differences, renew_version
 
 if TYPE_CHECKING:
@@ -112,12 +113,15 @@ def agent_page(
     """The page of an agent; `issued` in `more` is the key shown this once."""
     directory = ports.installed.agents()
     profile = find_profile(row, directory)
-    found = list_readings(profile, directory)
+    found, keys = list_readings(profile, directory), list_keys(row)
+    agent = id_of_agent(row.agent_id)
+    uses = ports.limit_uses.of({agent: limits_of(row.limits), **list_key_limits(keys)})
     context = {
         "row": row,
         "form": form or AgentForm(instance=row),
         "editing": form is not None,
         "key_form": KeyForm(),
+        "terms_form": None,
         "profile": profile,
         "readings": found,
         "handed": [
@@ -127,9 +131,9 @@ def agent_page(
         ],
         "nobody": [each.name for each in found if not each.itself and not each.others],
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
-        "keys": list_keys(row),
+        "keys": list_key_lines(keys, uses, more.get("terms_form")),
         "now": timezone.now(),
-        "uses": list_uses(row),
+        "uses": name_uses(uses[agent]),
         "snippets": write_snippets(row),
         "tool_server": describe_tool_server(),
         "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
@@ -138,12 +142,6 @@ def agent_page(
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)
-
-
-def list_uses(row: Agent) -> list[tuple[str | Promise, LimitUse]]:
-    """What is used of each of the agent's limits, under the limit's name."""
-    found = ports.limit_uses.of(id_of_agent(row.agent_id), limits_of(row.limits))
-    return [(LIMITS[use.meter][0], use) for use in found]
 
 
 @require_POST

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 from capabilities import actions
 from capabilities.access import actor_of
 from capabilities.errors import ActionError
-from capabilities.forms.agents import KeyForm
+from capabilities.forms.keys import KeyForm, KeyTermsForm
 from capabilities.queries.agents import find_agent, find_key
 from capabilities.views.agents import agent_page
 from capabilities.views.answers import UNPROCESSABLE, add_toast, require_found
@@ -32,11 +32,32 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
     data = form.cleaned_data
     try:
         issued, key = actions.issue_key(
-            actor_of(request), row, scopes=data["scopes"], label=data["label"], expires_at=form.expires_at
+            actor_of(request),
+            row,
+            scopes=data["scopes"],
+            label=data["label"],
+            expires_at=form.expires_at,
+            terms=form.terms,
         )
     except ActionError as refusal:
         return agent_page(request, row, status=add_refusal(form, refusal), key_form=form)
     return agent_page(request, row, issued=issued, issued_key=key)
+
+
+@require_POST
+def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
+    """Gives a key another name and other terms, which hold at once."""
+    key = require_found(find_key(agent_id, public_id))
+    form = KeyTermsForm(request.POST, prefix=public_id, terms=key.terms)
+    if not form.is_valid():
+        return agent_page(request, require_found(find_agent(agent_id)), status=UNPROCESSABLE, terms_form=form)
+    try:
+        made = actions.change_key(actor_of(request), key, label=form.cleaned_data["label"], terms=form.terms)
+    except ActionError as refusal:
+        status = add_refusal(form, refusal)
+        return agent_page(request, require_found(find_agent(agent_id)), status=status, terms_form=form)
+    add_toast(request, _("ra_%(key)s… is changed, from now on") % {"key": public_id}, made.revision)
+    return redirect("agent", agent_id=agent_id)
 
 
 @require_POST

@@ -193,7 +193,7 @@ def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
         raise CallError(503, "no_route", str(error)) from None
     try:
         name = task_name(body.taskType or taken.task_type)
-        check_allowed(principal.limits, state.configuration, NamedRoute(taken), name)
+        check_allowed(principal.rights, state.configuration, NamedRoute(taken), name)
     except ModelNotAllowedError as error:
         raise CallError(403, NOT_ALLOWED, error.sentence) from None
     files = tuple(file_part(each, RowStore(agent)) for each in body.attachments)

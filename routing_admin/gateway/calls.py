@@ -192,7 +192,7 @@ def _decide(
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = door.parse(body, RowStore(principal.agent).part)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
-    target = resolve_model(state, chat_call.model, chat_call.task_type, principal.limits)
+    target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)
     actor = Actor("agent", principal.agent, call.address, call.request_id)
     planned = plan_request(
         state,

@@ -22,13 +22,13 @@ from routing_admin.gateway.errors import GatewayError, json_response
 @endpoint("/v1/models")
 def models(request: HttpRequest) -> HttpResponse:
     """All that the agent may use, in OpenAI's list."""
-    return json_response({"object": "list", "data": list(model_list(snapshot.current(), principal_of(request).limits))})
+    return json_response({"object": "list", "data": list(model_list(snapshot.current(), principal_of(request).rights))})
 
 
 @endpoint("/v1/models/{name}")
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """One of them; any name that the agent may use in a chat request is found."""
-    state, limits = snapshot.current(), principal_of(request).limits
+    state, limits = snapshot.current(), principal_of(request).rights
     entry = next((each for each in model_list(state, limits) if each["id"] == name), None)
     return json_response(entry or _model_by_another_name(state, name, limits))
 

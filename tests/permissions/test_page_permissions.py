@@ -63,7 +63,7 @@ EDITORS = {
 ADMINISTRATORS = {
     "GET": {"config_import", "provider_new", "provider_models", "catalogue_edition"},
     "POST": {
-        *("key_issue", "key_roll", "key_revoke"),
+        *("key_issue", "key_change", "key_roll", "key_revoke"),
         *("user_invite", "user_role", "user_active", "user_link", "user_withdraw", "user_session_end"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
         *("settings_content_policy", "settings_rate_set", "settings_rate_remove"),

@@ -1,4 +1,4 @@
-"""What an agent may use, and how much of what in which time, as its row keeps it; absent is without end."""
+"""What may be used, and how much of what in which time, as a row keeps it; absent is without end."""
 
 from __future__ import annotations
 
@@ -41,25 +41,32 @@ MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """The limits of an agent: `models` are the names that it may use, empty for all; `most` has an amount by meter.
+    """The limits of an agent, a key or a label: `models` are the names that may be used, None for all; `most` has an
+    amount by meter.
 
     Money is in nanos of the currency of three letters.
     """
 
-    models: frozenset[str] = frozenset()
+    models: frozenset[str] | None = None
     most: Mapping[Meter, int] = field(default_factory=dict)
     currency: str = ""
 
     def allows(self, name: str) -> bool:
         """Whether a route, as `task:<task type>`, or a service by its id may be used."""
-        return not self.models or name in self.models
+        return self.models is None or name in self.models
 
 
 def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
     """The limits as an agent's row keeps them; None where nothing is limited."""
-    models = frozenset(stored.get(MODELS) or ())
+    models = frozenset(stored[MODELS]) if stored.get(MODELS) else None
     most = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
     return AgentLimits(models, most, stored.get(CURRENCY, "")) if models or most else None
+
+
+def rights_of(agent: AgentLimits | None, key: AgentLimits | None) -> AgentLimits | None:
+    """What an agent's key may use: only what both allow; None where neither says anything."""
+    models = [each.models for each in (agent, key) if each is not None and each.models is not None]
+    return AgentLimits(frozenset.intersection(*models)) if models else None
 
 
 def _amount(meter: Meter, stored: int | str) -> int:

@@ -10,7 +10,7 @@ from django.db import models
 
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.vocabulary import Capabilities, Source
-from capabilities.models import Agent, Provider, ProviderKey, Service, ServiceCapability
+from capabilities.models import Agent, AgentKey, Provider, ProviderKey, Service, ServiceCapability
 from routing_admin.core.configuration.specs import (
     AgentSpec,
     AliasSpec,
@@ -29,13 +29,14 @@ M = TypeVar("M", bound=models.Model)
 
 
 def read() -> Configuration:
-    """The configuration as the rows say it now, in nine queries whatever its size."""
+    """The configuration as the rows say it now, in ten queries whatever its size."""
     installation = Installation.current()
     # joined: Django asks for related rows one by one in a single condition, of which SQLite takes a thousand
     candidates = models.Prefetch("candidates", Candidate.objects.select_related("provider"))
     further = models.Prefetch("more_keys", ProviderKey.objects.select_related("stored_key"))
     providers = Provider.objects.select_related("stored_key").prefetch_related(further)
-    agents = Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).select_related("service")
+    limited = models.Prefetch("keys", AgentKey.objects.exclude(terms={}, issued_terms={}), "limited_keys")
+    agents = Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).select_related("service").prefetch_related(limited)
     return Configuration(
         providers=tuple(provider_spec(row) for row in providers),
         services=tuple(
@@ -149,4 +150,11 @@ def candidate_spec(row: Candidate) -> CandidateSpec:
 def agent_spec(row: Agent) -> AgentSpec:
     """An agent that an administrator made, as a value."""
     service_id = row.service.service_id if row.service else None
-    return AgentSpec(row.agent_id, row.name, row.description, service_id, row.task_type or None, row.limits)
+    limited: Iterable[AgentKey] = row.limited_keys  # type: ignore[attr-defined]
+    keys = {key.public_id: key.terms for key in sorted(limited, key=by_public_id) if key.terms != key.issued_terms}
+    return AgentSpec(row.agent_id, row.name, row.description, service_id, row.task_type or None, row.limits, keys)
+
+
+def by_public_id(key: AgentKey) -> str:
+    """Keys in the order in which a configuration names them."""
+    return key.public_id

@@ -10,7 +10,7 @@ from django.db import models
 
 from capabilities.core.providers.environment import further_variables, key_variable
 from capabilities.core.vocabulary import Capabilities
-from capabilities.models import Agent, Provider, ProviderKey, Service, StoredKey
+from capabilities.models import Agent, AgentKey, Provider, ProviderKey, Service, StoredKey
 from routing_admin.configuration.rows.reading import candidate_spec, key_spec
 from routing_admin.core.configuration.specs import (
     AgentSpec,
@@ -50,6 +50,7 @@ def write(new: Configuration) -> None:
     for route in new.routes:
         write_chain(routes[route.task_type], route.candidates, providers)
     sync(Agent, "agent_id", {spec.id: agent_fields(spec, rows) for spec in new.agents}, delete=False)
+    write_key_terms(new)
     sync(Alias, "name", {spec.name: {"target": spec.target} for spec in new.aliases})
     sync(Language, "code", {spec.code: {"directive": spec.directive} for spec in new.languages})
     Provider.objects.exclude(name__in=providers).delete()
@@ -196,6 +197,16 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
         "limits": dict(spec.limits),
         "origin": Agent.Origin.ADMINISTRATOR,
     }
+
+
+def write_key_terms(new: Configuration) -> None:
+    """Gives each agent key the terms that the value has for it, else those that it was issued with."""
+    wanted = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
+    for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
+        terms = wanted.get(row.public_id, row.issued_terms)
+        if row.terms != terms:
+            row.terms = terms
+            row.save(update_fields=["terms"])
 
 
 def write_cells(row: Service, spec: ServiceSpec) -> None:

@@ -180,7 +180,11 @@ class AliasSpec:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """An agent and the one service or the one route (by task type) it works with; `limits` as its row keeps them."""
+    """An agent and the one service or the one route (by task type) it works with; `limits` as its row keeps them.
+
+    `keys` has the terms, as their rows keep them, of its keys by their public part: of those whose terms are others now
+    than those they were issued with.
+    """
 
     id: str
     name: str
@@ -188,6 +192,7 @@ class AgentSpec:
     service_id: str | None = None
     task_type: str | None = None
     limits: JsonObject = field(default_factory=dict)
+    keys: Mapping[str, JsonObject] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

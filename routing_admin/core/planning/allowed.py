@@ -1,4 +1,4 @@
-"""Which routes and services an agent may use: whatever name leads there counts as the route or the service itself."""
+"""Which routes and services may a caller use: whatever name leads there counts as the route or the service itself."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.planning.model_names import NamedRoute, task_name
 
 NOT_ALLOWED = "model_not_allowed"
+NOTHING = worded("nothing")
 MOST_NAMES = 20
 """So many allowed names a refusal lists."""
 
 
 class ModelNotAllowedError(LookupError):
-    """The agent may not use that route or service; says which it may."""
+    """The caller may not use that route or service; says which it may."""
 
     def __init__(self, name: str, limits: AgentLimits) -> None:
-        allowed = sorted(limits.models)
+        allowed = sorted(limits.models or ()) or [NOTHING]
         self.sentence = worded(
-            "This agent may not use '%(name)s'. It may use: %(allowed)s. An administrator can allow more.",
+            "This key may not use '%(name)s'. It may use: %(allowed)s. An administrator can allow more.",
             name=name[:200],
             allowed=", ".join([*allowed[:MOST_NAMES], *("…" for _ in allowed[MOST_NAMES : MOST_NAMES + 1])]),
         )
@@ -26,8 +27,8 @@ class ModelNotAllowedError(LookupError):
 
 
 def check_allowed(limits: AgentLimits | None, configuration: Configuration, target: NamedRoute, name: str) -> None:
-    """Raises `ModelNotAllowedError` where the agent may not use what `name` led to; candidates are not looked at."""
-    if limits is None or not limits.models:
+    """Raises `ModelNotAllowedError` where the caller may not use what `name` led to; candidates are not looked at."""
+    if limits is None or limits.models is None:
         return
     if not any(limits.allows(each) for each in names_of(configuration, target)):
         raise ModelNotAllowedError(name, limits)

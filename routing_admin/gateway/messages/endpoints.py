@@ -72,7 +72,7 @@ def _count(call: HttpCall) -> HttpReply:
         principal = admit_caller(call.method, call.query, call.headers, COUNT)
         hold = enter_limited(principal, len(call.body.data))
         parsed, state = parse(read_object(call), RowStore(principal.agent).part), snapshot.current()
-        target = resolve_model(state, parsed.model, parsed.task_type, principal.limits)
+        target = resolve_model(state, parsed.model, parsed.task_type, principal.rights)
         planned = plan_request(
             state,
             target.route,

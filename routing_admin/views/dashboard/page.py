@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from capabilities.core.providers.origins import is_embedded
-from capabilities.forms.agents import LIMITS
+from capabilities.forms.limits import LIMITS
 from capabilities.queries.drift import list_drifts
 from capabilities.sentences import translate_sentence
 from capabilities.views.drift import render_drifts

@@ -82,6 +82,7 @@ ACTS: Mapping[str, Text] = {
     "installation.record_bodies": gettext_lazy("Recording of bodies switched"),
     "installation.restore": gettext_lazy("Restored from a backup"),
     "installation.retention": gettext_lazy("Retention set"),
+    "key.change": gettext_lazy("Agent key changed"),
     "key.issue": gettext_lazy("Agent key issued"),
     "keys.rotate": gettext_lazy("Stored provider keys encrypted anew"),
     "key.revoke": gettext_lazy("Agent key revoked"),

@@ -1,0 +1,80 @@
+"""The fields of limits, as the forms of agents, keys and labels have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.services.agent_limits import CURRENCY, MODELS, MONEY, MOST, MOST_MONEY, Meter
+
+LIMITS: dict[Meter, tuple[Any, Any]] = {
+    Meter.REQUESTS_PER_MINUTE: (gettext_lazy("Requests a minute"), ""),
+    Meter.IN_FLIGHT: (gettext_lazy("Requests under way at a time"), ""),
+    Meter.TOKENS_PER_DAY: (gettext_lazy("Tokens a day"), gettext_lazy("Those of requests and answers together.")),
+    Meter.TOKENS_PER_MONTH: (gettext_lazy("Tokens a month"), ""),
+    Meter.MONEY_PER_DAY: (gettext_lazy("Money a day"), ""),
+    Meter.MONEY_PER_MONTH: (gettext_lazy("Money a month"), ""),
+    Meter.BYTES_PER_DAY: (gettext_lazy("Bytes of requests a day"), ""),
+}
+"""What each limit is called, in the order of the form, and what is to be known of it."""
+COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
+MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MOST_MONEY, "decimal_places": 6}
+USUAL_CURRENCY = "USD"
+
+
+def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
+    """The field of the routes and services that may be used."""
+    return forms.CharField(
+        label=gettext_lazy("Allowed routes and services"),
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text=hint,
+        initial="\n".join(limits.get(MODELS, ())),
+    )
+
+
+def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tuple(LIMITS)) -> dict[str, forms.Field]:
+    """The fields of amounts by name, with what is stored; the currency stands behind those of money."""
+    found: dict[str, forms.Field] = {}
+    for meter in meters:
+        label, hint = LIMITS[meter]
+        amount, bounds = (forms.DecimalField, MONEY_BOUNDS) if meter in MONEY else (forms.IntegerField, COUNT_BOUNDS)
+        found[meter.value] = amount(
+            label=label, help_text=hint, required=False, initial=limits.get(meter.value), **bounds
+        )
+        if meter is MONEY[-1]:
+            found[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
+    return found
+
+
+def models_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The allowed names of a form as a row keeps them."""
+    names = dict.fromkeys(filter(None, map(str.strip, str(data.get(MODELS, "")).splitlines())))
+    return {MODELS: list(names)} if names else {}
+
+
+def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The amounts of a form as a row keeps them."""
+    most = {meter.value: data[meter.value] for meter in LIMITS if data.get(meter.value) is not None}
+    for meter in MONEY:
+        if meter.value in most:
+            most |= {meter.value: f"{most[meter.value]:f}", CURRENCY: data.get(CURRENCY) or USUAL_CURRENCY}
+    return most
+
+
+def _make_currency_field(initial: str) -> forms.Field:
+    return forms.RegexField(
+        "^[A-Z]{3}$",
+        label=gettext_lazy("Currency of the money"),
+        required=False,
+        initial=initial,
+        help_text=gettext_lazy(
+            "What is paid in another currency counts by its exchange rate; what has none, or no price, does not."
+        ),
+        error_messages={"invalid": gettext_lazy("Three capital letters, such as USD or CNY.")},
+    )

@@ -1,0 +1,146 @@
+"""What a single key may: less than its agent, never more; issued so or changed later, and undone like any change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from capabilities import actions
+from capabilities.acts import SYSTEM
+from capabilities.errors import InvalidError
+from capabilities.models import Agent, AgentKey
+from routing_admin import actions as routing_actions
+from routing_admin.configuration import integrity
+from routing_admin.limits.gate import keeper
+from routing_admin.models import AuditEvent, Revision
+from tests.cast import key_of
+from tests.gateway.plane import post, said
+from tests.views.visits import text_of
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+PLANNING = {"limits": {"models": ["task:planning"]}}
+
+
+@pytest.fixture(autouse=True)
+def _shares_go_back(demo: None) -> Iterator[None]:
+    yield
+    keeper.stop()
+
+
+def row_of(key: str) -> AgentKey:
+    return AgentKey.objects.select_related("agent").get(public_id=key.split("_")[1])
+
+
+def allow(*names: str) -> None:
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = {"models": list(names)}
+    actions.save_agent(SYSTEM, row)
+
+
+def forbids(key: str) -> bool:
+    """Whether a model that is not the planning route may not be used."""
+    return bool(post(key, said("hi", model="text-model")).status_code == 403)
+
+
+def me(key: str) -> Any:
+    return Client().get("/api/v1/agents/me", headers={"authorization": f"Bearer {key}"}).json()
+
+
+def test_a_key_may_use_what_both_it_and_its_agent_may() -> None:
+    """Its agent's other keys are as free as before; what the agent loses later the key loses, too."""
+    free, narrow = key_of("text-agent"), key_of("text-agent", terms=PLANNING)
+    assert [forbids(each) for each in (free, narrow)] == [False, True]
+    assert post(narrow, said("hi", model="task:planning")).status_code == 200
+    listed = Client().get("/v1/models", headers={"authorization": f"Bearer {narrow}"}).json()["data"]
+    assert [each["id"] for each in listed] == ["task:planning"]
+    allow("text-model")
+    refused = post(narrow, said("hi", model="task:planning"))
+    assert (refused.status_code, "It may use: nothing." in refused.json()["error"]["message"]) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("task:design", "itself may not use task:design"), ("no-such", "no route or service no-such")]
+)
+def test_a_key_is_never_allowed_more_than_its_agent(name: str, field: str) -> None:
+    """Nor what is not there: refused when it is issued and when it is changed."""
+    allow("task:planning")
+    key = row_of(key_of("text-agent"))
+    terms = {"limits": {"models": [name]}}
+    for act in (
+        lambda: key_of("text-agent", terms=terms),
+        lambda: actions.change_key(SYSTEM, key, label="", terms=terms),
+    ):
+        with pytest.raises(InvalidError, match=field):
+            act()
+
+
+def test_a_keys_requests_are_counted_beside_its_agents() -> None:
+    """The refusal names the key; other keys go on."""
+    free, narrow = key_of("text-agent"), key_of("text-agent", terms={"limits": {"tokensPerDay": 30}})
+    answers = [post(narrow, said("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
+    refused = answers[-1]
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
+    assert refused.json()["error"]["message"].startswith(f"The key {row_of(narrow)} may use 30 tokens a day")
+    assert post(free, said("hi", model="task:planning", max_tokens=20)).status_code == 200
+    found = me(narrow)
+    assert (found["limits"], found["keyLimits"]["amounts"][0]["limit"]) == (None, 30)
+    assert me(free)["keyLimits"] is None
+
+
+def test_changing_a_key_holds_at_once_and_can_be_undone() -> None:
+    """As a revision like any other change; the audit log has it; the installation is whole before and after."""
+    key = key_of("text-agent")
+    made = actions.change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
+    assert forbids(key)
+    changes = Revision.objects.get(number=made.revision).changes
+    assert [each["name"] for each in changes] == ["text-agent"]
+    assert row_of(key).public_id in changes[0]["field"]
+    assert AuditEvent.objects.filter(action="key.change", object_name="text-agent").count() == 1
+    assert integrity.configuration() == []
+    assert made.revision is not None
+    routing_actions.undo(SYSTEM, made.revision)
+    assert not forbids(key)
+    assert integrity.configuration() == []
+
+
+def test_what_a_key_was_issued_with_outlives_every_restoring() -> None:
+    """Going back to before it was issued takes no limit from it, and its successor has the same."""
+    before = Revision.objects.order_by("-number").first()
+    key = key_of("text-agent", terms=PLANNING)
+    assert Revision.objects.order_by("-number").first() == before
+    actions.change_key(SYSTEM, row_of(key), label="", terms={})
+    assert not forbids(key)
+    assert before is not None
+    routing_actions.restore(SYSTEM, before.number)
+    assert forbids(key)
+    rolled, _ = actions.roll_key(SYSTEM, row_of(key), overlap=timedelta(0))
+    assert forbids(rolled)
+
+
+def test_the_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
+    """What is wrong is said at its field; what is used stands beside the key."""
+    form = {
+        "scopes": ["route"],
+        "label": "night",
+        "team": " search\n",
+        "tokensPerDay": "100",
+        "models": "task:planning",
+    }
+    assert admin.post("/keys/issue/text-agent/", form).status_code == 200
+    key = AgentKey.objects.get(label="night")
+    limits = {"models": ["task:planning"], "tokensPerDay": 100}
+    assert key.terms == key.issued_terms == {"team": "search", "limits": limits}
+    assert "0 / 100" in text_of(admin.get("/agents/text-agent/"))
+    at, prefix = f"/keys/{key.public_id}/change/text-agent/", key.public_id
+    assert admin.post(at, {f"{prefix}-tokensPerDay": "-1"}).status_code == 422
+    assert admin.post(at, {f"{prefix}-models": "no-such"}).status_code == 422
+    assert admin.post(at, {f"{prefix}-project": "atlas", f"{prefix}-moneyPerMonth": "5"}).status_code == 302
+    key.refresh_from_db()
+    assert key.terms == {
+        "project": "atlas",
+        "limits": {"moneyPerMonth": "5", "currency": "USD"},
+    }
