@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.services.agent_limits import MODELS
 from capabilities.core.services.key_terms import LIMITS
-from capabilities.core.services.labels import LONGEST, Label, clean_label
+from capabilities.core.services.labels import LONGEST, LabelKind, clean_label
 from capabilities.forms.limits import amounts_in, make_amount_fields, make_models_field, models_in
 
 SCOPE_MEANINGS: dict[str, str | Promise] = {
@@ -43,17 +43,17 @@ class KeyTermsForm(forms.Form):
     )
     team = forms.CharField(
         label=gettext_lazy("Team"),
-        max_length=LONGEST[Label.TEAM],
+        max_length=LONGEST[LabelKind.TEAM],
         required=False,
         help_text=gettext_lazy("Its calls count as this team's, whatever they say themselves."),
     )
-    project = forms.CharField(label=gettext_lazy("Project"), max_length=LONGEST[Label.PROJECT], required=False)
+    project = forms.CharField(label=gettext_lazy("Project"), max_length=LONGEST[LabelKind.PROJECT], required=False)
 
     def __init__(self, *args: Any, terms: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         stored = terms or {}
         limits = stored.get(LIMITS, {})
-        for name in (Label.TEAM, Label.PROJECT):
+        for name in (LabelKind.TEAM, LabelKind.PROJECT):
             self.fields[name.value].initial = stored.get(name.value, "")
         hint = gettext_lazy("One a line, as for the agent. Empty: all that the agent may use.")
         self.fields[MODELS] = make_models_field(limits, hint)
@@ -69,17 +69,17 @@ class KeyTermsForm(forms.Form):
     def terms(self) -> dict[str, Any]:
         """What was entered, as a key's row keeps it."""
         data = self.cleaned_data
-        labels = {name.value: data[name.value] for name in (Label.TEAM, Label.PROJECT) if data[name.value]}
+        labels = {name.value: data[name.value] for name in (LabelKind.TEAM, LabelKind.PROJECT) if data[name.value]}
         limits = models_in(data) | amounts_in(data)
         return labels | ({LIMITS: limits} if limits else {})
 
     def clean_team(self) -> str:
         """The team in one line."""
-        return clean_label(Label.TEAM, self.cleaned_data["team"])
+        return clean_label(LabelKind.TEAM, self.cleaned_data["team"])
 
     def clean_project(self) -> str:
         """The project in one line."""
-        return clean_label(Label.PROJECT, self.cleaned_data["project"])
+        return clean_label(LabelKind.PROJECT, self.cleaned_data["project"])
 
 
 class KeyForm(KeyTermsForm):

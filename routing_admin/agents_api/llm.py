@@ -151,6 +151,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     if tracing.writer is not None:
         recorder.add_trace(request.path, headers_of(request))
     recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
+    recorder.add_facts(labels=principal.labels)
     planned = planned_request(body, principal)
     record_plan(recorder, planned, planned.plan.task_type)
     return recorder, planned

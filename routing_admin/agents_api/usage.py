@@ -1,5 +1,5 @@
 # ruff: noqa: N803 - parameters of the address are camelCase
-"""The agents' API: what an agent used and what it cost, by route, provider, model or day."""
+"""The agents' API: what an agent used and what it cost, by route, provider, model, label or day."""
 
 from __future__ import annotations
 
@@ -27,8 +27,16 @@ router = Router()
 
 
 @router.get("/usage", tags=["llm"], openapi_extra=gives(UsageOut))
-def own_usage(request: HttpRequest, groupBy: str = "model", since: str = "") -> HttpResponse:
-    """What the calling agent used: by `route`, `provider`, `model` or `day`, since a day or moment (ISO 8601).
+def own_usage(
+    request: HttpRequest,
+    groupBy: str = "model",
+    since: str = "",
+    team: str = "",
+    project: str = "",
+    user: str = "",
+) -> HttpResponse:
+    """What the calling agent used: by `route`, `provider`, `model`, `team`, `project`, `user` or `day`, since a day or
+    moment (ISO 8601), in all or with these labels.
 
     A day is one of the installation's time zone; without `since` the last 30 days. 400 for words that are neither.
     """
@@ -37,8 +45,9 @@ def own_usage(request: HttpRequest, groupBy: str = "model", since: str = "") -> 
         raise CallError(400, "invalid_request", f"groupBy is one of {words}.")
     moment = _moment(since)
     journal.flush()
+    labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}
     exchange = snapshot.current().exchange
-    found = sum_usage(moment, groupBy, agent=principal_of(request).agent, exchange=exchange)
+    found = sum_usage(moment, groupBy, agent=principal_of(request).agent, exchange=exchange, **labels)
     named = [(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in found.groups]
     return answer(
         {

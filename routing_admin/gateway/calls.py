@@ -18,6 +18,7 @@ from capabilities.access import Principal
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from capabilities.core.services.agent_limits import AgentLimits
+from capabilities.core.services.labels import NO_LABELS, Labels
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import RunResult
@@ -42,6 +43,7 @@ from routing_admin.gateway.errors import GatewayError, gateway_error_of, gateway
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.idempotency import HEADER, answer_once
+from routing_admin.gateway.labels import labels_of_call
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import AnswerStream, later_error
 from routing_admin.gateway.threads import run_in_thread
@@ -62,7 +64,8 @@ STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cach
 class AdmittedCall:
     """A call that is parsed and decided; `agent` makes it, at `door`.
 
-    `name` is its model's in the answer, empty for that of who answers; `hold` is what it reserved of limits.
+    `name` is its model's in the answer, empty for that of who answers; `labels` say for whom it is made, `hold` is what
+    it reserved of limits.
     """
 
     door: Door
@@ -70,6 +73,7 @@ class AdmittedCall:
     parsed: ChatCall
     name: str
     agent: str
+    labels: Labels = NO_LABELS
     hold: Reservation | None = None
 
     def name_in(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
@@ -192,6 +196,9 @@ def _decide(
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = door.parse(body, RowStore(principal.agent).part)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
+    labels = labels_of_call(principal.labels, body)
+    if labels is not NO_LABELS:
+        recorder.add_facts(labels=labels)
     target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)
     actor = Actor("agent", principal.agent, call.address, call.request_id)
     planned = plan_request(
@@ -221,7 +228,7 @@ def _decide(
         caller_headers=call.headers,
     )
     name = chat_call.model if target.stands_in_answers else ""
-    return AdmittedCall(door, dispatch, chat_call, name, principal.agent)
+    return AdmittedCall(door, dispatch, chat_call, name, principal.agent, labels)
 
 
 def resolve_model(

@@ -16,12 +16,18 @@ from django.db import models
 
 
 class RequestLog(models.Model):
-    """What became of one request; `chain` is what its list shows, e.g. `429 503 200`."""
+    """What became of one request; `chain` is what its list shows, e.g. `429 503 200`.
+
+    Its labels are null where it has none, so that those who use none have neither bytes nor index entries for them.
+    """
 
     id = models.CharField(primary_key=True, max_length=64)
     started_at = models.DateTimeField()
     agent = models.CharField(max_length=120, blank=True)
     key = models.CharField(max_length=16, blank=True)
+    team = models.CharField(max_length=64, null=True)  # noqa: DJ001
+    project = models.CharField(max_length=64, null=True)  # noqa: DJ001
+    end_user = models.CharField(max_length=200, null=True)  # noqa: DJ001
     surface = models.CharField(max_length=20)
     asked_model = models.CharField(max_length=300, blank=True)
     task_type = models.CharField(max_length=200, blank=True)
@@ -69,6 +75,14 @@ class RequestLog(models.Model):
                 fields=["conversation"], condition=models.Q(conversation__isnull=False), name="request_conversation"
             ),
             models.Index(fields=["started_at", "first_content_ms"], name="request_hours"),
+            *(
+                models.Index(
+                    fields=[name, "-started_at"],
+                    condition=models.Q(**{f"{name}__isnull": False}),
+                    name=f"request_{name}",
+                )
+                for name in ("team", "project", "end_user")
+            ),
         ]
 
     def __str__(self) -> str:

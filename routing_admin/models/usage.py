@@ -6,7 +6,7 @@ from django.db import models
 
 
 class UsageSum(models.Model):
-    """The requests of one agent, route, provider and model in one hour or day, whose costs are in one currency.
+    """The requests of one agent, route, provider, model and set of labels in one hour or day, in one currency.
 
     `start` is when the hour or, in the installation's time zone, the day began. Money is in thousand-millionths of the
     currency's unit; `unpriced` are requests whose tokens nobody has a price for, `fallback_nanos` the part of
@@ -21,6 +21,9 @@ class UsageSum(models.Model):
     task_type = models.CharField(max_length=200, blank=True)
     provider = models.CharField(max_length=120, blank=True)
     model = models.CharField(max_length=200, blank=True)
+    team = models.CharField(max_length=64, blank=True)
+    project = models.CharField(max_length=64, blank=True)
+    end_user = models.CharField(max_length=200, blank=True)
     currency = models.CharField(max_length=3, blank=True)
     requests = models.PositiveBigIntegerField(default=0)
     failures = models.PositiveBigIntegerField(default=0)
@@ -37,7 +40,11 @@ class UsageSum(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["span", "start", "agent", "task_type", "provider", "model", "currency"], name="usage_sum_once"
+                fields=[
+                    *("span", "start", "agent", "task_type", "provider", "model"),
+                    *("team", "project", "end_user", "currency"),
+                ],
+                name="usage_sum_once",
             )
         ]
 

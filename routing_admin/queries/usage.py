@@ -1,4 +1,4 @@
-"""What was used in a time, by agent, route, provider, model or day: read from the sums, never from the requests."""
+"""What was used in a time, by agent, route, provider, model, label or day: read from the sums, never from requests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,18 @@ from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY
 from routing_admin.databases.router import LOGS
 from routing_admin.models import UsageSum
-from routing_admin.request_log.usage_sums import COUNTS, day_of, hour_of
+from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.usage_sums import COUNTS, hour_of
 
-GROUPS = {"agent": "agent", "route": "task_type", "provider": "provider", "model": "model", "day": "start"}
+LABELS = {"team": "team", "project": "project", "user": "end_user"}
+GROUPS = {
+    "agent": "agent",
+    "route": "task_type",
+    "provider": "provider",
+    "model": "model",
+    **LABELS,
+    "day": "start",
+}
 """What usage can be grouped by, and the column."""
 HOURS_UP_TO = timedelta(days=2)
 """Times as short as this are read by the hour, longer ones by the day."""
@@ -78,18 +87,15 @@ class UsageReport:
     series: Sequence[tuple[datetime, Counts]]
 
 
-def sum_usage(
-    since: datetime, group_by: str, *, agent: str | None = None, exchange: ExchangeTable = NO_RATES
-) -> UsageReport:
+def sum_usage(since: datetime, group_by: str, exchange: ExchangeTable = NO_RATES, **only: str) -> UsageReport:
     """What was used since a moment (its hour, or its day where that is longer ago than two), by one of `GROUPS`.
 
-    `agent` limits it to one agent's requests. One query, whatever the number of requests. Currencies are weighed
-    against one another where `exchange` has their rates.
+    `only` limits it to the requests of one agent, team, project or user. One query, whatever the number of requests.
+    Currencies are weighed against one another where `exchange` has their rates.
     """
     span, start = _span_of(since)
-    rows = UsageSum.objects.filter(span=span, start__gte=start)
-    if agent is not None:
-        rows = rows.filter(agent=agent)
+    wanted = {GROUPS[name]: value for name, value in only.items()}
+    rows = UsageSum.objects.filter(span=span, start__gte=start, **wanted)
     groups, series = _sum_by(rows, GROUPS[group_by])
     total = Counts()
     for each in series.values():

@@ -17,6 +17,7 @@ from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.providers.redaction import brief
+from capabilities.core.services.labels import NO_LABELS, Labels
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Media, Usage
 from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
@@ -59,6 +60,7 @@ class RequestFacts:
     answered_model: str = ""
     path: str = ""
     trace: Mapping[str, str] = field(default_factory=dict)
+    labels: Labels = NO_LABELS
 
 
 class SentFile(NamedTuple):
@@ -130,6 +132,9 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "started_at": facts.began,
         "agent": facts.agent[:120],
         "key": facts.key[:16],
+        "team": facts.labels.team or None,
+        "project": facts.labels.project or None,
+        "end_user": facts.labels.user or None,
         "surface": facts.surface,
         "asked_model": facts.asked_model[:300],
         "task_type": facts.task_type[:200],

@@ -36,7 +36,9 @@ LAST_CHARACTER = "\U0010ffff"
 
 AGO = re.compile(r"(\d{1,6})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-KEYS = ("status", "task", "provider", "model", "agent", "surface", "since", "until")
+LABELS = {"team": "team", "project": "project", "user": "end_user"}
+"""Labels, and their columns."""
+KEYS = ("status", "task", "provider", "model", "agent", *LABELS, "surface", "since", "until")
 STATUSES = ("ok", "error", "fallback")
 
 
@@ -160,7 +162,7 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Reques
 def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
     """The rows a search asks for, in no order, without their bodies."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
-    equal = {"task": "task_type", "agent": "agent"}
+    equal = {"task": "task_type", "agent": "agent", **LABELS}
     rows = rows.filter(**{column: search.get(key) for key, column in equal.items() if search.get(key)})
     for key, lookup in (("since", "started_at__gte"), ("until", "started_at__lte")):
         limit = moment(search.get(key), now) if search.get(key) else None

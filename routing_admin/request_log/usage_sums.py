@@ -8,13 +8,13 @@ from functools import cache, lru_cache
 from typing import Any
 
 from django.db import connections
-from django.utils import timezone
 
 from routing_admin.core.fallback.chain import OK
 from routing_admin.databases.router import LOGS
 from routing_admin.models import UsageSum
+from routing_admin.request_log.sum_labels import LabelNames, day_of, sum_labels
 
-PLACE = ("span", "start", "agent", "task_type", "provider", "model", "currency")
+PLACE = ("span", "start", "agent", "task_type", "provider", "model", "team", "project", "end_user", "currency")
 """What a sum is of."""
 COUNTS = (
     *("requests", "failures", "fallbacks", "unpriced"),
@@ -34,8 +34,9 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     """Adds rows of the request log, as columns with those of their attempts, to the sums they belong to."""
     sums: dict[Place, list[int]] = {}
     for request, attempts in rows:
+        labels = sum_labels.bounded(request)
         for row, counts in ((request, _counts(request)), *_waste(request, attempts)):
-            for place in _places(request, row):
+            for place in _places(request, row, labels):
                 known = sums.setdefault(place, [0] * len(COUNTS))
                 for at, count in enumerate(counts):
                     known[at] += count
@@ -57,15 +58,10 @@ def hour_of(moment: datetime) -> datetime:
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
-def day_of(moment: datetime) -> datetime:
-    """When its day began in the installation's time zone."""
-    return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _places(request: Columns, row: Columns) -> tuple[Place, Place]:
+def _places(request: Columns, row: Columns, labels: LabelNames) -> tuple[Place, Place]:
     """Where a request is summed up, or one of its attempts, which names who was called."""
     hour, day = _starts(request["started_at"].replace(second=0, microsecond=0))
-    names = (request["agent"], request["task_type"], row["provider"], row["model"], row["currency"])
+    names = request["agent"], request["task_type"], row["provider"], row["model"], *labels, row["currency"]
     return (UsageSum.HOUR, hour, *names), (UsageSum.DAY, day, *names)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.services.agent_limits import AgentLimits, limits_of
-from capabilities.core.services.labels import NO_LABELS, Label, Labels
+from capabilities.core.services.labels import NO_LABELS, LabelKind, Labels
 
 LIMITS = "limits"
 """The key under which the limits stand, beside `team` and `project`."""
@@ -25,5 +25,5 @@ def terms_of(stored: Mapping[str, Any]) -> KeyTerms:
     """The terms as a key's row keeps them."""
     if not stored:
         return KeyTerms()
-    labels = Labels(stored.get(Label.TEAM, ""), stored.get(Label.PROJECT, ""))
-    return KeyTerms(limits_of(stored.get(LIMITS) or {}), labels)
+    labels = Labels(stored.get(LabelKind.TEAM, ""), stored.get(LabelKind.PROJECT, ""))
+    return KeyTerms(limits_of(stored.get(LIMITS) or {}), NO_LABELS if labels == NO_LABELS else labels)

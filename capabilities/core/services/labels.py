@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Label(StrEnum):
+class LabelKind(StrEnum):
     """A sort of label, as addresses and JSON name it."""
 
     TEAM = "team"
@@ -16,7 +16,7 @@ class Label(StrEnum):
     USER = "user"
 
 
-LONGEST: Mapping[Label, int] = {Label.TEAM: 64, Label.PROJECT: 64, Label.USER: 200}
+LONGEST: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
 """So many letters are kept of each; an end user's may be the id that a client made."""
 
 
@@ -28,7 +28,7 @@ class Labels:
     project: str = ""
     user: str = ""
 
-    def of(self, label: Label) -> str:
+    def of(self, label: LabelKind) -> str:
         """The one of that sort."""
         return str(getattr(self, label.value))
 
@@ -40,7 +40,7 @@ class Labels:
 NO_LABELS = Labels()
 
 
-def clean_label(label: Label, value: Any) -> str:
+def clean_label(label: LabelKind, value: Any) -> str:
     """What is kept of a label: one line of what can be printed, cut to its length; nothing of anything but text."""
     if not isinstance(value, str):
         return ""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -21,7 +22,9 @@ from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text, mone
 from routing_admin.configuration import snapshot
 from routing_admin.core.documents.spreadsheet import safe_cell
 from routing_admin.queries.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, sum_usage, weight_in
+from routing_admin.queries.usage import LABELS as USAGE_LABELS
 from routing_admin.request_log.journal import journal
+from routing_admin.request_log.sum_labels import MOST_USERS, OTHERS
 
 PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
     "1": (timedelta(days=1), gettext_lazy("24 hours")),
@@ -36,8 +39,14 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
     "route": gettext_lazy("Task route"),
     "provider": gettext_lazy("Provider"),
     "model": gettext_lazy("Model"),
+    "team": gettext_lazy("Team"),
+    "project": gettext_lazy("Project"),
+    "user": gettext_lazy("End user"),
     "day": gettext_lazy("Day"),
 }
+LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
+"""What the page can be limited to one of."""
+LONGEST_LABEL = 200
 DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
 CHART_HEIGHT = 96
 """Pixels."""
@@ -45,13 +54,17 @@ CHART_HEIGHT = 96
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """One group as the table writes it; `share` is its part of the dearest one, or of the busiest, in percent."""
+    """One group as the table writes it; `share` is its part of the dearest one, or of the busiest, in percent.
+
+    `address` leads to the page limited to it; empty for what it cannot be limited to.
+    """
 
     name: str
     counts: Counts
     costs: Sequence[str]
     total: str
     share: str
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +81,9 @@ class UsageBar:
 @require_GET
 def usage(request: HttpRequest) -> HttpResponse:
     """The page: sums of the chosen time, a chart of it, and a table of what it is grouped by."""
-    period, group = _choices(request)
+    period, group, only = _choices(request)
     exchange = snapshot.current().exchange
-    found = _sums(period, group, exchange)
+    found = _sums(period, group, exchange, only)
     currency, _weigh = weight_in(found.total, exchange)
     context = {
         "total": found.total,
@@ -80,7 +93,11 @@ def usage(request: HttpRequest) -> HttpResponse:
         "costs": money_texts(found.total.costs),
         "savings": money_texts(found.total.savings),
         "fallback_costs": money_texts(found.total.fallback_costs),
-        "rows": list_rows(found, group, exchange),
+        "rows": list_rows(found, group, {"days": period, **only}, exchange),
+        "only": [(name, LABELS[name], value) for name, value in only.items()],
+        "query": urlencode({"days": period, "by": group, **only}),
+        "most_users": MOST_USERS if group == "user" else 0,
+        "is_label": group in LABELS,
         "bars": list_bars(found, exchange),
         "chart_height": CHART_HEIGHT,
         "currency": currency,
@@ -96,7 +113,7 @@ def usage(request: HttpRequest) -> HttpResponse:
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
     """The table as CSV: a line per group and currency, amounts exact, times of days as dates."""
-    period, group = _choices(request)
+    period, group, only = _choices(request)
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
     answer.write("\ufeff")  # so that spreadsheets read it as UTF-8
@@ -106,7 +123,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
     writer.writerow([group, *counted, *tokens, *money])
     exchange = snapshot.current().exchange
-    for name, counts in _sums(period, group, exchange).groups:
+    for name, counts in _sums(period, group, exchange, only).groups:
         total = exchange.total(counts.costs)
         plain = [getattr(counts, each) for each in (*counted, *tokens)]
         for at, currency in enumerate(counts.costs or {"": 0}):
@@ -120,9 +137,11 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def _choices(request: HttpRequest) -> tuple[str, str]:
+def _choices(request: HttpRequest) -> tuple[str, str, dict[str, str]]:
+    """How far back, grouped by what, and limited to which labels."""
     period, group = request.GET.get("days", ""), request.GET.get("by", "")
-    return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP)
+    only = {name: request.GET[name][:LONGEST_LABEL] for name in LABELS if request.GET.get(name)}
+    return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP), only
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
@@ -132,14 +151,14 @@ def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
     return "" if total is None or plain else money_text(total, exchange.into)
 
 
-def _sums(period: str, group: str, exchange: ExchangeTable) -> UsageReport:
+def _sums(period: str, group: str, exchange: ExchangeTable, only: Mapping[str, str]) -> UsageReport:
     journal.flush()
     span = PERIODS[period][0]
     whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of them
-    return sum_usage(timezone.now() - whole_days, group, exchange=exchange)
+    return sum_usage(timezone.now() - whole_days, group, exchange, **only)
 
 
-def list_rows(report: UsageReport, group: str, exchange: ExchangeTable) -> list[UsageRow]:
+def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], exchange: ExchangeTable) -> list[UsageRow]:
     """The groups as the table writes them, the dearest first, days the newest first."""
     _currency, weigh = weight_in(report.total, exchange)
     top = max((weigh(counts) for _, counts in report.groups), default=0)
@@ -150,6 +169,7 @@ def list_rows(report: UsageReport, group: str, exchange: ExchangeTable) -> list[
             money_texts(counts.costs),
             total_text(counts.costs, exchange),
             f"{100 * weigh(counts) / top if top else 0:.2f}%",
+            _address(str(name), group, choices),
         )
         for name, counts in report.groups
     ]
@@ -190,7 +210,12 @@ def _bar(
     )
 
 
+def _address(name: str, group: str, choices: Mapping[str, str]) -> str:
+    """The page of one label's requests, by model; empty for any other group, and for what has no such label."""
+    return f"?{urlencode({**choices, 'by': 'model', group: name})}" if name and group in LABELS else ""
+
+
 def _name(name: Any, group: str) -> str:
     if group == "day":
         return f"{name:%Y-%m-%d}"
-    return str(name) or str(_("(none)"))
+    return str(_("others")) if name == OTHERS else str(name) or str(_("(none)"))

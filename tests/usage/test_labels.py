@@ -1,0 +1,137 @@
+"""For whom calls are made: the key's word, else the request's; bounded, and summed up, searched and billed by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.core.services.labels import NO_LABELS, LabelKind, Labels, clean_label
+from capabilities.core.wire import Usage
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.gateway.labels import labels_of_call
+from routing_admin.models import RequestLog, UsageSum
+from routing_admin.queries.usage import sum_usage
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.sum_labels import MOST_TEAMS, MOST_USERS, OTHERS, sum_labels
+from tests.cast import key_of
+from tests.gateway.plane import post, said
+from tests.views.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+SESSION = "user_ab12_account_9f_session_77"
+
+
+@pytest.fixture(autouse=True)
+def _names_begin_anew() -> Iterator[None]:
+    yield
+    sum_labels.forget()
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "found"),
+    [
+        (NO_LABELS, {}, NO_LABELS),
+        (NO_LABELS, {"user": "eve", "metadata": {"team": "search"}}, Labels("search", "", "eve")),
+        (NO_LABELS, {"user": "eve", "safety_identifier": "e-1"}, Labels(user="e-1")),
+        (NO_LABELS, {"metadata": {"user_id": "u-7", "project": "atlas"}}, Labels("", "atlas", "u-7")),
+        (NO_LABELS, {"metadata": {"user_id": SESSION}}, Labels(user="user_ab12_account_9f")),
+        (NO_LABELS, {"metadata": {"user_id": '{"device_id": "d", "session_id": "s"}'}}, Labels(user="d")),
+        (NO_LABELS, {"metadata": {"user_id": "{broken"}}, Labels(user="{broken")),
+        (Labels("ops"), {"metadata": {"team": "search", "user": "eve"}}, Labels("ops", "", "eve")),
+        (Labels("ops", "p"), {"metadata": ["team"], "user": {"a": 1}}, Labels("ops", "p")),
+    ],
+)
+def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, found: Labels) -> None:
+    """Whatever stands there; an id that a client makes anew for every session means its person."""
+    assert labels_of_call(key, body) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [(" a\n b\t", "a b"), ("x" * 999, "x" * 64), ("a\x00b\u202ec", "a b c"), (7, ""), (None, ""), ("团队", "团队")],
+)
+def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
+    """Of what can be printed; anything but text is no label."""
+    assert clean_label(LabelKind.TEAM, value) == label
+
+
+def test_labels_stand_in_the_log_and_are_searched_by(admin: Client) -> None:
+    """As text, whatever is in them; the key's over the request's."""
+    key = key_of("text-agent", terms={"team": "ops"})
+    asked = said("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
+    for each in (key, key_of("text-agent")):
+        post(each, asked)
+    journal.flush()
+    for page in ("/requests/?q=team:ops", '/requests/?q=project:"a b" user:<b>eve</b>'):
+        assert "text-agent" in text_of(admin.get(page))
+    rows = RequestLog.objects.order_by("started_at").values_list("team", "project", "end_user")
+    assert list(rows) == [("ops", "a b", "<b>eve</b>"), ("search", "a b", "<b>eve</b>")]
+    row = RequestLog.objects.get(team="ops")
+    page = admin.get(f"/requests/{row.pk}/").content.decode()
+    assert "&lt;b&gt;eve&lt;/b&gt;" in page
+    assert "<b>eve</b>" not in page
+
+
+@pytest.fixture
+def priced() -> None:
+    row = Provider.objects.create(name="yuan", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
+    price = {"currency": "CNY", "input": 2, "output": 8}
+    Service.objects.create(service_id="yuan", name="yuan", provider=row, model="m", price=price)
+    snapshot.refresh()
+
+
+def entry(name: str, labels: Labels) -> Entry:
+    facts = RequestFacts(name, timezone.now(), "v1", agent="ann", task_type="planning", labels=labels)
+    facts.usage = Usage(1000, 100)
+    return entry_of(facts, (Attempt("yuan", "m", "ok"),))
+
+
+def test_the_bill_of_a_label_is_that_of_a_hand(admin: Client, priced: None) -> None:
+    """1000 at 2 and 100 at 8 a million are 0.0028 yuan a call: by team, by project within a team, as page and CSV."""
+    calls = [Labels("search", "atlas"), Labels("search", "atlas"), Labels("search", "b"), Labels("ads"), NO_LABELS]
+    write([entry(f"r{number}", labels) for number, labels in enumerate(calls)])
+    since = timezone.now() - timedelta(days=3)
+    bill = {name: counts.costs["CNY"] for name, counts in sum_usage(since, "team").groups}
+    assert bill == {"search": 3 * 2_800_000, "ads": 2_800_000, "": 2_800_000}
+    within = {name: counts.costs["CNY"] for name, counts in sum_usage(since, "project", team="search").groups}
+    assert within == {"atlas": 2 * 2_800_000, "b": 2_800_000}
+    page = admin.get("/usage/", {"by": "project", "team": "search"})
+    assert "0.0084 CNY" in text_of(page)
+    lines = admin.get("/csv/usage/", {"by": "project", "team": "search"}).content.decode("utf-8-sig").splitlines()
+    assert [line.split(",")[0] for line in lines] == ["project", "atlas", "b"]
+    assert "0.0056" in lines[1]
+
+
+def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
+    """Its own only, and of one label where it asks for one."""
+    key = key_of("text-agent", terms={"team": "ops"})
+    for user in ("eve", "ada", "eve"):
+        post(key, said("hi", model="task:planning", user=user))
+    post(key_of("vision-agent"), said("hi", model="task:planning", user="other"))
+    headers = {"authorization": f"Bearer {key}"}
+    found = Client().get("/api/v1/usage?groupBy=user", headers=headers).json()
+    assert {each["name"]: each["requests"] for each in found["groups"]} == {"eve": 2, "ada": 1}
+    found = Client().get("/api/v1/usage?groupBy=team&user=eve", headers=headers).json()
+    assert [(each["name"], each["requests"]) for each in found["groups"]] == [("ops", 2)]
+
+
+def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
+    """The first of a day are named, also by a process that starts anew; all others stand together, nothing is lost."""
+    write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MOST_USERS + 5)])
+    sum_labels.forget()
+    write([entry("b", Labels(user="late")), entry("c", Labels(user="u1"))])
+    write([entry(f"d{number}", Labels(team=f"t{number}")) for number in range(MOST_TEAMS + 5)])
+    days = UsageSum.objects.filter(span=UsageSum.DAY)
+    assert days.count() <= MOST_USERS + MOST_TEAMS + 2
+    users = dict(days.values_list("end_user", "requests").filter(team=""))
+    assert (users[OTHERS], users["u1"], "late" in users) == (6, 2, False)
+    assert sum(days.values_list("requests", flat=True)) == MOST_USERS + 5 + 2 + MOST_TEAMS + 5
